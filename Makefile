@@ -1,0 +1,53 @@
+# The two commands that matter: make demo, make test. make help lists the rest.
+
+MODULES := . bench cmd/outbox layoutfile outboxgorm
+PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
+GOLANGCI_VERSION := v2.13.0
+GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)
+FUZZTIME ?= 10s
+
+.DEFAULT_GOAL := help
+.PHONY: help build test race fuzz lint fmt bench modules postgres
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build the outbox program into bin/
+	go build -o bin/outbox ./cmd/outbox
+
+test: postgres ## run all tests of all modules, on a private PostgreSQL
+	go test ./... $(PACKAGES)
+
+race: postgres ## run all tests with the race detector
+	go test -race ./... $(PACKAGES)
+
+fuzz: postgres ## run each fuzz target for FUZZTIME (10s)
+	go test -run '^$$' -fuzz FuzzCheck -fuzztime $(FUZZTIME) ./internal/jsoncheck
+	go test -run '^$$' -fuzz FuzzIdentifier -fuzztime $(FUZZTIME) ./pgstore
+	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME) ./layoutfile
+
+bench: postgres ## measure, beside the same work done by hand; takes minutes
+	go run ./bench
+
+lint: $(GOLANGCI) ## check formatting, go vet and the linters in every module
+	@for module in $(MODULES); do \
+		echo "lint $$module"; \
+		(cd $$module && go vet ./... && $(CURDIR)/$(GOLANGCI) run --config $(CURDIR)/.golangci.yml ./...) || exit 1; \
+	done
+
+fmt: $(GOLANGCI) ## format the code of every module
+	@for module in $(MODULES); do (cd $$module && $(CURDIR)/$(GOLANGCI) fmt --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
+
+modules: ## build and vet every module by itself, without the workspace
+	@for module in $(MODULES); do \
+		echo "build $$module"; \
+		(cd $$module && GOWORK=off go build ./... && GOWORK=off go vet ./... && GOWORK=off go mod verify >/dev/null) || exit 1; \
+	done
+
+postgres:
+	@scripts/ensure-postgres
+
+$(GOLANGCI):
+	@mkdir -p .tools
+	GOBIN=$(CURDIR)/.tools GOWORK=off go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv .tools/golangci-lint $@

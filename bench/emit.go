@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/pressly/goose/v3"
+
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/outboxpgx"
+)
+
+const (
+	// emitsPerRound is how many events one round of single emits writes.
+	emitsPerRound = 1000
+	emitCeiling   = 1.10 // of the same INSERT by hand
+	manyFloor     = 5.0  // times as fast, per event, as single emits
+)
+
+// payload is 308 bytes of JSON, as in every measurement here.
+func payload() []byte {
+	return []byte(`{"order": 42, "note": "` + strings.Repeat("x", 308-25) + `"}`)
+}
+
+// byHand is the INSERT a careful team writes itself, with its arguments.
+type byHand struct {
+	sql  string
+	args func() []any
+}
+
+func handwritten(layout string) byHand {
+	aggregate := uuid.New()
+	body := payload()
+	switch layout {
+	case "packfinderz":
+		return byHand{
+			`INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, attempt_count, last_error, created_at, published_at)
+			 VALUES ($1, $2, $3, $4, $5, 0, NULL, now(), NULL) ON CONFLICT DO NOTHING`,
+			func() []any {
+				return []any{uuid.Must(uuid.NewV7()), "order_created", "vendor_order", aggregate, body}
+			},
+		}
+	case "doorito":
+		return byHand{
+			`INSERT INTO outbox_event (id, event_type, aggregate_type, aggregate_id, idempotency_key, payload, max_attempts,
+			   next_attempt_at, status, attempts, error_message, created_at, updated_at, delivered_at)
+			 VALUES ($1, $2, $3, $4, $5, $6, $7, now(), 'pending', 0, '', now(), now(), NULL) ON CONFLICT DO NOTHING`,
+			func() []any {
+				id := uuid.Must(uuid.NewV7())
+				return []any{id, "file.stored", "UploadFile", "42", id.String(), body, 5}
+			},
+		}
+	default:
+		return byHand{
+			`INSERT INTO modkit_outbox_events (id, namespace, topic, tenant_id, dedupe_key, payload, next_attempt_at, status,
+			   attempts, locked_by, locked_until, last_error, created_at, updated_at)
+			 VALUES ($1, $2, $3, $4, $5, $6, now(), 'pending', 0, NULL, NULL, NULL, now(), now()) ON CONFLICT DO NOTHING`,
+			func() []any {
+				return []any{uuid.Must(uuid.NewV7()), "shop", "orders", nil, nil, body}
+			},
+		}
+	}
+}
+
+// event is the same event for the emitter.
+func event(layout string) outbox.Event {
+	switch layout {
+	case "packfinderz":
+		return outbox.Event{Type: "order_created", AggregateType: "vendor_order", AggregateID: uuid.NewString(), Payload: payload()}
+	case "doorito":
+		return outbox.Event{Type: "file.stored", AggregateType: "UploadFile", AggregateID: "42", Payload: payload()}
+	default:
+		return outbox.Event{Namespace: "shop", Topic: "orders", Payload: payload()}
+	}
+}
+
+// benchEmit measures what emit adds to the INSERT it runs, and what EmitMany saves.
+func benchEmit(ctx context.Context, b *bench) error {
+	for _, shipped := range layouts.All() {
+		if err := benchEmitLayout(ctx, b, shipped); err != nil {
+			return fmt.Errorf("%s: %w", shipped.Layout.Name, err)
+		}
+	}
+	return nil
+}
+
+func benchEmitLayout(ctx context.Context, b *bench, shipped layouts.Shipped) error {
+	name := shipped.Layout.Name
+	pool, err := b.pool(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if err := migrate(ctx, pool, shipped); err != nil {
+		return err
+	}
+	emitter, err := outboxpgx.New(shipped.Layout, nil)
+	if err != nil {
+		return err
+	}
+	hand, ours := handwritten(name), event(name)
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	// Everything is written in one transaction: what is compared is the statement, not
+	// the commit, which is the same for both.
+	defer func() { _ = tx.Rollback(ctx) }() // nothing of it is wanted
+
+	single := func() (time.Duration, error) {
+		return timed(func() error {
+			for range emitsPerRound {
+				if _, err := emitter.Emit(ctx, tx, ours); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	r, a, z, err := ratio(
+		func() (time.Duration, error) { return timed(func() error { return insertByHand(ctx, tx, hand) }) }, single)
+	if err != nil {
+		return err
+	}
+	b.promise(name+": emit / INSERT by hand", r <= emitCeiling, "%.3f (at most %.2f; %s and %s an event)",
+		r, emitCeiling, z/emitsPerRound, a/emitsPerRound)
+
+	batch := make([]outbox.Event, emitsPerRound)
+	for i := range batch {
+		batch[i] = ours
+	}
+	r, a, z, err = ratio(
+		func() (time.Duration, error) {
+			return timed(func() error {
+				_, err := emitter.EmitMany(ctx, tx, batch)
+				return err
+			})
+		}, single)
+	if err != nil {
+		return err
+	}
+	b.promise(name+": single emits / EmitMany of 1,000", r >= manyFloor, "%.1f (at least %.0f; %s and %s an event)",
+		r, manyFloor, z/emitsPerRound, a/emitsPerRound)
+	return nil
+}
+
+func insertByHand(ctx context.Context, tx pgx.Tx, hand byHand) error {
+	for range emitsPerRound {
+		if _, err := tx.Exec(ctx, hand.sql, hand.args()...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func timed(work func() error) (time.Duration, error) {
+	start := time.Now()
+	err := work()
+	return time.Since(start), err
+}
+
+// migrate makes a layout's tables.
+func migrate(ctx context.Context, pool *pgxpool.Pool, shipped layouts.Shipped) error {
+	files, err := shipped.Migrations(shipped.Layout)
+	if err != nil {
+		return err
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	defer func() { _ = db.Close() }() // the pool stays open
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}

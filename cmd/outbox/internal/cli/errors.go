@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/cobra"
+
+	"github.com/packfinderz/outbox"
+)
+
+// usageError is an error found before anything was tried; the program exits with 2.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// noArgs and maxArgs refuse surplus arguments with the program's own exit code.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("unknown command or argument %q; see %s --help", args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
+func maxArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usagef("%s takes at most %d argument; see --help", cmd.CommandPath(), n)
+		}
+		return nil
+	}
+}
+
+// message is the one line shown for an error: no repeated prefix, no line breaks.
+func message(err error) string {
+	return strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "outbox: ")
+}
+
+// classify turns the database's answers that mean "this was never going to work" into
+// usage errors with a hint; everything else is passed on.
+func classify(err error, hint string) error {
+	var pgErr *pgconn.PgError
+	var connectErr *pgconn.ConnectError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, outbox.ErrInvalidEvent), errors.Is(err, outbox.ErrInvalidLayout):
+		return &usageError{err}
+	case errors.As(err, &connectErr):
+		return usagef("cannot reach the database: %w", err)
+	case errors.As(err, &pgErr):
+		switch pgErr.Code {
+		case "42P01", "3F000", "42703", "42704": // no such table, schema, column, type
+			return usagef("%s: %s", pgErr.Message, hint)
+		case "42501": // no right to
+			return usagef("%s: the role needs that right", pgErr.Message)
+		}
+	}
+	return err
+}

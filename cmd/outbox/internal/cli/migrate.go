@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
+)
+
+func newMigrate(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Make, remove or inspect the tables of a layout",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return usagef("say what to do: outbox migrate up, down or status")
+		},
+	}
+	cmd.AddCommand(newMigrateUp(a), newMigrateDown(a), newMigrateStatus(a))
+	return cmd
+}
+
+func newMigrateUp(a *app) *cobra.Command {
+	var from source
+	var adopt bool
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Make the tables, or bring them up to date",
+		Long: `Makes the layout's tables and indexes, and the schema if it is missing. Running it
+again does nothing. With --adopt the outbox table itself stays as it is and only what
+it lacks is added: the claim's index (built without blocking writers) and, where the
+layout has one, the dead-letter table.`,
+		Example: "  outbox migrate up --from postgres://localhost/shop --layout modkit",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := a.migrator(cmd.Context(), &from, adopt, false)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = m.Close() }() // the work is committed by then
+			steps, err := m.Up(cmd.Context())
+			if printErr := a.printSteps(steps, "applied"); err == nil {
+				err = printErr
+			}
+			switch {
+			case errors.Is(err, migrate.ErrTableExists):
+				return usagef("%w and was not made by outbox; use --adopt to keep it and add only what it lacks", err)
+			case errors.Is(err, migrate.ErrNoTable):
+				return usagef("%w; leave --adopt out to make it", err)
+			case err == nil && !a.json && len(steps) == 0:
+				return a.printf("nothing to do: all migrations are applied\n")
+			}
+			return classify(err, "make the schema first, or check --schema and --table")
+		},
+	}
+	from.flags(cmd)
+	cmd.Flags().BoolVar(&adopt, "adopt", false, "keep a table that exists already and add only what it lacks")
+	return cmd
+}
+
+func newMigrateDown(a *app) *cobra.Command {
+	var from source
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Remove what migrate up made",
+		Long: `Undoes every migration of the layout. A table that holds events is not dropped
+without --force, and a table that was adopted is never dropped.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := a.migrator(cmd.Context(), &from, false, force)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = m.Close() }() // the work is committed by then
+			steps, err := m.Down(cmd.Context())
+			if printErr := a.printSteps(steps, "undone"); err == nil {
+				err = printErr
+			}
+			switch {
+			case errors.Is(err, migrate.ErrNotEmpty):
+				return usagef("%w; they would be deleted for good. Use --force if that is meant", err)
+			case err == nil && !a.json && len(steps) == 0:
+				return a.printf("nothing to do: no migration is applied\n")
+			}
+			return classify(err, "check --schema and --table")
+		},
+	}
+	from.flags(cmd)
+	cmd.Flags().BoolVar(&force, "force", false, "drop the table even if it holds events")
+	return cmd
+}
+
+func newMigrateStatus(a *app) *cobra.Command {
+	var from source
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "List the migrations and whether they are applied",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := a.migrator(cmd.Context(), &from, false, false)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = m.Close() }() // nothing was written
+			steps, err := m.Status(cmd.Context())
+			if err != nil {
+				return classify(err, "check --schema and --table")
+			}
+			for _, step := range steps {
+				if a.json {
+					err = a.printJSON(step)
+				} else {
+					state := "pending"
+					if step.AppliedAt != nil {
+						state = "applied " + step.AppliedAt.Format(time.RFC3339)
+					}
+					err = a.printf("%s  %s\n", step.Name, state)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	from.flags(cmd)
+	return cmd
+}
+
+func (a *app) migrator(ctx context.Context, from *source, adopt, force bool) (*migrate.Migrator, error) {
+	layout, shipped, err := from.resolve()
+	if err != nil {
+		return nil, err
+	}
+	if shipped == nil {
+		return nil, usagef("layout %q comes from a file and has no migrations; its table is yours to make", layout.Name)
+	}
+	files, err := shipped.Migrations(layout)
+	if err != nil {
+		return nil, err
+	}
+	config, err := from.config()
+	if err != nil {
+		return nil, err
+	}
+	m, err := migrate.New(ctx, migrate.Config{
+		Conn: config, Layout: layout.Name, Schema: layout.Schema, Table: layout.Table, Files: files, Adopt: adopt, Force: force,
+	})
+	return m, classify(err, "check --schema and --table")
+}
+
+func (a *app) printSteps(steps []migrate.Step, done string) error {
+	for _, step := range steps {
+		var err error
+		if a.json {
+			err = a.printJSON(step)
+		} else {
+			err = a.printf("%s  %s\n", step.Name, done)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/layouts"
+)
+
+func connect(t *testing.T, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// relations lists what the user's schemas hold: tables, indexes, types, functions.
+func relations(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	var names *string
+	err := pool.QueryRow(t.Context(), `
+		SELECT string_agg(name, ' ' ORDER BY name COLLATE "C") FROM (
+			SELECT n.nspname || '.' || c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+			UNION ALL SELECT n.nspname || '.' || t.typname || ' (type)' FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.typtype = 'e'
+			UNION ALL SELECT n.nspname || '.' || p.proname || '()' FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+		) all_names WHERE name NOT LIKE 'pg\_%' AND name NOT LIKE 'information_schema.%'`).Scan(&names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names == nil {
+		return ""
+	}
+	return *names
+}
+
+func TestMigrateUpDownUp(t *testing.T) {
+	t.Parallel()
+	for _, shipped := range layouts.All() {
+		for name, place := range map[string][]string{
+			"default":        nil,
+			"schema":         {"--schema", "events"},
+			"renamed":        {"--table", "my_events"},
+			"a hostile name": {"--schema", `a"b; --`, "--table", `x"; DROP TABLE y; --` + "\n'$$"},
+		} {
+			t.Run(shipped.Layout.Name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				url := pgtest.URL(t)
+				pool := connect(t, url)
+				args := func(command string, more ...string) []string {
+					return append(append([]string{"migrate", command, "--from", url, "--layout", shipped.Layout.Name}, place...), more...)
+				}
+				if got := ok(t, "", args("status")...); strings.Count(got, "pending") != strings.Count(got, "\n") {
+					t.Errorf("status before: %s", got)
+				}
+				if got := relations(t, pool); got != "" {
+					t.Errorf("status wrote something: %s", got)
+				}
+				ok(t, "", args("up")...)
+				first := relations(t, pool)
+				if got := ok(t, "", args("status")...); strings.Contains(got, "pending") {
+					t.Errorf("status after up: %s", got)
+				}
+				if got := ok(t, "", args("up")...); !strings.Contains(got, "nothing to do") {
+					t.Errorf("a second up: %s", got)
+				}
+				ok(t, "", args("down")...)
+				if got := relations(t, pool); got != "" {
+					t.Errorf("down left %s", got)
+				}
+				if got := ok(t, "", args("down")...); !strings.Contains(got, "nothing to do") {
+					t.Errorf("a second down: %s", got)
+				}
+				if got := ok(t, "", args("up", "--json")...); !strings.Contains(got, `"applied":true`) {
+					t.Errorf("up --json: %s", got)
+				}
+				if got := relations(t, pool); got != first {
+					t.Errorf("up, down, up made %s, the first up %s", got, first)
+				}
+			})
+		}
+	}
+}
+
+// TestMigrateDownKeepsEvents refuses to delete events unless told to.
+func TestMigrateDownKeepsEvents(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	source := []string{"--from", url, "--layout", "modkit"}
+	ok(t, "", append([]string{"migrate", "up"}, source...)...)
+	ok(t, `{"namespace":"a","topic":"b","payload":{}}`, append([]string{"emit"}, source...)...)
+	refused(t, "holds events", "", append([]string{"migrate", "down"}, source...)...)
+	ok(t, "", append([]string{"migrate", "down", "--force"}, source...)...)
+}
+
+// TestMigrateAdopt adds what a table of the team's own lacks, and never drops it.
+func TestMigrateAdopt(t *testing.T) {
+	t.Parallel()
+	for _, shipped := range layouts.All() {
+		t.Run(shipped.Layout.Name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			pool := connect(t, url)
+			args := func(command string, more ...string) []string {
+				return append([]string{"migrate", command, "--from", url, "--layout", shipped.Layout.Name}, more...)
+			}
+			refused(t, "no such table to adopt", "", args("up", "--adopt")...)
+			// The team's own migrations made the table, and the index is all that is missing.
+			ok(t, "", args("up")...)
+			pgtest.Exec(t, pool, `DROP TABLE `+shipped.Layout.Table+`_`+shipped.Layout.Name+`_goose`)
+			table := pgx.Identifier{shipped.Layout.Table}.Sanitize()
+			pgtest.Exec(t, pool, `DROP INDEX idx_`+shipped.Layout.Table+`_claim`)
+			pgtest.Exec(t, pool, `DROP TABLE IF EXISTS outbox_dlq; DROP FUNCTION IF EXISTS outbox_dlq_append_only; DROP TYPE IF EXISTS outbox_dlq_reason_enum`)
+			before := relations(t, pool)
+
+			refused(t, "--adopt", "", args("up")...)
+			ok(t, "", args("up", "--adopt")...)
+			if got := relations(t, pool); !strings.Contains(got, "idx_"+shipped.Layout.Table+"_claim") {
+				t.Errorf("the claim's index is missing: %s", got)
+			}
+			refused(t, "--adopt", "", args("up")...)
+			ok(t, "", args("up", "--adopt")...)
+			ok(t, "", args("down")...)
+			if got := relations(t, pool); got != before {
+				t.Errorf("down left %s, want the adopted table as it was: %s", got, before)
+			}
+			pgtest.Exec(t, pool, `SELECT FROM `+table)
+		})
+	}
+}

@@ -1,0 +1,91 @@
+// Package cli is the command line of the outbox program. Each command is a file;
+// what the commands do is done elsewhere.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes that scripts can rely on.
+const (
+	exitOK     = 0
+	exitFailed = 1 // the work was tried and failed
+	exitUsage  = 2 // nothing was tried: bad flags, bad input, no database, no table
+)
+
+// Streams are the program's standard streams.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Run runs one command line and returns its exit code.
+func Run(ctx context.Context, args []string, streams Streams) int {
+	root := newRoot(streams)
+	root.SetArgs(args)
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	_, _ = fmt.Fprintf(streams.Err, "outbox: %s\n", message(err))
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// app is what the commands share.
+type app struct {
+	Streams
+	json bool
+}
+
+func newRoot(streams Streams) *cobra.Command {
+	a := &app{Streams: streams}
+	root := &cobra.Command{
+		Use:   "outbox",
+		Short: "The transactional outbox for Go on PostgreSQL",
+		Long: `outbox makes and serves transactional outbox tables on PostgreSQL.
+
+Exit codes: 0 done, 1 tried and failed, 2 not tried (bad flags or input, no database, no table).`,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args:              noArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%s; see %s --help", err, cmd.CommandPath())
+	})
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON for machines")
+	root.AddCommand(newMigrate(a), newLayouts(a), newEmit(a), newVersion(a))
+	return root
+}
+
+// printJSON writes one value as one line.
+func (a *app) printJSON(value any) error {
+	encoder := json.NewEncoder(a.Out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}
+
+// printf writes a line for people.
+func (a *app) printf(format string, args ...any) error {
+	if _, err := fmt.Fprintf(a.Out, format, args...); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// Version is set by the linker for releases; otherwise the module's own is shown.
+var Version string
+
+func newVersion(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			version := Version
+			if version == "" {
+				version = "devel"
+				if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+					version = info.Main.Version
+				}
+			}
+			if a.json {
+				return a.printJSON(map[string]string{"version": version, "go": runtime.Version()})
+			}
+			return a.printf("outbox %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		},
+	}
+}

@@ -1,0 +1,265 @@
+// Package migrate runs a layout's goose migrations, with a version table of its own
+// for every outbox table, so that it never meets the migrations of the application.
+package migrate
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+// ErrTableExists is returned by Up when the table is there and was not made by these
+// migrations. Adopt keeps it.
+var ErrTableExists = errors.New("the table exists already")
+
+// ErrNoTable is returned by Up with Adopt when there is no table to adopt.
+var ErrNoTable = errors.New("there is no such table to adopt")
+
+// ErrNotEmpty is returned by Down when the table holds events.
+var ErrNotEmpty = errors.New("the table holds events")
+
+// Config says what to migrate.
+type Config struct {
+	// Conn is the database.
+	Conn *pgx.ConnConfig
+	// Schema is created when missing; empty means the first of the search path.
+	Schema string
+	// Layout is the layout's name.
+	Layout string
+	// Table is the outbox table's name.
+	Table string
+	// Files are the layout's migrations; version 1 makes the table.
+	Files fs.FS
+	// Adopt leaves the table as it is and applies only what comes after version 1.
+	Adopt bool
+	// Force lets Down drop a table that holds events.
+	Force bool
+}
+
+// Migrator migrates one outbox table.
+type Migrator struct {
+	config   Config
+	versions string
+	db       *sql.DB
+	provider *goose.Provider
+}
+
+// Step is one migration and what is known of it.
+type Step struct {
+	// Version is its number.
+	Version int64 `json:"version"`
+	// Name is its file's name.
+	Name string `json:"name"`
+	// Applied is whether it is in force now.
+	Applied bool `json:"applied"`
+	// AppliedAt is since when, if known.
+	AppliedAt *time.Time `json:"appliedAt,omitempty"`
+}
+
+// New opens the database and reads the migrations. Nothing is written.
+func New(ctx context.Context, config Config) (*Migrator, error) {
+	conn := config.Conn.Copy()
+	if config.Schema != "" {
+		// The files name no schema: they make their objects where the search path points.
+		conn.RuntimeParams["search_path"] = pgx.Identifier{config.Schema}.Sanitize()
+	}
+	m := &Migrator{config: config, versions: versionTable(config.Layout, config.Table), db: stdlib.OpenDB(*conn)}
+	if err := m.db.PingContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect: %w", err), m.db.Close())
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare the migration lock: %w", err), m.db.Close())
+	}
+	options := []goose.ProviderOption{
+		goose.WithTableName(m.versions),
+		goose.WithSessionLocker(locker),
+		goose.WithDisableGlobalRegistry(true),
+	}
+	if config.Adopt {
+		options = append(options, goose.WithExcludeVersions([]int64{1}))
+	}
+	m.provider, err = goose.NewProvider(goose.DialectPostgres, m.db, config.Files, options...)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read the migrations: %w", err), m.db.Close())
+	}
+	return m, nil
+}
+
+// Close closes the database.
+func (m *Migrator) Close() error {
+	if err := m.db.Close(); err != nil {
+		return fmt.Errorf("close the database: %w", err)
+	}
+	return nil
+}
+
+// Up applies what is missing.
+func (m *Migrator) Up(ctx context.Context) ([]Step, error) {
+	if err := m.createSchema(ctx); err != nil {
+		return nil, err
+	}
+	exists, err := m.exists(ctx, m.config.Table)
+	if err != nil {
+		return nil, err
+	}
+	if m.config.Adopt && !exists {
+		return nil, ErrNoTable
+	}
+	if !m.config.Adopt && exists {
+		steps, err := m.Status(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(steps) > 0 && !steps[0].Applied {
+			return nil, ErrTableExists
+		}
+	}
+	results, err := m.provider.Up(ctx)
+	return steps(results, true), unwrapPartial(err)
+}
+
+// Down undoes everything that Up applied. A table that was adopted stays.
+func (m *Migrator) Down(ctx context.Context) ([]Step, error) {
+	if !m.config.Force {
+		if err := m.refuseEvents(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if started, err := m.exists(ctx, m.versions); err != nil || !started {
+		return nil, err
+	}
+	results, err := m.provider.DownTo(ctx, 0)
+	if err == nil {
+		// Nothing is applied any more, so nothing is left to remember.
+		_, err = m.db.ExecContext(ctx, `DROP TABLE IF EXISTS `+m.versions)
+	}
+	return steps(results, false), unwrapPartial(err)
+}
+
+// Status lists the migrations. It writes nothing: goose's own status would make its
+// version table first.
+func (m *Migrator) Status(ctx context.Context) ([]Step, error) {
+	started, err := m.exists(ctx, m.versions)
+	if err != nil {
+		return nil, err
+	}
+	if !started {
+		var list []Step
+		for _, source := range m.provider.ListSources() {
+			list = append(list, Step{Version: source.Version, Name: source.Path})
+		}
+		return list, nil
+	}
+	statuses, err := m.provider.Status(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the state of the migrations: %w", err)
+	}
+	list := make([]Step, len(statuses))
+	for i, status := range statuses {
+		list[i] = Step{Version: status.Source.Version, Name: status.Source.Path, Applied: status.State == goose.StateApplied}
+		if list[i].Applied {
+			at := status.AppliedAt.UTC()
+			list[i].AppliedAt = &at
+		}
+	}
+	return list, nil
+}
+
+func (m *Migrator) createSchema(ctx context.Context) error {
+	if m.config.Schema == "" {
+		return nil
+	}
+	// Looked up first: CREATE SCHEMA asks for a right on the database even when the
+	// schema is there.
+	var exists bool
+	err := m.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`, m.config.Schema).Scan(&exists)
+	if err == nil && !exists {
+		_, err = m.db.ExecContext(ctx, `CREATE SCHEMA IF NOT EXISTS `+pgx.Identifier{m.config.Schema}.Sanitize())
+	}
+	if err != nil {
+		return fmt.Errorf("create schema %q: %w", m.config.Schema, err)
+	}
+	return nil
+}
+
+// exists looks for a table where the migrations would make it, and nowhere else on
+// the search path.
+func (m *Migrator) exists(ctx context.Context, table string) (exists bool, err error) {
+	err = m.db.QueryRowContext(ctx,
+		`SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = current_schema() AND tablename = $1)`, table).Scan(&exists)
+	if err != nil {
+		return false, fmt.Errorf("look for table %q: %w", table, err)
+	}
+	return exists, nil
+}
+
+// refuseEvents keeps Down from deleting events: undelivered ones would be lost for good.
+func (m *Migrator) refuseEvents(ctx context.Context) error {
+	list, err := m.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 || !list[0].Applied {
+		return nil
+	}
+	exists, err := m.exists(ctx, m.config.Table)
+	if err != nil || !exists {
+		return err
+	}
+	var occupied bool
+	err = m.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM `+pgx.Identifier{m.config.Table}.Sanitize()+`)`).Scan(&occupied)
+	if err != nil {
+		return fmt.Errorf("look for events in table %q: %w", m.config.Table, err)
+	}
+	if occupied {
+		return ErrNotEmpty
+	}
+	return nil
+}
+
+func steps(results []*goose.MigrationResult, applied bool) []Step {
+	list := make([]Step, 0, len(results))
+	for _, result := range results {
+		if result.Error == nil {
+			list = append(list, Step{Version: result.Source.Version, Name: result.Source.Path, Applied: applied})
+		}
+	}
+	return list
+}
+
+// unwrapPartial names the migration that failed instead of the whole list.
+func unwrapPartial(err error) error {
+	var partial *goose.PartialError
+	if errors.As(err, &partial) {
+		return fmt.Errorf("migration %s: %w", partial.Failed.Source.Path, partial.Err)
+	}
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
+// versionTable is where goose keeps the version of one outbox table of one layout.
+// Goose does not quote it, so an unusual name is replaced by a plain one made from its hash.
+func versionTable(layout, table string) string {
+	name := table + "_" + layout + "_goose"
+	if plainName.MatchString(name) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return "outbox_" + hex.EncodeToString(sum[:8]) + "_goose"
+}

@@ -1,0 +1,43 @@
+package outbox_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestDependencies keeps the library light: a service that only emits must not pull in
+// a broker, an ORM, a command-line framework or a test library.
+func TestDependencies(t *testing.T) {
+	t.Parallel()
+	allowed := []string{
+		"github.com/packfinderz/outbox", "github.com/jackc/", "github.com/google/uuid", "golang.org/x/", "vendor/golang.org/x/",
+	}
+	for _, pkg := range []string{".", "./outboxpgx", "./outboxsql", "./pgstore", "./layouts"} {
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", pkg).Output()
+		if err != nil {
+			t.Fatalf("go list -deps %s: %v", pkg, err)
+		}
+		if pkg == "." && strings.Contains(string(out), "jackc") {
+			t.Error("the root package depends on a database driver")
+		}
+		for _, dependency := range strings.Fields(string(out)) {
+			first, _, _ := strings.Cut(dependency, "/")
+			if !strings.Contains(first, ".") && dependency != "testing" {
+				continue // the standard library
+			}
+			if !hasPrefix(dependency, allowed) {
+				t.Errorf("%s depends on %s", pkg, dependency)
+			}
+		}
+	}
+}
+
+func hasPrefix(s string, prefixes []string) bool {
+	for _, prefix := range prefixes {
+		if strings.HasPrefix(s, prefix) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,30 @@
+package outbox
+
+// Limits of what can be emitted. They are bytes, chosen so that every key fits
+// PostgreSQL's indexes whatever it is made of.
+const (
+	// DefaultMaxPayload is the largest payload accepted unless EmitConfig says otherwise.
+	DefaultMaxPayload = 1 << 20
+	// MaxName is the longest namespace, topic, type, aggregate type, aggregate id and
+	// content type.
+	MaxName = 255
+	// MaxKey is the longest dedupe key and ordering key.
+	MaxKey = 1024
+	// MaxHeaders is the largest size of all headers together.
+	MaxHeaders = 64 << 10
+)
+
+// EmitConfig adjusts an emitter. The zero value, or a nil pointer, is ready to use.
+type EmitConfig struct {
+	// MaxPayload is the largest payload accepted, in bytes. Default 1 MiB; at most
+	// 256 MiB.
+	MaxPayload int
+	// DefaultNamespace is used for events without a namespace, where the target has one.
+	DefaultNamespace string
+	// DefaultTopic is used for events without a topic, where the target has one.
+	DefaultTopic string
+	// Nudge is called after a transaction that the emitter itself committed (InTx),
+	// to wake a relay in the same process. It must return quickly. It cannot make the
+	// caller fail: the transaction is committed by then, and a panic is swallowed.
+	Nudge func()
+}

@@ -1,0 +1,29 @@
+package outbox
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Envelope is the JSON that PackFinderz stores as an event's payload: the data
+// and what a consumer needs to know about it. Its field names are a contract.
+type Envelope struct {
+	// Version is the version of the shape of Data.
+	Version int `json:"version"`
+	// EventID is the id of the outbox row, the consumers' idempotency key.
+	EventID string `json:"eventId"`
+	// OccurredAt is when the change happened.
+	OccurredAt time.Time `json:"occurredAt"`
+	// Actor is who caused it, if anybody.
+	Actor *ActorRef `json:"actor,omitempty"`
+	// Data is the event itself.
+	Data json.RawMessage `json:"data"`
+}
+
+// ActorRef names who caused an event: a user, a service, a job.
+type ActorRef struct {
+	// Type is the kind of actor, for example "user".
+	Type string `json:"type"`
+	// ID identifies the actor within its type.
+	ID string `json:"id"`
+}

@@ -1,0 +1,240 @@
+package emit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+)
+
+// maxPayloadCeiling is what PostgreSQL can hold in one jsonb string.
+const maxPayloadCeiling = 256 << 20
+
+// conflictRounds bounds how often a row that vanished between the conflict and the
+// look-up (it was purged in between) is inserted anew.
+const conflictRounds = 3
+
+// Conn runs statements in the caller's transaction. Each driver has one.
+type Conn interface {
+	// Exec runs a statement and reports the rows affected.
+	Exec(ctx context.Context, sql string, args []any) (int64, error)
+	// Query runs a statement and calls row for each row of the answer.
+	Query(ctx context.Context, sql string, args []any, row func(scan func(dest ...any) error) error) error
+	// Array gives values ([]*string or [][]byte) the form the driver takes for an array.
+	Array(values any) any
+}
+
+// Emitter writes events to one target.
+type Emitter struct {
+	plan   *Plan
+	config outbox.EmitConfig
+}
+
+// New compiles the target and fills in the defaults.
+func New(target Target, config *outbox.EmitConfig) (*Emitter, error) {
+	plan, err := target.EmitPlan()
+	if err != nil {
+		return nil, err
+	}
+	e := &Emitter{plan: plan}
+	if config != nil {
+		e.config = *config
+	}
+	if e.config.MaxPayload == 0 {
+		e.config.MaxPayload = outbox.DefaultMaxPayload
+	}
+	if e.config.MaxPayload < 0 || e.config.MaxPayload > maxPayloadCeiling {
+		return nil, fmt.Errorf("outbox: EmitConfig.MaxPayload is %d; it must be between 1 and %d",
+			e.config.MaxPayload, maxPayloadCeiling)
+	}
+	return e, nil
+}
+
+// Nudge tells a relay in this process that something was committed. What it does
+// is no concern of the caller, whose transaction is already safe.
+func (e *Emitter) Nudge() {
+	if e.config.Nudge == nil {
+		return
+	}
+	defer func() { _ = recover() }()
+	e.config.Nudge()
+}
+
+// Emit writes one event.
+func (e *Emitter) Emit(ctx context.Context, conn Conn, ev outbox.Event) (outbox.Emitted, error) {
+	if err := e.prepare(0, &ev); err != nil {
+		return outbox.Emitted{}, err
+	}
+	args := make([]any, len(e.plan.Columns))
+	for i, column := range e.plan.Columns {
+		args[i] = column.value(&ev)
+	}
+	for range conflictRounds {
+		inserted, err := conn.Exec(ctx, e.plan.Insert, args)
+		if err != nil {
+			return outbox.Emitted{}, fmt.Errorf("outbox: emit event %s: %w", ev.ID, err)
+		}
+		if inserted > 0 {
+			return outbox.Emitted{ID: ev.ID}, nil
+		}
+		found, err := e.find(ctx, conn, []*outbox.Event{&ev})
+		if err != nil {
+			return outbox.Emitted{}, err
+		}
+		if id, ok := found[0]; ok {
+			return outbox.Emitted{ID: id, AlreadyEnqueued: true}, nil
+		}
+	}
+	return outbox.Emitted{}, e.foreignConflict(&ev)
+}
+
+// EmitMany writes many events in one statement. Either all are taken or, with an
+// error, the caller's transaction is to be rolled back; a refused event (an
+// *outbox.EventError) is found before anything is sent.
+func (e *Emitter) EmitMany(ctx context.Context, conn Conn, events []outbox.Event) ([]outbox.Emitted, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	events = slices.Clone(events)
+	pending := make([]int, len(events))
+	for i := range events {
+		if err := e.prepare(i, &events[i]); err != nil {
+			return nil, err
+		}
+		pending[i] = i
+	}
+	if e.plan.SortByDedupe {
+		slices.SortStableFunc(pending, func(a, b int) int {
+			return cmp.Or(
+				cmp.Compare(events[a].DedupeKey, events[b].DedupeKey),
+				bytes.Compare(events[a].ID[:], events[b].ID[:]))
+		})
+	}
+	results := make([]outbox.Emitted, len(events))
+	for range conflictRounds {
+		missed, err := e.insertMany(ctx, conn, events, pending, results)
+		if err != nil {
+			return nil, fmt.Errorf("outbox: emit %d events: %w", len(events), err)
+		}
+		if len(missed) == 0 {
+			return results, nil
+		}
+		found, err := e.find(ctx, conn, pick(events, missed))
+		if err != nil {
+			return nil, err
+		}
+		pending = pending[:0]
+		for place, i := range missed {
+			if id, ok := found[place]; ok {
+				results[i] = outbox.Emitted{ID: id, AlreadyEnqueued: true}
+			} else {
+				pending = append(pending, i)
+			}
+		}
+		if len(pending) == 0 {
+			return results, nil
+		}
+	}
+	return nil, e.foreignConflict(&events[pending[0]])
+}
+
+// insertMany inserts the pending events and returns those that met a conflict.
+func (e *Emitter) insertMany(
+	ctx context.Context, conn Conn, events []outbox.Event, pending []int, results []outbox.Emitted,
+) (missed []int, err error) {
+	rows := pick(events, pending)
+	args := make([]any, len(e.plan.Columns))
+	for i, column := range e.plan.Columns {
+		args[i] = conn.Array(column.values(rows))
+	}
+	inserted := make(map[uuid.UUID]struct{}, len(rows))
+	err = conn.Query(ctx, e.plan.InsertMany, args, func(scan func(...any) error) error {
+		var id uuid.UUID
+		if err := scan(&id); err != nil {
+			return err
+		}
+		inserted[id] = struct{}{}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range pending {
+		id := events[i].ID
+		if _, ok := inserted[id]; !ok {
+			missed = append(missed, i)
+			continue
+		}
+		// The same id twice in one call: the first is the row, the second a repeat.
+		delete(inserted, id)
+		results[i] = outbox.Emitted{ID: id}
+	}
+	return missed, nil
+}
+
+// find looks up the rows that were there first, by place in rows.
+func (e *Emitter) find(ctx context.Context, conn Conn, rows []*outbox.Event) (map[int]uuid.UUID, error) {
+	args := make([]any, len(e.plan.FindColumns))
+	for i, column := range e.plan.FindColumns {
+		args[i] = conn.Array(e.plan.Columns[column].values(rows))
+	}
+	found := make(map[int]uuid.UUID, len(rows))
+	err := conn.Query(ctx, e.plan.Find, args, func(scan func(...any) error) error {
+		var place int64
+		var id uuid.UUID
+		if err := scan(&place, &id); err != nil {
+			return err
+		}
+		found[int(place)-1] = id
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("outbox: look up the events that were already enqueued: %w", err)
+	}
+	return found, nil
+}
+
+// prepare fills in defaults and an id, and refuses what the target cannot take.
+func (e *Emitter) prepare(index int, ev *outbox.Event) error {
+	if ev.Namespace == "" && e.plan.Fields.Namespace.Stored {
+		ev.Namespace = e.config.DefaultNamespace
+	}
+	if ev.Topic == "" && e.plan.Fields.Topic.Stored {
+		ev.Topic = e.config.DefaultTopic
+	}
+	if refused := e.plan.check(ev, e.config.MaxPayload); refused != nil {
+		return &outbox.EventError{Index: index, Field: refused.field, Problem: refused.problem}
+	}
+	if ev.ID == uuid.Nil {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return fmt.Errorf("outbox: make an event id: %w", err)
+		}
+		ev.ID = id
+	}
+	if ev.DedupeKey == "" && e.plan.DedupeFromID {
+		ev.DedupeKey = ev.ID.String()
+	}
+	if ev.MaxAttempts == 0 {
+		ev.MaxAttempts = e.plan.DefaultMaxAttempts
+	}
+	return nil
+}
+
+func (e *Emitter) foreignConflict(ev *outbox.Event) error {
+	return fmt.Errorf("outbox: emit event %s: a unique constraint of %s refused it, and neither the id nor the "+
+		"dedupe key is there; the table has a constraint the layout does not know", ev.ID, e.plan.Target)
+}
+
+func pick(events []outbox.Event, places []int) []*outbox.Event {
+	rows := make([]*outbox.Event, len(places))
+	for i, place := range places {
+		rows[i] = &events[place]
+	}
+	return rows
+}

@@ -1,0 +1,89 @@
+// Package emit holds what the three emitters (pgx, database/sql, GORM) share: an
+// event is checked, turned into the arguments of one INSERT, and the answer is
+// turned into "inserted" or "already enqueued". Only the driver differs.
+package emit
+
+import (
+	"github.com/packfinderz/outbox"
+)
+
+// Target is a place events can be emitted to: a queue table described by a
+// layout, or the stream. It compiles itself into the statements to run.
+type Target interface {
+	EmitPlan() (*Plan, error)
+}
+
+// Plan is a target, compiled: what it accepts and the statements that write it.
+// Every parameter is text (or bytes) with its type written in the statement, so
+// that one plan serves every driver.
+type Plan struct {
+	// Target names the target in messages, such as "layout modkit".
+	Target string
+	// Fields are the event fields the target can store, with their rules.
+	Fields Fields
+	// Columns are the parameters of Insert and InsertMany, in order.
+	Columns []Column
+	// Insert writes one event: $1… are the columns. It affects no row on a conflict.
+	Insert string
+	// InsertMany writes many: $1… are arrays, one per column. It returns the ids it wrote.
+	InsertMany string
+	// Find looks up events that were there already. Its parameters are arrays of the
+	// columns FindColumns names; it returns (1-based place, id).
+	Find        string
+	FindColumns []int
+	// DefaultMaxAttempts is written for events that do not set their own.
+	DefaultMaxAttempts int
+	// DedupeFromID is set where the dedupe column cannot be NULL: an event without a
+	// key gets its id as one.
+	DedupeFromID bool
+	// SortByDedupe is set where the order of the rows in a statement means nothing.
+	// Rows are then written in key order, so that two transactions emitting the same
+	// keys wait for each other instead of deadlocking.
+	SortByDedupe bool
+}
+
+// Column is one parameter of a plan. Exactly one of Text and Bytes is set.
+type Column struct {
+	// Text is the value as PostgreSQL reads it, or nil for NULL.
+	Text func(*outbox.Event) *string
+	// Bytes is the value of a bytea column.
+	Bytes func(*outbox.Event) []byte
+}
+
+// Rule says how a target stores one event field. The zero Rule is "not at all".
+type Rule struct {
+	// Stored is true where the target has a column for the field.
+	Stored bool
+	// Required refuses an empty value.
+	Required bool
+	// UUID refuses anything that is not a UUID.
+	UUID bool
+	// MaxLength is the column's limit in characters; zero for none of its own.
+	MaxLength int
+	// Values are the only values accepted; empty for any.
+	Values []string
+}
+
+// Fields are the rules of a target for every field of an event. The id is always
+// stored and a payload always required.
+type Fields struct {
+	Namespace, Topic, Type, AggregateType, AggregateID Rule
+	TenantID, DedupeKey, Key                           Rule
+	Headers, ContentType, NotBefore, MaxAttempts       Rule
+	Payload                                            PayloadFormat
+}
+
+// PayloadFormat is what a payload column can hold.
+type PayloadFormat int
+
+// The formats of a payload column.
+const (
+	// PayloadJSONB is parsed by the server and given back in its own spelling.
+	PayloadJSONB PayloadFormat = iota
+	// PayloadJSON is checked by the server and kept byte for byte.
+	PayloadJSON
+	// PayloadText is any text without NUL.
+	PayloadText
+	// PayloadBytes is anything.
+	PayloadBytes
+)

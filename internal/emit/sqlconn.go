@@ -1,0 +1,94 @@
+package emit
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"strings"
+)
+
+// SQLTx is what *sql.Tx and GORM's transactions have in common.
+type SQLTx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// SQLConn runs statements through database/sql, with any PostgreSQL driver.
+type SQLConn struct{ Tx SQLTx }
+
+// Exec runs a statement and reports the rows affected.
+func (c SQLConn) Exec(ctx context.Context, query string, args []any) (int64, error) {
+	result, err := c.Tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// Query runs a statement and calls row for each row of the answer.
+func (c SQLConn) Query(
+	ctx context.Context, query string, args []any, row func(scan func(dest ...any) error) error,
+) (err error) {
+	rows, err := c.Tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := rows.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Array writes values in PostgreSQL's text form of an array, which every driver
+// passes on untouched; database/sql itself knows no arrays.
+func (c SQLConn) Array(values any) any {
+	var b strings.Builder
+	b.WriteByte('{')
+	switch values := values.(type) {
+	case []*string:
+		for i, value := range values {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if value == nil {
+				b.WriteString("NULL")
+			} else {
+				writeElement(&b, *value)
+			}
+		}
+	case [][]byte:
+		for i, value := range values {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(`"\\x`)
+			b.WriteString(hex.EncodeToString(value))
+			b.WriteByte('"')
+		}
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+func writeElement(b *strings.Builder, value string) {
+	b.WriteByte('"')
+	for {
+		i := strings.IndexAny(value, `"\`)
+		if i < 0 {
+			break
+		}
+		b.WriteString(value[:i])
+		b.WriteByte('\\')
+		b.WriteByte(value[i])
+		value = value[i+1:]
+	}
+	b.WriteString(value)
+	b.WriteByte('"')
+}

@@ -1,0 +1,204 @@
+package emittest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/packfinderz/outbox"
+)
+
+func testSameID(_ *testing.T, b *bed) {
+	e := b.emitter(nil)
+	event := b.event()
+	event.ID = uuid.New()
+	other := b.event()
+
+	tx := b.begin(e)
+	// Twice in one call, twice in one transaction, twice in two.
+	done, err := tx.EmitMany(b.Context(), []outbox.Event{event, event, other})
+	b.must(err)
+	if done[0].AlreadyEnqueued == done[1].AlreadyEnqueued || done[0].ID != event.ID || done[1].ID != event.ID || done[2].AlreadyEnqueued {
+		b.Fatalf("got %+v", done)
+	}
+	again, err := tx.Emit(b.Context(), event)
+	b.must(err)
+	b.must(tx.Commit(b.Context()))
+	tx = b.begin(e)
+	later, err := tx.EmitMany(b.Context(), []outbox.Event{b.event(), event})
+	b.must(err)
+	b.must(tx.Commit(b.Context()))
+	if want := (outbox.Emitted{ID: event.ID, AlreadyEnqueued: true}); again != want || later[1] != want || later[0].AlreadyEnqueued {
+		b.Fatalf("got %+v and %+v", again, later)
+	}
+	b.wantCount(3)
+}
+
+func testSameDedupeKey(_ *testing.T, b *bed) {
+	e := b.emitter(nil)
+	event := b.event()
+	event.DedupeKey = "order-1"
+	tx := b.begin(e)
+	if !b.hasDedupe() {
+		_, err := tx.Emit(b.Context(), event)
+		wantRefused(b, err, "dedupe key", "no column")
+		return
+	}
+	first, err := tx.Emit(b.Context(), event)
+	b.must(err)
+	repeated, err := tx.EmitMany(b.Context(), []outbox.Event{event, event})
+	b.must(err)
+	for _, result := range repeated {
+		if result.ID != first.ID || !result.AlreadyEnqueued {
+			b.Fatalf("got %+v, want %s already enqueued", result, first.ID)
+		}
+	}
+	// The same key in another scope is another event.
+	elsewhere := event
+	if elsewhere.Type != "" {
+		elsewhere.Type = "file.deleted"
+	} else {
+		elsewhere.Topic = "billing"
+	}
+	done, err := tx.Emit(b.Context(), elsewhere)
+	b.must(err)
+	if done.AlreadyEnqueued {
+		b.Fatal("a key was taken for that of another scope")
+	}
+	b.must(tx.Commit(b.Context()))
+	b.wantCount(2)
+}
+
+// testDedupeRace lets the second transaction run into the first one's uncommitted row.
+func testDedupeRace(_ *testing.T, b *bed) {
+	if !b.hasDedupe() {
+		event := b.event()
+		event.ID = uuid.New()
+		raceOn(b, event) // the id is the only key there is
+		return
+	}
+	event := b.event()
+	event.DedupeKey = "race"
+	raceOn(b, event)
+}
+
+func raceOn(b *bed, event outbox.Event) {
+	b.Helper()
+	e := b.emitter(nil)
+	first, second := b.begin(e), b.begin(e)
+	winner, err := first.Emit(b.Context(), event)
+	b.must(err)
+
+	type answer struct {
+		outbox.Emitted
+		err error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		done, err := second.Emit(b.Context(), event)
+		answers <- answer{done, err}
+	}()
+	waitForLock(b, 1)
+	b.must(first.Commit(b.Context()))
+	loser := <-answers
+	b.must(loser.err)
+	b.must(second.Commit(b.Context()))
+	if winner.AlreadyEnqueued || !loser.AlreadyEnqueued || loser.ID != winner.ID {
+		b.Fatalf("winner %+v, loser %+v", winner, loser.Emitted)
+	}
+	b.wantCount(1)
+}
+
+// testBatchRace would deadlock if rows were written in the order given.
+func testBatchRace(_ *testing.T, b *bed) {
+	e := b.emitter(nil)
+	ids := []uuid.UUID{uuid.MustParse("00000000-0000-7000-8000-000000000001"), uuid.MustParse("00000000-0000-7000-8000-000000000002")}
+	batch := func(order ...int) []outbox.Event {
+		var events []outbox.Event
+		for _, i := range order {
+			event := b.event()
+			event.ID = ids[i]
+			if b.hasDedupe() {
+				event.ID, event.DedupeKey = uuid.Nil, []string{"a", "b"}[i]
+			}
+			events = append(events, event)
+		}
+		return events
+	}
+	const rounds = 40
+	failures := make(chan error, 2)
+	for range rounds {
+		for _, events := range [][]outbox.Event{batch(0, 1), batch(1, 0)} {
+			go func() {
+				failures <- e.InTx(b.Context(), func(tx Tx) error {
+					_, err := tx.EmitMany(b.Context(), events)
+					return err
+				})
+			}()
+		}
+		for range 2 {
+			b.must(<-failures)
+		}
+		pgExec(b, `DELETE FROM `+b.table())
+	}
+}
+
+func testSerializationFailure(_ *testing.T, b *bed) {
+	e := b.emitter(nil)
+	event := b.event()
+	event.ID = uuid.New()
+	tx := b.begin(e)
+	b.must(tx.Exec(b.Context(), `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`))
+	b.must(tx.Exec(b.Context(), `SELECT count(*) FROM pg_class`)) // takes the snapshot
+	b.must(e.InTx(b.Context(), func(tx Tx) error {
+		_, err := tx.Emit(b.Context(), event)
+		return err
+	}))
+	_, err := tx.Emit(b.Context(), event)
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) || pgErr.Code != "40001" {
+		b.Fatalf("got %v, want PostgreSQL's 40001", err)
+	}
+}
+
+// testForeignConstraint gives the table a constraint of its owner's.
+func testForeignConstraint(_ *testing.T, b *bed) {
+	e := b.emitter(nil)
+	column := pgx.Identifier{b.layout.Columns.Payload.Name}.Sanitize()
+	pgExec(b, `CREATE UNIQUE INDEX ON `+b.table()+` ((`+column+`->>'order'))`)
+	event := b.event()
+	event.Payload = []byte(`{"order": "1"}`)
+	tx := b.begin(e)
+	_, err := tx.Emit(b.Context(), event)
+	b.must(err)
+	_, err = tx.Emit(b.Context(), event)
+	if err == nil || !strings.Contains(err.Error(), "a constraint the layout does not know") {
+		b.Fatalf("got %v", err)
+	}
+	_, err = tx.EmitMany(b.Context(), []outbox.Event{event})
+	if err == nil || !strings.Contains(err.Error(), "a constraint the layout does not know") {
+		b.Fatalf("got %v", err)
+	}
+}
+
+// waitForLock waits until n backends of the test's database wait for a lock.
+func waitForLock(b *bed, n int) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		var waiting int
+		b.must(b.pool.QueryRow(ctx, `
+			SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting))
+		if waiting >= n {
+			return
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package pgserver
+
+// Finding the server's programs: distributions keep them out of PATH, each in a place of its own.
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// binEnv names the environment variable with the folder of the server's programs. When it is set nothing else is
+// tried, so that a run never takes another version than the one asked for.
+const binEnv = "OUTBOX_PG_BIN"
+
+// ErrNoBinaries means that no PostgreSQL server is installed in any of the usual places.
+var ErrNoBinaries = errors.New("pgserver: no PostgreSQL server found: install one (Debian: apt-get install postgresql; " +
+	"Fedora: dnf install postgresql-server; macOS: brew install postgresql@17) or set " + binEnv +
+	" to the folder that has initdb and postgres")
+
+// usualPlaces are tried in this order; scripts/ensure-postgres has the same list.
+var usualPlaces = [...]string{
+	"/usr/lib/postgresql/*/bin",
+	"/usr/pgsql-*/bin",
+	"/opt/homebrew/opt/postgresql@*/bin",
+	"/usr/local/opt/postgresql@*/bin",
+	"/opt/homebrew/bin",
+	"/usr/local/pgsql/bin",
+}
+
+// findBinaries returns the folder that has initdb and postgres.
+func findBinaries() (string, error) {
+	if dir := os.Getenv(binEnv); dir != "" {
+		if hasBinaries(dir) {
+			return filepath.Abs(dir)
+		}
+		return "", ErrNoBinaries
+	}
+	if found, err := exec.LookPath("initdb"); err == nil {
+		// A link in PATH says nothing about where the other programs are; its target does.
+		if target, err := filepath.EvalSymlinks(found); err == nil && hasBinaries(filepath.Dir(target)) {
+			return filepath.Abs(filepath.Dir(target))
+		}
+	}
+	for _, pattern := range usualPlaces {
+		for _, dir := range newestFirst(pattern) {
+			if hasBinaries(dir) {
+				return dir, nil
+			}
+		}
+	}
+	return "", ErrNoBinaries
+}
+
+func hasBinaries(dir string) bool {
+	for _, name := range []string{"initdb", "postgres"} {
+		if _, err := exec.LookPath(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// newestFirst returns the folders that match the pattern, sorted by the version that stands where the star is.
+func newestFirst(pattern string) []string {
+	dirs, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil
+	}
+	before, after, _ := strings.Cut(pattern, "*")
+	version := func(dir string) float64 {
+		// What is not a number sorts last, as 0.
+		number, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimPrefix(dir, before), after), 64)
+		return number
+	}
+	slices.SortStableFunc(dirs, func(a, b string) int {
+		switch va, vb := version(a), version(b); {
+		case va > vb:
+			return -1
+		case va < vb:
+			return 1
+		default:
+			return 0
+		}
+	})
+	return dirs
+}

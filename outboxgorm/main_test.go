@@ -1,0 +1,14 @@
+package outboxgorm_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/packfinderz/outbox/internal/pgtest"
+)
+
+func TestMain(m *testing.M) {
+	// GORM's cache of prepared statements has a goroutine that nothing ever ends.
+	pgtest.Main(m, goleak.IgnoreAnyFunction("gorm.io/gorm/internal/lru.NewLRU[...].func1"))
+}

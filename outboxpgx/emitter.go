@@ -1,0 +1,82 @@
+// Package outboxpgx emits events inside a pgx transaction.
+package outboxpgx
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/emit"
+)
+
+// Target is a place events are emitted to: a pgstore.Layout.
+type Target = emit.Target
+
+// Beginner starts transactions: a *pgxpool.Pool or a *pgx.Conn.
+type Beginner interface {
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+}
+
+// Emitter writes events to one target. It is safe for concurrent use.
+type Emitter struct{ emitter *emit.Emitter }
+
+// New makes an emitter for a target. A nil config means the defaults.
+func New(target Target, config *outbox.EmitConfig) (*Emitter, error) {
+	emitter, err := emit.New(target, config)
+	if err != nil {
+		return nil, err
+	}
+	return &Emitter{emitter}, nil
+}
+
+// Emit writes one event in the caller's transaction. It never commits: the event
+// exists if and only if the caller's commit succeeds. A refused event (an
+// *outbox.EventError) leaves the transaction usable; after any other error it has to be
+// rolled back, as after every failed statement.
+func (e *Emitter) Emit(ctx context.Context, tx pgx.Tx, event outbox.Event) (outbox.Emitted, error) {
+	return e.emitter.Emit(ctx, conn{tx}, event)
+}
+
+// EmitMany writes many events in one statement, and says for each what became of it.
+// If one is refused, none is written.
+func (e *Emitter) EmitMany(ctx context.Context, tx pgx.Tx, events []outbox.Event) ([]outbox.Emitted, error) {
+	return e.emitter.EmitMany(ctx, conn{tx}, events)
+}
+
+// InTx runs work in a transaction of its own, commits it, and then wakes the relay in
+// this process, if EmitConfig.Nudge is set. An error or a panic of work rolls back.
+func (e *Emitter) InTx(ctx context.Context, db Beginner, work func(tx pgx.Tx) error) error {
+	if err := pgx.BeginTxFunc(ctx, db, pgx.TxOptions{}, work); err != nil {
+		return err
+	}
+	e.emitter.Nudge()
+	return nil
+}
+
+// conn is a transaction as the shared part of the emitters sees it.
+type conn struct{ tx pgx.Tx }
+
+func (c conn) Exec(ctx context.Context, sql string, args []any) (int64, error) {
+	tag, err := c.tx.Exec(ctx, sql, args...)
+	return tag.RowsAffected(), err
+}
+
+func (c conn) Query(
+	ctx context.Context, sql string, args []any, row func(scan func(dest ...any) error) error,
+) error {
+	rows, err := c.tx.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Array leaves values as they are: pgx encodes slices itself.
+func (c conn) Array(values any) any { return values }

@@ -1,0 +1,120 @@
+package outboxpgx_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/layouts/modkit"
+	"github.com/packfinderz/outbox/outboxpgx"
+)
+
+// placeOrder is the example of the README: the order and its event, in one commit.
+func placeOrder(ctx context.Context, pool *pgxpool.Pool) error {
+	emitter, err := outboxpgx.New(modkit.Layout(), nil)
+	if err != nil {
+		return err
+	}
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `INSERT INTO orders (id, total) VALUES ($1, $2)`, 42, 1999); err != nil {
+			return err
+		}
+		_, err := emitter.Emit(ctx, tx, outbox.Event{
+			Namespace: "shop",
+			Topic:     "orders",
+			DedupeKey: "order-42-placed",
+			Payload:   []byte(`{"order": 42, "total": 1999}`),
+		})
+		return err
+	})
+}
+
+func Example() {
+	ctx := context.Background()
+	pool, done, err := exampleDatabase()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+
+	fmt.Println(placeOrder(ctx, pool))
+
+	var orders, events int
+	err = pool.QueryRow(ctx, `SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM modkit_outbox_events)`).Scan(&orders, &events)
+	fmt.Println(orders, events, err)
+	// Output:
+	// <nil>
+	// 1 1 <nil>
+}
+
+// Emitting the same dedupe key again is no error, and no second event.
+func ExampleEmitter_Emit() {
+	ctx := context.Background()
+	pool, done, err := exampleDatabase()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+	emitter, err := outboxpgx.New(modkit.Layout(), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	event := outbox.Event{Namespace: "shop", Topic: "orders", DedupeKey: "order-42", Payload: []byte(`{}`)}
+	for range 2 {
+		err := emitter.InTx(ctx, pool, func(tx pgx.Tx) error {
+			emitted, err := emitter.Emit(ctx, tx, event)
+			fmt.Println("already enqueued:", emitted.AlreadyEnqueued)
+			return err
+		})
+		if err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// already enqueued: false
+	// already enqueued: true
+}
+
+// Many events take one round trip. A refused one is found before anything is sent.
+func ExampleEmitter_EmitMany() {
+	ctx := context.Background()
+	pool, done, err := exampleDatabase()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+	emitter, err := outboxpgx.New(modkit.Layout(), &outbox.EmitConfig{DefaultNamespace: "shop", DefaultTopic: "orders"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = emitter.InTx(ctx, pool, func(tx pgx.Tx) error {
+		_, err := emitter.EmitMany(ctx, tx, []outbox.Event{{Payload: []byte(`{"order": 1}`)}, {Payload: []byte(`{"order": `)}})
+		fmt.Println(err)
+		emitted, err := emitter.EmitMany(ctx, tx, []outbox.Event{{Payload: []byte(`{"order": 1}`)}, {Payload: []byte(`{"order": 2}`)}})
+		fmt.Println(len(emitted), "emitted")
+		return err
+	})
+	fmt.Println(err)
+	// Output:
+	// outbox: event 1: payload is not valid JSON
+	// 2 emitted
+	// <nil>
+}
+
+// exampleDatabase is a PostgreSQL with a shop's orders and the ModKit outbox table.
+func exampleDatabase() (*pgxpool.Pool, func(), error) {
+	files, err := modkit.Migrations(modkit.Layout())
+	if err != nil {
+		return nil, nil, err
+	}
+	return pgtest.Example(`CREATE TABLE orders (id bigint PRIMARY KEY, total int NOT NULL)`, files)
+}

@@ -1,0 +1,171 @@
+package pgstore
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Field is the name of a logical field, as written in a layout file.
+type Field string
+
+// The logical fields a table can have columns for.
+const (
+	FieldID            Field = "id"
+	FieldNamespace     Field = "namespace"
+	FieldTopic         Field = "topic"
+	FieldType          Field = "type"
+	FieldAggregateType Field = "aggregateType"
+	FieldAggregateID   Field = "aggregateId"
+	FieldTenantID      Field = "tenantId"
+	FieldDedupeKey     Field = "dedupeKey"
+	FieldKey           Field = "key"
+	FieldPayload       Field = "payload"
+	FieldHeaders       Field = "headers"
+	FieldContentType   Field = "contentType"
+	FieldMaxAttempts   Field = "maxAttempts"
+	FieldStatus        Field = "status"
+	FieldAttempts      Field = "attempts"
+	FieldNextAttemptAt Field = "nextAttemptAt"
+	FieldLockedBy      Field = "lockedBy"
+	FieldLockedUntil   Field = "lockedUntil"
+	FieldLastError     Field = "lastError"
+	FieldCreatedAt     Field = "createdAt"
+	FieldUpdatedAt     Field = "updatedAt"
+	FieldDeliveredAt   Field = "deliveredAt"
+)
+
+// Columns maps the logical fields to a table's columns. A zero Column means that
+// the table has none for the field.
+type Columns struct {
+	ID            Column `json:"id"`
+	Namespace     Column `json:"namespace,omitzero"`
+	Topic         Column `json:"topic,omitzero"`
+	Type          Column `json:"type,omitzero"`
+	AggregateType Column `json:"aggregateType,omitzero"`
+	AggregateID   Column `json:"aggregateId,omitzero"`
+	TenantID      Column `json:"tenantId,omitzero"`
+	DedupeKey     Column `json:"dedupeKey,omitzero"`
+	Key           Column `json:"key,omitzero"`
+	Payload       Column `json:"payload"`
+	Headers       Column `json:"headers,omitzero"`
+	ContentType   Column `json:"contentType,omitzero"`
+	MaxAttempts   Column `json:"maxAttempts,omitzero"`
+	Status        Column `json:"status,omitzero"`
+	Attempts      Column `json:"attempts"`
+	NextAttemptAt Column `json:"nextAttemptAt,omitzero"`
+	LockedBy      Column `json:"lockedBy,omitzero"`
+	LockedUntil   Column `json:"lockedUntil,omitzero"`
+	LastError     Column `json:"lastError,omitzero"`
+	CreatedAt     Column `json:"createdAt"`
+	UpdatedAt     Column `json:"updatedAt,omitzero"`
+	DeliveredAt   Column `json:"deliveredAt,omitzero"`
+}
+
+// Column is one column of a table. In a layout file it is the column's name, or
+// an object when there is more to say.
+type Column struct {
+	// Name is the column's name.
+	Name string `json:"name"`
+	// Type is the column's type where it is not the usual one of its field: uuid,
+	// text, json, jsonb or bytea.
+	Type string `json:"type,omitempty"`
+	// Enum is the name of the column's enum type, which stands in the layout's schema.
+	Enum string `json:"enum,omitempty"`
+	// NotNull is set where the column takes no NULL: emit then refuses an event
+	// without the field, writes an empty text for an error that has not happened, and the event's
+	// id for a missing dedupe key.
+	NotNull bool `json:"notNull,omitempty"`
+	// MaxLength is the column's limit in characters.
+	MaxLength int `json:"maxLength,omitempty"`
+	// Values are the only values the column takes, such as those of its enum.
+	Values []string `json:"values,omitempty"`
+}
+
+// IsZero reports whether the table has no such column.
+func (c Column) IsZero() bool {
+	return c.Name == "" && c.Type == "" && c.Enum == "" && !c.NotNull && c.MaxLength == 0 && len(c.Values) == 0
+}
+
+// MarshalJSON writes a column that is nothing but a name as that name.
+func (c Column) MarshalJSON() ([]byte, error) {
+	type plain Column
+	if (c.IsZero() || c.Name != "") && onlyName(c) {
+		return json.Marshal(c.Name)
+	}
+	return json.Marshal(plain(c))
+}
+
+func onlyName(c Column) bool {
+	c.Name = ""
+	return c.IsZero()
+}
+
+// UnmarshalJSON takes a name or an object.
+func (c *Column) UnmarshalJSON(doc []byte) error {
+	if bytes.HasPrefix(bytes.TrimSpace(doc), []byte{'"'}) {
+		*c = Column{}
+		return json.Unmarshal(doc, &c.Name)
+	}
+	type plain Column
+	decoder := json.NewDecoder(bytes.NewReader(doc))
+	decoder.DisallowUnknownFields()
+	var p plain
+	if err := decoder.Decode(&p); err != nil {
+		return fmt.Errorf("a column is a name or an object with name, type, enum, notNull, maxLength and values: %w", err)
+	}
+	*c = Column(p)
+	return nil
+}
+
+// named is a column with the field it serves.
+type named struct {
+	field Field
+	Column
+}
+
+// all lists the columns in the order of the fields, those that are missing too.
+func (c *Columns) all() []named {
+	return []named{
+		{FieldID, c.ID},
+		{FieldNamespace, c.Namespace},
+		{FieldTopic, c.Topic},
+		{FieldType, c.Type},
+		{FieldAggregateType, c.AggregateType},
+		{FieldAggregateID, c.AggregateID},
+		{FieldTenantID, c.TenantID},
+		{FieldDedupeKey, c.DedupeKey},
+		{FieldKey, c.Key},
+		{FieldPayload, c.Payload},
+		{FieldHeaders, c.Headers},
+		{FieldContentType, c.ContentType},
+		{FieldMaxAttempts, c.MaxAttempts},
+		{FieldStatus, c.Status},
+		{FieldAttempts, c.Attempts},
+		{FieldNextAttemptAt, c.NextAttemptAt},
+		{FieldLockedBy, c.LockedBy},
+		{FieldLockedUntil, c.LockedUntil},
+		{FieldLastError, c.LastError},
+		{FieldCreatedAt, c.CreatedAt},
+		{FieldUpdatedAt, c.UpdatedAt},
+		{FieldDeliveredAt, c.DeliveredAt},
+	}
+}
+
+// all lists the columns of a dead-letter table.
+func (c *DeadLetterColumns) all() []named {
+	return []named{
+		{"id", c.ID},
+		{"eventId", c.EventID},
+		{FieldType, c.Type},
+		{FieldAggregateType, c.AggregateType},
+		{FieldAggregateID, c.AggregateID},
+		{FieldPayload, c.Payload},
+		{"reason", c.Reason},
+		{"failedAt", c.FailedAt},
+		{FieldCreatedAt, c.CreatedAt},
+		{FieldAttempts, c.Attempts},
+		{FieldLastError, c.LastError},
+		{"retriedAt", c.RetriedAt},
+	}
+}

@@ -1,0 +1,258 @@
+package pgstore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/emit"
+)
+
+// EmitPlan compiles the layout into the statements that write events. The emitters
+// (outboxpgx, outboxsql, outboxgorm) call it; there is no need to.
+func (l Layout) EmitPlan() (*emit.Plan, error) {
+	if err := l.Validate(); err != nil {
+		return nil, err
+	}
+	ins := l.insertColumns()
+	plan := &emit.Plan{
+		Target:       "layout " + l.Name,
+		Fields:       l.emitFields(),
+		Insert:       ins.one(&l),
+		InsertMany:   ins.many(&l),
+		DedupeFromID: l.Columns.DedupeKey.NotNull,
+		SortByDedupe: true,
+	}
+	for _, p := range ins.params {
+		plan.Columns = append(plan.Columns, p.column)
+	}
+	if !l.Columns.MaxAttempts.IsZero() && l.Columns.MaxAttempts.NotNull {
+		plan.DefaultMaxAttempts = l.MaxAttempts
+	}
+	plan.Find, plan.FindColumns = ins.find(&l)
+	return plan, nil
+}
+
+// emitFields are the rules an event has to keep to fit the table.
+func (l *Layout) emitFields() emit.Fields {
+	rule := func(c Column) emit.Rule {
+		return emit.Rule{
+			Stored: !c.IsZero(), Required: c.NotNull, UUID: c.Type == "uuid",
+			MaxLength: c.MaxLength, Values: c.Values,
+		}
+	}
+	c := &l.Columns
+	fields := emit.Fields{
+		Namespace:     rule(c.Namespace),
+		Topic:         rule(c.Topic),
+		Type:          rule(c.Type),
+		AggregateType: rule(c.AggregateType),
+		AggregateID:   rule(c.AggregateID),
+		TenantID:      rule(c.TenantID),
+		DedupeKey:     rule(c.DedupeKey),
+		Key:           rule(c.Key),
+		Headers:       rule(c.Headers),
+		ContentType:   rule(c.ContentType),
+		MaxAttempts:   rule(c.MaxAttempts),
+		// The first attempt of a row is at its due time.
+		NotBefore: rule(c.NextAttemptAt),
+		Payload: map[string]emit.PayloadFormat{
+			"jsonb": emit.PayloadJSONB, "json": emit.PayloadJSON, "text": emit.PayloadText, "bytea": emit.PayloadBytes,
+		}[c.Payload.sqlType(FieldPayload)],
+	}
+	// A type, and a topic, say what an event is and where it goes: a table that has
+	// the column never takes an event without one, NOT NULL or not.
+	fields.Type.Required = fields.Type.Stored
+	fields.Topic.Required = fields.Topic.Stored
+	fields.DedupeKey.Required = false
+	return fields
+}
+
+// sqlType is the column's type as written in a layout, or the usual one.
+func (c Column) sqlType(field Field) string {
+	if c.Type != "" {
+		return c.Type
+	}
+	switch field {
+	case FieldID, FieldTenantID, FieldLockedBy:
+		return "uuid"
+	case FieldPayload, FieldHeaders:
+		return "jsonb"
+	case FieldMaxAttempts, FieldAttempts:
+		return "integer"
+	case FieldNextAttemptAt, FieldLockedUntil, FieldCreatedAt, FieldUpdatedAt, FieldDeliveredAt:
+		return "timestamptz"
+	default:
+		return "text"
+	}
+}
+
+// cast is the type to cast a parameter to, as SQL.
+func (l *Layout) cast(c Column, field Field) string {
+	if c.Enum != "" {
+		return l.qualified(c.Enum)
+	}
+	return c.sqlType(field)
+}
+
+// insertColumns is the list of columns an INSERT writes: those that come from the
+// event, and those that every new row starts with.
+type insertColumns struct {
+	names  []string
+	values []func(param func(i int) string) string
+	params []insertParam
+}
+
+type insertParam struct {
+	field  Field
+	cast   string
+	array  string
+	column emit.Column
+}
+
+// insertColumns writes every column of the layout. None is left to a default of the
+// database: tables made by Django have none.
+func (l *Layout) insertColumns() *insertColumns {
+	ins := &insertColumns{}
+	c := &l.Columns
+	text := func(field func(*outbox.Event) *string) emit.Column { return emit.Column{Text: emit.String(field)} }
+
+	ins.param(l, FieldID, c.ID, emit.Column{Text: emit.ID})
+	ins.param(l, FieldNamespace, c.Namespace, text(func(e *outbox.Event) *string { return &e.Namespace }))
+	ins.param(l, FieldTopic, c.Topic, text(func(e *outbox.Event) *string { return &e.Topic }))
+	ins.param(l, FieldType, c.Type, text(func(e *outbox.Event) *string { return &e.Type }))
+	ins.param(l, FieldAggregateType, c.AggregateType, text(func(e *outbox.Event) *string { return &e.AggregateType }))
+	ins.param(l, FieldAggregateID, c.AggregateID, text(func(e *outbox.Event) *string { return &e.AggregateID }))
+	ins.param(l, FieldTenantID, c.TenantID, emit.Column{Text: emit.TenantID})
+	ins.param(l, FieldDedupeKey, c.DedupeKey, text(func(e *outbox.Event) *string { return &e.DedupeKey }))
+	ins.param(l, FieldKey, c.Key, text(func(e *outbox.Event) *string { return &e.Key }))
+	payload := emit.Column{Text: emit.Payload}
+	if c.Payload.sqlType(FieldPayload) == "bytea" {
+		payload = emit.Column{Bytes: func(e *outbox.Event) []byte { return e.Payload }}
+	}
+	ins.param(l, FieldPayload, c.Payload, payload)
+	ins.param(l, FieldHeaders, c.Headers, emit.Column{Text: emit.Headers})
+	ins.param(l, FieldContentType, c.ContentType, text(func(e *outbox.Event) *string { return &e.ContentType }))
+	ins.param(l, FieldMaxAttempts, c.MaxAttempts, emit.Column{Text: emit.MaxAttempts})
+	if !c.NextAttemptAt.IsZero() {
+		i := ins.addParam(FieldNextAttemptAt, "timestamptz", emit.Column{Text: emit.NotBefore})
+		ins.add(c.NextAttemptAt, func(param func(int) string) string { return "coalesce(" + param(i) + ", now())" })
+	}
+
+	if l.States != nil {
+		ins.constant(c.Status, literal(l.States.Pending))
+	}
+	ins.constant(c.Attempts, "0")
+	ins.constant(c.LockedBy, "NULL")
+	ins.constant(c.LockedUntil, "NULL")
+	if c.LastError.NotNull {
+		ins.constant(c.LastError, "''")
+	} else {
+		ins.constant(c.LastError, "NULL")
+	}
+	ins.constant(c.CreatedAt, "now()")
+	ins.constant(c.UpdatedAt, "now()")
+	ins.constant(c.DeliveredAt, "NULL")
+	return ins
+}
+
+func (ins *insertColumns) add(c Column, value func(param func(int) string) string) {
+	ins.names = append(ins.names, quote(c.Name))
+	ins.values = append(ins.values, value)
+}
+
+func (ins *insertColumns) constant(c Column, sql string) {
+	if !c.IsZero() {
+		ins.add(c, func(func(int) string) string { return sql })
+	}
+}
+
+func (ins *insertColumns) param(l *Layout, field Field, c Column, column emit.Column) {
+	if c.IsZero() {
+		return
+	}
+	i := ins.addParam(field, l.cast(c, field), column)
+	ins.add(c, func(param func(int) string) string { return param(i) })
+}
+
+func (ins *insertColumns) addParam(field Field, cast string, column emit.Column) int {
+	array := "text[]"
+	if column.Bytes != nil {
+		array = "bytea[]"
+	}
+	ins.params = append(ins.params, insertParam{field: field, cast: cast, array: array, column: column})
+	return len(ins.params) - 1
+}
+
+// expressions are the values of one row, given how a parameter is written.
+func (ins *insertColumns) expressions(param func(i int) string) string {
+	values := make([]string, len(ins.values))
+	for i, value := range ins.values {
+		values[i] = value(func(i int) string { return param(i) + "::" + ins.params[i].cast })
+	}
+	return strings.Join(values, ", ")
+}
+
+// one writes a single row. ON CONFLICT has no target: it covers the id as well as
+// the dedupe key, and what else it may have been is found out afterwards.
+func (ins *insertColumns) one(l *Layout) string {
+	return fmt.Sprintf("INSERT INTO %s (%s)\nVALUES (%s)\nON CONFLICT DO NOTHING",
+		l.qualified(l.Table), strings.Join(ins.names, ", "),
+		ins.expressions(func(i int) string { return fmt.Sprintf("$%d", i+1) }))
+}
+
+// many writes the rows of as many arrays as there are parameters, so that the
+// statement is the same for any number of rows and is prepared once.
+func (ins *insertColumns) many(l *Layout) string {
+	arrays, names := ins.unnest(ins.all())
+	return fmt.Sprintf("INSERT INTO %s (%s)\nSELECT %s\nFROM unnest(%s) AS new(%s)\nON CONFLICT DO NOTHING\nRETURNING %s",
+		l.qualified(l.Table), strings.Join(ins.names, ", "),
+		ins.expressions(func(i int) string { return fmt.Sprintf("new.p%d", i+1) }),
+		arrays, names, quote(l.Columns.ID.Name))
+}
+
+func (ins *insertColumns) all() []int {
+	places := make([]int, len(ins.params))
+	for i := range places {
+		places[i] = i
+	}
+	return places
+}
+
+// unnest is the argument list and the column list of an unnest over parameters.
+func (ins *insertColumns) unnest(params []int) (arrays, names string) {
+	var a, n []string
+	for place, i := range params {
+		a = append(a, fmt.Sprintf("$%d::%s", place+1, ins.params[i].array))
+		n = append(n, fmt.Sprintf("p%d", i+1))
+	}
+	return strings.Join(a, ", "), strings.Join(n, ", ")
+}
+
+// find looks up rows by id, or else by dedupe key within its scope.
+func (ins *insertColumns) find(l *Layout) (sql string, columns []int) {
+	scope := []Field{FieldID}
+	if !l.Columns.DedupeKey.IsZero() {
+		scope = append(append(scope, l.Dedupe...), FieldDedupeKey)
+	}
+	equal := func(field Field) string {
+		i := slices.IndexFunc(ins.params, func(p insertParam) bool { return p.field == field })
+		columns = append(columns, i)
+		return fmt.Sprintf("t.%s = old.p%d::%s", quote(l.column(field).Name), i+1, ins.params[i].cast)
+	}
+	id := "t." + quote(l.Columns.ID.Name)
+	table := l.qualified(l.Table)
+	lookup := fmt.Sprintf("(SELECT %s FROM %s t WHERE %s)", id, table, equal(FieldID))
+	if len(scope) > 1 {
+		var keys []string
+		for _, field := range scope[1:] {
+			keys = append(keys, equal(field))
+		}
+		lookup = fmt.Sprintf("coalesce(%s,\n  (SELECT %s FROM %s t WHERE %s))", lookup, id, table, strings.Join(keys, " AND "))
+	}
+	arrays, names := ins.unnest(columns)
+	sql = fmt.Sprintf("SELECT place, id FROM (\n  SELECT place, %s AS id\n  FROM unnest(%s) WITH ORDINALITY AS old(%s, place)\n) AS found\nWHERE id IS NOT NULL",
+		lookup, arrays, names)
+	return sql, columns
+}
