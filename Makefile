@@ -7,10 +7,13 @@ GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)
 FUZZTIME ?= 10s
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint fmt bench modules postgres
+.PHONY: help demo build test race fuzz lint fmt bench modules postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: postgres build ## a shop and a relay on a private PostgreSQL; Ctrl-C ends it
+	bin/outbox demo
 
 build: ## build the outbox program into bin/
 	go build -o bin/outbox ./cmd/outbox
@@ -22,9 +25,9 @@ race: postgres ## run all tests with the race detector
 	go test -race ./... $(PACKAGES)
 
 fuzz: postgres ## run each fuzz target for FUZZTIME (10s)
-	go test -run '^$$' -fuzz FuzzCheck -fuzztime $(FUZZTIME) ./internal/jsoncheck
-	go test -run '^$$' -fuzz FuzzIdentifier -fuzztime $(FUZZTIME) ./pgstore
-	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME) ./layoutfile
+	go test -run '^$$' -fuzz FuzzCheck -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./internal/jsoncheck
+	go test -run '^$$' -fuzz FuzzIdentifier -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./pgstore
+	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./layoutfile
 
 bench: postgres ## measure, beside the same work done by hand; takes minutes
 	go run ./bench

@@ -91,7 +91,7 @@ func (b *bench) database(ctx context.Context) (string, error) {
 	if _, err := conn.Exec(ctx, "CREATE DATABASE "+name); err != nil {
 		return "", fmt.Errorf("create a database: %w", err)
 	}
-	return b.server.URL(name), nil
+	return b.server.TCPURL(name), nil
 }
 
 // pool is database with a pool on it.

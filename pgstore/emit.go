@@ -16,11 +16,14 @@ func (l Layout) EmitPlan() (*emit.Plan, error) {
 		return nil, err
 	}
 	ins := l.insertColumns()
+	// ON CONFLICT has no target: it covers the id as well as the dedupe key, and what else it
+	// may have been is found out afterwards.
 	plan := &emit.Plan{
-		Target:       "layout " + l.Name,
-		Fields:       l.emitFields(),
-		Insert:       ins.one(&l),
-		InsertMany:   ins.many(&l),
+		Target:     "layout " + l.Name,
+		Fields:     l.emitFields(),
+		Insert:     ins.one(&l) + "\nON CONFLICT DO NOTHING",
+		InsertMany: ins.many(&l) + "\nON CONFLICT DO NOTHING\nRETURNING " + quote(l.Columns.ID.Name),
+		InsertNew:  ins.one(&l), InsertManyNew: ins.many(&l),
 		DedupeFromID: l.Columns.DedupeKey.NotNull,
 		SortByDedupe: true,
 	}
@@ -194,10 +197,9 @@ func (ins *insertColumns) expressions(param func(i int) string) string {
 	return strings.Join(values, ", ")
 }
 
-// one writes a single row. ON CONFLICT has no target: it covers the id as well as
-// the dedupe key, and what else it may have been is found out afterwards.
+// one writes a single row.
 func (ins *insertColumns) one(l *Layout) string {
-	return fmt.Sprintf("INSERT INTO %s (%s)\nVALUES (%s)\nON CONFLICT DO NOTHING",
+	return fmt.Sprintf("INSERT INTO %s (%s)\nVALUES (%s)",
 		l.qualified(l.Table), strings.Join(ins.names, ", "),
 		ins.expressions(func(i int) string { return fmt.Sprintf("$%d", i+1) }))
 }
@@ -205,19 +207,16 @@ func (ins *insertColumns) one(l *Layout) string {
 // many writes the rows of as many arrays as there are parameters, so that the
 // statement is the same for any number of rows and is prepared once.
 func (ins *insertColumns) many(l *Layout) string {
-	arrays, names := ins.unnest(ins.all())
-	return fmt.Sprintf("INSERT INTO %s (%s)\nSELECT %s\nFROM unnest(%s) AS new(%s)\nON CONFLICT DO NOTHING\nRETURNING %s",
+	// unnest in the list, not after FROM: there each array would be copied to a table of its
+	// own first.
+	columns := make([]string, len(ins.params))
+	for i, p := range ins.params {
+		columns[i] = fmt.Sprintf("unnest($%d::%s) AS p%d", i+1, p.array, i+1)
+	}
+	return fmt.Sprintf("INSERT INTO %s (%s)\nSELECT %s\nFROM (SELECT %s) AS new",
 		l.qualified(l.Table), strings.Join(ins.names, ", "),
 		ins.expressions(func(i int) string { return fmt.Sprintf("new.p%d", i+1) }),
-		arrays, names, quote(l.Columns.ID.Name))
-}
-
-func (ins *insertColumns) all() []int {
-	places := make([]int, len(ins.params))
-	for i := range places {
-		places[i] = i
-	}
-	return places
+		strings.Join(columns, ", "))
 }
 
 // unnest is the argument list and the column list of an unnest over parameters.

@@ -174,10 +174,11 @@ func (p *Plan) checkPayload(ev *outbox.Event, limit int) *refusal {
 			return &refusal{"payload", "contains a NUL byte, which PostgreSQL cannot store as text"}
 		}
 	case PayloadJSON, PayloadJSONB:
-		if err := jsoncheck.Check(ev.Payload); err != nil {
+		expanded, err := jsoncheck.Check(ev.Payload)
+		if err != nil {
 			return refuse("payload", "%s", err)
 		}
-		if p.Fields.Payload == PayloadJSONB && jsoncheck.Expanded(ev.Payload) > limit {
+		if p.Fields.Payload == PayloadJSONB && expanded > limit {
 			return refuse("payload", "is over the limit of %d bytes once jsonb writes its numbers out", limit)
 		}
 	}

@@ -29,10 +29,22 @@ func (c Column) values(rows []*outbox.Event) any {
 		return column
 	}
 	column := make([]*string, len(rows))
+	set := 0
 	for i, ev := range rows {
-		column[i] = c.Text(ev)
+		if column[i] = c.Text(ev); column[i] != nil {
+			set++
+		}
 	}
-	return column
+	if set > 0 && set < len(rows) {
+		return column
+	}
+	// Most columns are all set, which drivers encode faster, or all NULL: the statements fill
+	// a column that is too short with NULL.
+	plain := make([]string, set)
+	for i := range plain {
+		plain[i] = *column[i]
+	}
+	return plain
 }
 
 // String is a text field that is NULL when empty.

@@ -25,7 +25,7 @@ type Conn interface {
 	Exec(ctx context.Context, sql string, args []any) (int64, error)
 	// Query runs a statement and calls row for each row of the answer.
 	Query(ctx context.Context, sql string, args []any, row func(scan func(dest ...any) error) error) error
-	// Array gives values ([]*string or [][]byte) the form the driver takes for an array.
+	// Array gives values ([]string, []*string or [][]byte) the form the driver takes for an array.
 	Array(values any) any
 }
 
@@ -67,15 +67,20 @@ func (e *Emitter) Nudge() {
 
 // Emit writes one event.
 func (e *Emitter) Emit(ctx context.Context, conn Conn, ev outbox.Event) (outbox.Emitted, error) {
-	if err := e.prepare(0, &ev); err != nil {
+	fresh, err := e.prepare(0, &ev)
+	if err != nil {
 		return outbox.Emitted{}, err
 	}
 	args := make([]any, len(e.plan.Columns))
 	for i, column := range e.plan.Columns {
 		args[i] = column.value(&ev)
 	}
+	statement := e.plan.Insert
+	if fresh {
+		statement = e.plan.InsertNew
+	}
 	for range conflictRounds {
-		inserted, err := conn.Exec(ctx, e.plan.Insert, args)
+		inserted, err := conn.Exec(ctx, statement, args)
 		if err != nil {
 			return outbox.Emitted{}, fmt.Errorf("outbox: emit event %s: %w", ev.ID, err)
 		}
@@ -102,11 +107,17 @@ func (e *Emitter) EmitMany(ctx context.Context, conn Conn, events []outbox.Event
 	}
 	events = slices.Clone(events)
 	pending := make([]int, len(events))
+	allFresh := true
 	for i := range events {
-		if err := e.prepare(i, &events[i]); err != nil {
+		fresh, err := e.prepare(i, &events[i])
+		if err != nil {
 			return nil, err
 		}
+		allFresh = allFresh && fresh
 		pending[i] = i
+	}
+	if allFresh {
+		return e.insertFresh(ctx, conn, events)
 	}
 	if e.plan.SortByDedupe {
 		slices.SortStableFunc(pending, func(a, b int) int {
@@ -143,17 +154,36 @@ func (e *Emitter) EmitMany(ctx context.Context, conn Conn, events []outbox.Event
 	return nil, e.foreignConflict(&events[pending[0]])
 }
 
+// insertFresh inserts events that can meet no conflict.
+func (e *Emitter) insertFresh(ctx context.Context, conn Conn, events []outbox.Event) ([]outbox.Emitted, error) {
+	results := make([]outbox.Emitted, len(events))
+	rows := make([]*outbox.Event, len(events))
+	for i := range events {
+		rows[i] = &events[i]
+		results[i].ID = events[i].ID
+	}
+	if _, err := conn.Exec(ctx, e.plan.InsertManyNew, e.arrays(conn, rows)); err != nil {
+		return nil, fmt.Errorf("outbox: emit %d events: %w", len(events), err)
+	}
+	return results, nil
+}
+
+// arrays are the arguments of a statement for many events.
+func (e *Emitter) arrays(conn Conn, rows []*outbox.Event) []any {
+	args := make([]any, len(e.plan.Columns))
+	for i, column := range e.plan.Columns {
+		args[i] = conn.Array(column.values(rows))
+	}
+	return args
+}
+
 // insertMany inserts the pending events and returns those that met a conflict.
 func (e *Emitter) insertMany(
 	ctx context.Context, conn Conn, events []outbox.Event, pending []int, results []outbox.Emitted,
 ) (missed []int, err error) {
 	rows := pick(events, pending)
-	args := make([]any, len(e.plan.Columns))
-	for i, column := range e.plan.Columns {
-		args[i] = conn.Array(column.values(rows))
-	}
 	inserted := make(map[uuid.UUID]struct{}, len(rows))
-	err = conn.Query(ctx, e.plan.InsertMany, args, func(scan func(...any) error) error {
+	err = conn.Query(ctx, e.plan.InsertMany, e.arrays(conn, rows), func(scan func(...any) error) error {
 		var id uuid.UUID
 		if err := scan(&id); err != nil {
 			return err
@@ -199,8 +229,9 @@ func (e *Emitter) find(ctx context.Context, conn Conn, rows []*outbox.Event) (ma
 	return found, nil
 }
 
-// prepare fills in defaults and an id, and refuses what the target cannot take.
-func (e *Emitter) prepare(index int, ev *outbox.Event) error {
+// prepare fills in defaults and an id, and refuses what the target cannot take. fresh is
+// true for an event that nothing in the table can equal.
+func (e *Emitter) prepare(index int, ev *outbox.Event) (fresh bool, err error) {
 	if ev.Namespace == "" && e.plan.Fields.Namespace.Stored {
 		ev.Namespace = e.config.DefaultNamespace
 	}
@@ -208,14 +239,13 @@ func (e *Emitter) prepare(index int, ev *outbox.Event) error {
 		ev.Topic = e.config.DefaultTopic
 	}
 	if refused := e.plan.check(ev, e.config.MaxPayload); refused != nil {
-		return &outbox.EventError{Index: index, Field: refused.field, Problem: refused.problem}
+		return false, &outbox.EventError{Index: index, Field: refused.field, Problem: refused.problem}
 	}
+	fresh = ev.ID == uuid.Nil && ev.DedupeKey == ""
 	if ev.ID == uuid.Nil {
-		id, err := uuid.NewV7()
-		if err != nil {
-			return fmt.Errorf("outbox: make an event id: %w", err)
+		if ev.ID, err = uuid.NewV7(); err != nil {
+			return false, fmt.Errorf("outbox: make an event id: %w", err)
 		}
-		ev.ID = id
 	}
 	if ev.DedupeKey == "" && e.plan.DedupeFromID {
 		ev.DedupeKey = ev.ID.String()
@@ -223,7 +253,7 @@ func (e *Emitter) prepare(index int, ev *outbox.Event) error {
 	if ev.MaxAttempts == 0 {
 		ev.MaxAttempts = e.plan.DefaultMaxAttempts
 	}
-	return nil
+	return fresh, nil
 }
 
 func (e *Emitter) foreignConflict(ev *outbox.Event) error {

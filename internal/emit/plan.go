@@ -27,6 +27,9 @@ type Plan struct {
 	Insert string
 	// InsertMany writes many: $1… are arrays, one per column. It returns the ids it wrote.
 	InsertMany string
+	// InsertNew and InsertManyNew do the same for events that can meet no conflict, because
+	// their ids are new and they have no dedupe keys. That saves a quarter of the time.
+	InsertNew, InsertManyNew string
 	// Find looks up events that were there already. Its parameters are arrays of the
 	// columns FindColumns names; it returns (1-based place, id).
 	Find        string

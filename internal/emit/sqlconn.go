@@ -52,6 +52,13 @@ func (c SQLConn) Array(values any) any {
 	var b strings.Builder
 	b.WriteByte('{')
 	switch values := values.(type) {
+	case []string:
+		for i, value := range values {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeElement(&b, value)
+		}
 	case []*string:
 		for i, value := range values {
 			if i > 0 {

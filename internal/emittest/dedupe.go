@@ -177,6 +177,7 @@ func testForeignConstraint(_ *testing.T, b *bed) {
 	tx := b.begin(e)
 	_, err := tx.Emit(b.Context(), event)
 	b.must(err)
+	event.ID = uuid.New()
 	_, err = tx.Emit(b.Context(), event)
 	if err == nil || !strings.Contains(err.Error(), "a constraint the layout does not know") {
 		b.Fatalf("got %v", err)
@@ -184,6 +185,13 @@ func testForeignConstraint(_ *testing.T, b *bed) {
 	_, err = tx.EmitMany(b.Context(), []outbox.Event{event})
 	if err == nil || !strings.Contains(err.Error(), "a constraint the layout does not know") {
 		b.Fatalf("got %v", err)
+	}
+	// Where the id is new, PostgreSQL says it in its own words.
+	event.ID = uuid.Nil
+	_, err = tx.Emit(b.Context(), event)
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) || pgErr.Code != "23505" {
+		b.Fatalf("got %v, want PostgreSQL's 23505", err)
 	}
 }
 

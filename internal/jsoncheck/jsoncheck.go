@@ -2,10 +2,12 @@
 // take a JSON document. A document the server refuses would abort the caller's
 // whole business transaction, so every rule of the server's json and jsonb
 // parsers that encoding/json does not share is checked here.
+//
+// It is a scanner of its own because every event passes through it: one pass finds
+// what would take encoding/json's and several more.
 package jsoncheck
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -28,180 +30,264 @@ const (
 // ErrSyntax is reported for a document that is not JSON at all.
 var ErrSyntax = errors.New("is not valid JSON")
 
-// Check reports why PostgreSQL, or a consumer, would not take doc, or nil.
-func Check(doc []byte) error {
+var (
+	errUTF8      = errors.New("is not valid UTF-8")
+	errNUL       = errors.New(`contains U+0000 (\u0000), which PostgreSQL cannot store`)
+	errSurrogate = errors.New("contains half of a surrogate pair")
+	errDepth     = fmt.Errorf("is nested deeper than %d levels", MaxDepth)
+	errNumber    = fmt.Errorf("has a number too large to store (more than %d digits, or an exponent beyond ±%d)", MaxDigits, MaxExponent)
+)
+
+// Check reports why PostgreSQL, or a consumer, would not take doc, or nil. expanded is
+// the length of doc once its numbers are written without exponents, which is how jsonb
+// gives them back.
+func Check(doc []byte) (expanded int, err error) {
 	// encoding/json accepts invalid UTF-8 and replaces it; the server refuses it.
 	if !utf8.Valid(doc) {
-		return errors.New("is not valid UTF-8")
+		return 0, errUTF8
 	}
-	if !json.Valid(doc) {
-		if nesting(doc) > MaxDepth {
-			return tooDeep()
+	s := scanner{doc: doc, expanded: len(doc)}
+	if err := s.document(); err != nil {
+		return 0, err
+	}
+	return s.expanded, nil
+}
+
+// scanner walks over one document. At is the next byte.
+type scanner struct {
+	doc      []byte
+	at       int
+	expanded int
+	depth    int
+	// object says for each level whether it is an object or an array.
+	object [MaxDepth]bool
+}
+
+// document is one value with nothing after it. It does not call itself for what is
+// nested: hostile nesting must not use up the stack.
+func (s *scanner) document() error {
+	for {
+		opened, err := s.value()
+		if err != nil {
+			return err
 		}
+		if opened {
+			continue // the value is inside
+		}
+		more, err := s.afterValue()
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// value reads a value, or the beginning of one that has something inside.
+func (s *scanner) value() (opened bool, err error) {
+	switch c := s.peek(); {
+	case c == '"':
+		return false, s.text()
+	case c == '-' || isDigit(c):
+		return false, s.number()
+	case c == '{' || c == '[':
+		if s.depth == MaxDepth {
+			return false, errDepth
+		}
+		s.at++
+		s.object[s.depth] = c == '{'
+		s.depth++
+		if end := s.peek(); end == c+2 { // '}' and ']' follow their openers by two
+			return false, nil
+		}
+		if c == '{' {
+			return true, s.key()
+		}
+		return true, nil
+	case c == 't':
+		return false, s.word("true")
+	case c == 'f':
+		return false, s.word("false")
+	case c == 'n':
+		return false, s.word("null")
+	}
+	return false, ErrSyntax
+}
+
+// afterValue closes what ends here. It reports whether another value follows.
+func (s *scanner) afterValue() (more bool, err error) {
+	for s.depth > 0 {
+		object := s.object[s.depth-1]
+		switch c := s.peek(); {
+		case c == '}' && object, c == ']' && !object:
+			s.at++
+			s.depth--
+		case c == ',' && object:
+			s.at++
+			return true, s.key()
+		case c == ',':
+			s.at++
+			return true, nil
+		default:
+			return false, ErrSyntax
+		}
+	}
+	if s.skip(); s.at < len(s.doc) {
+		return false, ErrSyntax
+	}
+	return false, nil
+}
+
+// key reads the name of an object's member and the colon.
+func (s *scanner) key() error {
+	if s.peek() != '"' {
 		return ErrSyntax
 	}
-	return walk(doc)
-}
-
-// Expanded is the length of doc once its numbers are written without exponents,
-// which is how jsonb gives them back. doc must have passed Check.
-func Expanded(doc []byte) int {
-	size := len(doc)
-	for i := 0; i < len(doc); {
-		switch c := doc[i]; {
-		case c == '"':
-			i = stringEnd(doc, i)
-		case isNumberStart(c):
-			end := numberEnd(doc, i)
-			_, exponent := numberShape(doc[i:end])
-			size += max(exponent, -exponent)
-			i = end
-		default:
-			i++
-		}
+	if err := s.text(); err != nil {
+		return err
 	}
-	return size
-}
-
-// walk checks what validity alone does not: it relies on doc being well formed.
-func walk(doc []byte) error {
-	depth := 0
-	for i := 0; i < len(doc); {
-		switch c := doc[i]; {
-		case c == '{' || c == '[':
-			if depth++; depth > MaxDepth {
-				return tooDeep()
-			}
-			i++
-		case c == '}' || c == ']':
-			depth--
-			i++
-		case c == '"':
-			end := stringEnd(doc, i)
-			if err := checkEscapes(doc[i:end]); err != nil {
-				return err
-			}
-			i = end
-		case isNumberStart(c):
-			end := numberEnd(doc, i)
-			digits, exponent := numberShape(doc[i:end])
-			if digits > MaxDigits || exponent > MaxExponent || exponent < -MaxExponent {
-				return fmt.Errorf("has a number too large to store (more than %d digits, or an exponent beyond ±%d)",
-					MaxDigits, MaxExponent)
-			}
-			i = end
-		default:
-			i++
-		}
+	if s.peek() != ':' {
+		return ErrSyntax
 	}
+	s.at++
 	return nil
 }
 
-func tooDeep() error {
-	return fmt.Errorf("is nested deeper than %d levels", MaxDepth)
-}
-
-// nesting is the depth of a document that json.Valid refused; encoding/json gives
-// up at 10,000 levels, and "not valid JSON" would mislead.
-func nesting(doc []byte) int {
-	depth, deepest := 0, 0
-	for i := 0; i < len(doc); {
-		switch doc[i] {
-		case '"':
-			i = stringEnd(doc, i)
-			continue
-		case '{', '[':
-			depth++
-			deepest = max(deepest, depth)
-		case '}', ']':
-			depth--
-		}
-		i++
-	}
-	return deepest
-}
-
-// stringEnd is the index after the string that opens at doc[start].
-func stringEnd(doc []byte, start int) int {
-	for i := start + 1; i < len(doc); i++ {
-		switch doc[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
+// skip passes over white space.
+func (s *scanner) skip() {
+	for s.at < len(s.doc) {
+		switch s.doc[s.at] {
+		case ' ', '\t', '\n', '\r':
+			s.at++
+		default:
+			return
 		}
 	}
-	return len(doc)
 }
 
-// checkEscapes refuses the two kinds of \u escape that jsonb refuses: U+0000,
-// which text cannot hold, and half a surrogate pair.
-func checkEscapes(s []byte) error {
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' {
-			continue
-		}
-		i++
-		if s[i] != 'u' {
-			continue
-		}
-		switch unit := hexUnit(s[i+1:]); {
-		case unit == 0:
-			return errors.New(`contains U+0000 (\u0000), which PostgreSQL cannot store`)
-		case unit >= 0xDC00 && unit <= 0xDFFF:
-			return errors.New("contains half of a surrogate pair")
-		case unit >= 0xD800 && unit <= 0xDBFF:
-			rest := s[i+5:]
-			if len(rest) < 6 || rest[0] != '\\' || rest[1] != 'u' {
-				return errors.New("contains half of a surrogate pair")
-			}
-			if low := hexUnit(rest[2:]); low < 0xDC00 || low > 0xDFFF {
-				return errors.New("contains half of a surrogate pair")
-			}
-			i += 6
-		}
-		i += 4
-	}
-	return nil
-}
-
-// hexUnit reads the four hex digits of a \u escape; the document is well formed.
-func hexUnit(s []byte) uint64 {
-	unit, err := strconv.ParseUint(string(s[:4]), 16, 16)
-	if err != nil {
+// peek is the next byte that is not white space, or 0 at the end.
+func (s *scanner) peek() byte {
+	s.skip()
+	if s.at == len(s.doc) {
 		return 0
 	}
-	return unit
+	return s.doc[s.at]
 }
 
-func isNumberStart(c byte) bool { return c == '-' || (c >= '0' && c <= '9') }
-
-func numberEnd(doc []byte, start int) int {
-	i := start
-	for i < len(doc) {
-		c := doc[i]
-		if !isNumberStart(c) && c != '+' && c != '.' && c != 'e' && c != 'E' {
-			break
-		}
-		i++
+func (s *scanner) word(word string) error {
+	end := s.at + len(word)
+	if end > len(s.doc) || string(s.doc[s.at:end]) != word {
+		return ErrSyntax
 	}
-	return i
+	s.at = end
+	return nil
 }
 
-// numberShape counts a number's digits and reads its exponent.
-func numberShape(num []byte) (digits, exponent int) {
-	for i, c := range num {
-		switch {
-		case c >= '0' && c <= '9':
-			digits++
-		case c == 'e' || c == 'E':
-			e, err := strconv.Atoi(string(num[i+1:]))
+// text reads a string, from quote to quote.
+func (s *scanner) text() error {
+	for i := s.at + 1; i < len(s.doc); i++ {
+		switch c := s.doc[i]; {
+		case c == '"':
+			s.at = i + 1
+			return nil
+		case c < ' ':
+			return ErrSyntax
+		case c == '\\':
+			n, err := escape(s.doc[i:])
 			if err != nil {
-				// Out of range for an int: out of range for us too.
-				return digits, math.MaxInt32
+				return err
 			}
-			return digits, e
+			i += n - 1
 		}
 	}
-	return digits, 0
+	return ErrSyntax
+}
+
+// escape is the length of the escape at the start of s. Refused are the two kinds of \u
+// that jsonb refuses: U+0000, which text cannot hold, and half a surrogate pair.
+func escape(s []byte) (int, error) {
+	if len(s) < 2 {
+		return 0, ErrSyntax
+	}
+	switch s[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2, nil
+	case 'u':
+	default:
+		return 0, ErrSyntax
+	}
+	unit, ok := hexUnit(s)
+	switch {
+	case !ok:
+		return 0, ErrSyntax
+	case unit == 0:
+		return 0, errNUL
+	case unit < 0xD800 || unit > 0xDFFF:
+		return 6, nil
+	case unit > 0xDBFF:
+		return 0, errSurrogate
+	}
+	if low, ok := hexUnit(s[6:]); !ok || low < 0xDC00 || low > 0xDFFF {
+		return 0, errSurrogate
+	}
+	return 12, nil
+}
+
+// hexUnit reads the \uXXXX at the start of s.
+func hexUnit(s []byte) (unit uint64, ok bool) {
+	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+		return 0, false
+	}
+	unit, err := strconv.ParseUint(string(s[2:6]), 16, 16)
+	return unit, err == nil
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// number reads a number, with its limits, and adds what jsonb makes of its exponent.
+func (s *scanner) number() error {
+	if s.doc[s.at] == '-' {
+		s.at++
+	}
+	whole, fraction := s.digits(), 0
+	if whole == 0 || whole > 1 && s.doc[s.at-whole] == '0' {
+		return ErrSyntax
+	}
+	if s.at < len(s.doc) && s.doc[s.at] == '.' {
+		s.at++
+		if fraction = s.digits(); fraction == 0 {
+			return ErrSyntax
+		}
+	}
+	if whole+fraction > MaxDigits {
+		return errNumber
+	}
+	if s.at == len(s.doc) || s.doc[s.at] != 'e' && s.doc[s.at] != 'E' {
+		return nil
+	}
+	s.at++
+	sign := s.at
+	if s.at < len(s.doc) && (s.doc[s.at] == '+' || s.doc[s.at] == '-') {
+		s.at++
+	}
+	if s.digits() == 0 {
+		return ErrSyntax
+	}
+	exponent, err := strconv.Atoi(string(s.doc[sign:s.at]))
+	if err != nil {
+		exponent = math.MaxInt32 // out of range for an int: out of range for us too
+	}
+	exponent = max(exponent, -exponent)
+	if exponent > MaxExponent {
+		return errNumber
+	}
+	s.expanded += exponent
+	return nil
+}
+
+// digits passes over digits and counts them.
+func (s *scanner) digits() int {
+	start := s.at
+	for s.at < len(s.doc) && isDigit(s.doc[s.at]) {
+		s.at++
+	}
+	return s.at - start
 }

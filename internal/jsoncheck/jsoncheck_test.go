@@ -2,6 +2,7 @@ package jsoncheck_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func TestCheck(t *testing.T) {
 		strings.Repeat("[", 1001) + strings.Repeat("]", 1001):       "nested",
 		strings.Repeat("[", 20000):                                  "nested",
 	} {
-		err := jsoncheck.Check([]byte(doc))
+		_, err := jsoncheck.Check([]byte(doc))
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%.40q: got %v, want it taken", doc, err)
@@ -45,7 +46,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%.40q: got %v, want %q", doc, err, want)
 		}
 	}
-	if !errors.Is(jsoncheck.Check([]byte("no")), jsoncheck.ErrSyntax) {
+	if _, err := jsoncheck.Check([]byte("no")); !errors.Is(err, jsoncheck.ErrSyntax) {
 		t.Error("a document that is no JSON does not match ErrSyntax")
 	}
 }
@@ -59,14 +60,15 @@ func TestExpanded(t *testing.T) {
 		`{"1e9": "1e9\\"}`:  16,
 		`[1.5E+3,-2,0.0e0]`: 17 + 3,
 	} {
-		if got := jsoncheck.Expanded([]byte(doc)); got != want {
-			t.Errorf("%s: got %d, want %d", doc, got, want)
+		if got, err := jsoncheck.Check([]byte(doc)); got != want || err != nil {
+			t.Errorf("%s: got %d (%v), want %d", doc, got, err, want)
 		}
 	}
 }
 
-// FuzzCheck holds Check against PostgreSQL itself: what Check takes, jsonb must take,
-// or an event would abort its caller's transaction.
+// FuzzCheck holds Check against encoding/json and PostgreSQL itself: what Check takes,
+// both must take, or an event would abort its caller's transaction; and what Check calls
+// no JSON must be none.
 func FuzzCheck(f *testing.F) {
 	conn, err := pgx.Connect(context.Background(), pgtest.URL(f))
 	if err != nil {
@@ -79,18 +81,31 @@ func FuzzCheck(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	for _, seed := range []string{
+		"01", "-", "1.", ".5", "1e", "1e+", "+1", "0x1", "nul", "tru", "\"\\x\"", "\"\\u12g4\"", "\"\\u+123\"", "\"\t\"", "[1,]", "{,}", "{\"a\"}",
+		"{\"a\":1,}", "{1:2}", "[}", "{]", "[1 2]", "\"a", "[[]", "]", "\v1", "1 2", "\"\\", "\"\\ud800\\u", "[true,false,null]",
+	} {
+		f.Add([]byte(seed))
+	}
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		if len(doc) > 1<<16 || jsoncheck.Check(doc) != nil {
+		if len(doc) > 1<<16 {
+			return
+		}
+		expanded, err := jsoncheck.Check(doc)
+		if valid := json.Valid(doc); valid && errors.Is(err, jsoncheck.ErrSyntax) || !valid && err == nil {
+			t.Fatalf("Check says %v of %q, encoding/json %v", err, doc, valid)
+		}
+		if err != nil {
 			return
 		}
 		var size int
-		err := conn.QueryRow(context.Background(), `SELECT octet_length($1::text::jsonb::text)`, string(doc)).Scan(&size)
+		err = conn.QueryRow(context.Background(), `SELECT octet_length($1::text::jsonb::text)`, string(doc)).Scan(&size)
 		if err != nil {
 			t.Fatalf("Check takes %q, PostgreSQL says %v", doc, err)
 		}
 		// jsonb adds a space after each comma and colon and nothing else but digits.
-		if limit := 2*jsoncheck.Expanded(doc) + 16; size > limit {
-			t.Fatalf("%q: jsonb gives back %d bytes, Expanded allows %d", doc, size, limit)
+		if limit := 2*expanded + 16; size > limit {
+			t.Fatalf("%q: jsonb gives back %d bytes, Check allows %d", doc, size, limit)
 		}
 	})
 }

@@ -1,9 +1,12 @@
 package peers
 
-// What the modes of watermill-sql have in common: a subscriber whose messages are acknowledged as they come.
+// What the modes of watermill-sql have in common: a subscriber whose messages are acknowledged as they come. More than
+// one subscriber would not help: in both modes they wait for each other's row locks.
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -15,24 +18,31 @@ import (
 )
 
 const (
-	watermillModule = "github.com/ThreeDotsLabs/watermill-sql/v4"
-	watermillTopic  = "events"
+	watermillModule   = "github.com/ThreeDotsLabs/watermill-sql/v4"
+	watermillSettings = "no ack deadline, native pgx"
+	watermillTopic    = "events"
+	// watermillPause is how long the subscriber waits after an error or when it finds nothing.
+	watermillPause = time.Millisecond
 )
 
-var (
-	WMDeadline = time.Duration(0)
-	WMBatch = batchSize
-	WMInsert = insertSize
-	WMSettle = true
-	WMBytea = false
-)
-
-// watermillMode is a pair of adapters that belong together.
+// watermillMode is a pair of adapters that belong together, and what we must know about their tables.
 type watermillMode struct {
 	schema    sql.SchemaAdapter
 	offsets   sql.OffsetsAdapter
-	table     string // of the messages, as the schema adapter names it
-	countOpen string // the query that counts messages without acknowledgement
+	table     string // that of the messages
+	countOpen string // a query that counts messages which are not acknowledged
+}
+
+// newWatermill returns a peer from a function that sets a mode up for a batch size.
+func newWatermill(name string, mode func(batch int) watermillMode) Peer {
+	return Peer{
+		Name:     name,
+		Module:   watermillModule,
+		Settings: watermillSettings,
+		Run: func(ctx context.Context, url string, w Workload) (time.Duration, error) {
+			return mode(cmp.Or(w.Batch, defaultBatch)).run(ctx, url, w)
+		},
+	}
 }
 
 func (m watermillMode) run(ctx context.Context, url string, w Workload) (time.Duration, error) {
@@ -42,11 +52,10 @@ func (m watermillMode) run(ctx context.Context, url string, w Workload) (time.Du
 	}
 	defer pool.Close()
 
-	var handled atomic.Int64
-	acked := newAckWatch(func() bool { return handled.Load() >= int64(w.Events) })
+	watch := newAckWatch(w.Events)
 	subscriber, err := sql.NewSubscriber(sql.BeginnerFromPgx(pool), sql.SubscriberConfig{
-		AckDeadline:    &WMDeadline,
-		BackoffManager: acked,
+		AckDeadline:    new(time.Duration), // zero: no timer for each message
+		BackoffManager: watch,
 		SchemaAdapter:  m.schema,
 		OffsetsAdapter: m.offsets,
 	}, watermill.NopLogger{})
@@ -59,10 +68,9 @@ func (m watermillMode) run(ctx context.Context, url string, w Workload) (time.Du
 	if err := m.publish(ctx, pool, w); err != nil {
 		return 0, err
 	}
-	if WMSettle {
 	if err := settle(ctx, pool, m.table); err != nil {
 		return 0, err
-	}}
+	}
 
 	start := time.Now()
 	messages, err := subscriber.Subscribe(ctx, watermillTopic)
@@ -73,12 +81,12 @@ func (m watermillMode) run(ctx context.Context, url string, w Workload) (time.Du
 	go func() {
 		defer close(consumed)
 		for event := range messages {
-			handled.Add(1)
+			watch.handled.Add(1)
 			event.Ack()
 		}
 	}()
 	select {
-	case <-acked.done:
+	case <-watch.allAcked:
 	case <-ctx.Done():
 	}
 	elapsed := time.Since(start)
@@ -86,20 +94,22 @@ func (m watermillMode) run(ctx context.Context, url string, w Workload) (time.Du
 		return 0, fmt.Errorf("closing the subscriber: %w", err)
 	}
 	<-consumed
+	handled := watch.handled.Load()
 	if err := ctx.Err(); err != nil {
-		return 0, fmt.Errorf("after %d of %d events: %w", handled.Load(), w.Events, err)
+		return 0, fmt.Errorf("consuming, %d of %d done: %w", handled, w.Events, errors.Join(err, watch.lastErr))
 	}
-	return elapsed, verify(ctx, pool, w, handled.Load(), m.countOpen)
+	return elapsed, verify(ctx, pool, w, handled, m.countOpen)
 }
 
 // publish inserts the events through watermill's own publisher.
 func (m watermillMode) publish(ctx context.Context, pool *pgxpool.Pool, w Workload) error {
-	publisher, err := sql.NewPublisher(sql.BeginnerFromPgx(pool), sql.PublisherConfig{SchemaAdapter: m.schema}, watermill.NopLogger{})
+	config := sql.PublisherConfig{SchemaAdapter: m.schema}
+	publisher, err := sql.NewPublisher(sql.BeginnerFromPgx(pool), config, watermill.NopLogger{})
 	if err != nil {
 		return fmt.Errorf("making the publisher: %w", err)
 	}
 	for left := w.Events; left > 0; {
-		events := make([]*message.Message, min(WMInsert, left))
+		events := make([]*message.Message, min(insertSize, left))
 		for i := range events {
 			events[i] = message.NewMessageWithContext(ctx, watermill.NewUUID(), w.Payload)
 		}
@@ -114,31 +124,34 @@ func (m watermillMode) publish(ctx context.Context, pool *pgxpool.Pool, w Worklo
 	return nil
 }
 
-// ackWatch learns when a batch is acknowledged: the subscriber asks its BackoffManager how long to wait after it has
-// committed each of them.
+// ackWatch learns when a batch is acknowledged: after the transaction of each, the subscriber asks its BackoffManager
+// how long to wait.
 type ackWatch struct {
 	sql.BackoffManager
-	allHandled func() bool
-	done       chan struct{} // closed when all events are handled and acknowledged
+	events   int64
+	handled  atomic.Int64
+	allAcked chan struct{} // closed when all events are handled and acknowledged
+	lastErr  error         // to be read when the subscriber is closed
 }
 
-func newAckWatch(allHandled func() bool) *ackWatch {
+func newAckWatch(events int) *ackWatch {
 	return &ackWatch{
-		BackoffManager: sql.NewDefaultBackoffManager(time.Millisecond, time.Millisecond),
-		allHandled:     allHandled,
-		done:           make(chan struct{}),
+		BackoffManager: sql.NewDefaultBackoffManager(watermillPause, watermillPause),
+		events:         int64(events),
+		allAcked:       make(chan struct{}),
 	}
 }
 
 // HandleError implements sql.BackoffManager.
 func (a *ackWatch) HandleError(logger watermill.LoggerAdapter, noMessage bool, err error) time.Duration {
-	if err == nil && a.allHandled() {
+	if err != nil {
+		a.lastErr = err
+	} else if a.handled.Load() >= a.events {
 		select {
-		case <-a.done:
+		case <-a.allAcked:
 		default:
-			close(a.done)
+			close(a.allAcked)
 		}
 	}
-	if err != nil { fmt.Println("ERR", err) }
 	return a.BackoffManager.HandleError(logger, noMessage, err)
 }
