@@ -137,8 +137,10 @@ func checkType(c named) string {
 		allowed = []string{"jsonb", "json", "text"}
 	case FieldAggregateID, FieldDedupeKey, FieldKey:
 		allowed = []string{"text", "uuid"}
-	case FieldLockedBy, FieldTenantID, FieldID:
+	case FieldLockedBy:
 		allowed = []string{"uuid", "text"}
+	case FieldID, FieldTenantID:
+		allowed = []string{"uuid"}
 	}
 	return oneOf(c.Type, allowed...)
 }

@@ -1,5 +1,5 @@
-// Command outbox is the transactional outbox's program: it makes the tables, emits
-// events, and shows layouts. See outbox --help.
+// Command outbox is the transactional outbox's program: it makes the tables, emits events
+// and relays them. See outbox --help.
 package main
 
 import (
@@ -9,9 +9,11 @@ import (
 	"syscall"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/cli"
+	"github.com/packfinderz/outbox/internal/pgserver"
 )
 
 func main() {
+	pgserver.RunKeeperIfAsked() // for the demo's private PostgreSQL
 	os.Exit(run())
 }
 

@@ -32,7 +32,7 @@ func Layout() pgstore.Layout {
 			Payload:       pgstore.Column{Name: "payload"},
 			Status:        pgstore.Column{Name: "status"},
 			Attempts:      pgstore.Column{Name: "attempts"},
-			NextAttemptAt: pgstore.Column{Name: "next_attempt_at"},
+			NextAttemptAt: pgstore.Column{Name: "next_attempt_at", NotNull: true},
 			LockedBy:      pgstore.Column{Name: "locked_by"},
 			LockedUntil:   pgstore.Column{Name: "locked_until"},
 			LastError:     pgstore.Column{Name: "last_error"},

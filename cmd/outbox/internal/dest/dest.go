@@ -1,0 +1,60 @@
+// Package dest opens the destinations a relay can publish to, by URL.
+package dest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/packfinderz/outbox"
+)
+
+// Destination is a publisher that can be closed.
+type Destination interface {
+	outbox.Publisher
+	io.Closer
+}
+
+// Open opens a destination:
+//
+//	stdout:      JSON Lines on standard output
+//	file:PATH    JSON Lines appended to a file
+//	discard:     nowhere, for measurements
+func Open(to string, stdout io.Writer) (Destination, error) {
+	scheme, rest, found := strings.Cut(to, ":")
+	if !found {
+		return nil, fmt.Errorf("destination %q has no scheme, such as file:PATH (or stdout: or discard:)", to)
+	}
+	switch scheme {
+	case "stdout":
+		if rest != "" {
+			return nil, fmt.Errorf("destination %q: stdout: takes nothing more", to)
+		}
+		return newLines(stdout, nil), nil
+	case "file":
+		path := strings.TrimPrefix(rest, "//")
+		if path == "" {
+			return nil, fmt.Errorf("destination %q has no path; it looks like file:events.jsonl", to)
+		}
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("open the destination: %w", err)
+		}
+		return newLines(file, file), nil
+	case "discard":
+		return discard{}, nil
+	default:
+		return nil, fmt.Errorf("there is no destination %s: (there are stdout:, discard: and file:PATH)", scheme)
+	}
+}
+
+// discard takes everything and keeps nothing.
+type discard struct{}
+
+func (discard) Publish(_ context.Context, messages []outbox.Message) []error {
+	return make([]error, len(messages))
+}
+
+func (discard) Close() error { return nil }

@@ -1,0 +1,145 @@
+// Package monitor shows how a relay is doing: health, readiness and Prometheus metrics.
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/packfinderz/outbox"
+)
+
+// statsEvery is how old the numbers of the store may get; counting a backlog is not free.
+const statsEvery = 10 * time.Second
+
+// Metrics counts what a relay does. It is a hook of the relay.
+type Metrics struct {
+	store outbox.Store
+
+	mu                                 sync.Mutex
+	published, failed, dead            int64
+	released, lost, storeErrors        int64
+	batches, batchEvents               int64
+	claimTime, publishTime, settleTime time.Duration
+	breakerOpen                        bool
+
+	stats   outbox.Stats
+	statsAt time.Time
+}
+
+// New makes the metrics of a relay on a store.
+func New(store outbox.Store) *Metrics { return &Metrics{store: store} }
+
+// OnClaim counts a claim.
+func (m *Metrics) OnClaim(events int, took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.batches++
+	m.batchEvents += int64(events)
+	m.claimTime += took
+}
+
+// OnSettle counts outcomes.
+func (m *Metrics) OnSettle(report outbox.BatchReport) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range report.Outcomes {
+		switch report.Outcomes[i].Kind {
+		case outbox.Delivered:
+			m.published++
+		case outbox.Failed:
+			m.failed++
+		case outbox.Died:
+			m.dead++
+		case outbox.Released:
+			m.released++
+		}
+	}
+	m.lost += int64(len(report.Lost))
+	m.publishTime += report.Publish
+	m.settleTime += report.Settle
+}
+
+// OnSweep counts events that were found with their attempts used up.
+func (m *Metrics) OnSweep(dead int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dead += dead
+}
+
+// OnBreaker notes whether the broker is there.
+func (m *Metrics) OnBreaker(open bool, _ error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.breakerOpen = open
+}
+
+// OnStoreError counts failures of the database.
+func (m *Metrics) OnStoreError(error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.storeErrors++
+}
+
+// write writes the metrics in Prometheus' text format.
+func (m *Metrics) write(ctx context.Context, out io.Writer) error {
+	if err := m.refresh(ctx); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	open := 0
+	if m.breakerOpen {
+		open = 1
+	}
+	for _, metric := range []struct {
+		name, kind, help string
+		value            any
+	}{
+		{"outbox_published_total", "counter", "Events the broker acknowledged.", m.published},
+		{"outbox_failed_total", "counter", "Attempts that failed and are repeated.", m.failed},
+		{"outbox_dead_total", "counter", "Events that ended dead.", m.dead},
+		{"outbox_released_total", "counter", "Events given back untried.", m.released},
+		{"outbox_lease_lost_total", "counter", "Events that were no longer ours when they were settled.", m.lost},
+		{"outbox_store_errors_total", "counter", "Failures of the database.", m.storeErrors},
+		{"outbox_batches_total", "counter", "Batches claimed.", m.batches},
+		{"outbox_batch_events_total", "counter", "Events claimed.", m.batchEvents},
+		{"outbox_claim_seconds_total", "counter", "Time spent claiming.", m.claimTime.Seconds()},
+		{"outbox_publish_seconds_total", "counter", "Time spent publishing.", m.publishTime.Seconds()},
+		{"outbox_settle_seconds_total", "counter", "Time spent settling.", m.settleTime.Seconds()},
+		{"outbox_breaker_open", "gauge", "1 while the broker is unavailable.", open},
+		{"outbox_backlog_events", "gauge", "Events that are due.", m.stats.Due},
+		{"outbox_scheduled_events", "gauge", "Events scheduled for later.", m.stats.Scheduled},
+		{"outbox_retrying_events", "gauge", "Events waiting for their next attempt.", m.stats.Retrying},
+		{"outbox_held_events", "gauge", "Events a relay holds.", m.stats.Held},
+		{"outbox_dead_events", "gauge", "Events that are dead.", m.stats.Dead},
+		{"outbox_max_attempts_events", "gauge", "Undelivered events at their maximum of attempts.", m.stats.Exhausted},
+		{"outbox_oldest_undelivered_seconds", "gauge", "Age of the oldest undelivered event.", m.stats.OldestAge.Seconds()},
+	} {
+		if _, err := fmt.Fprintf(out, "# HELP %s %s\n# TYPE %s %s\n%s %v\n",
+			metric.name, metric.help, metric.name, metric.kind, metric.name, metric.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refresh counts the store's events, unless that was done a moment ago.
+func (m *Metrics) refresh(ctx context.Context) error {
+	m.mu.Lock()
+	fresh := time.Since(m.statsAt) < statsEvery
+	m.mu.Unlock()
+	if fresh {
+		return nil
+	}
+	stats, err := m.store.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stats, m.statsAt = stats, time.Now()
+	return nil
+}

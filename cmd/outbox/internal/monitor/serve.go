@@ -1,0 +1,75 @@
+package monitor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+)
+
+// answerTime bounds one request, so that a database that hangs does not pile them up.
+const answerTime = 5 * time.Second
+
+// Serve answers on an address until stop is called.
+func (m *Metrics) Serve(address string, pool *pgxpool.Pool, relay *outbox.Relay, log *slog.Logger) (stop func(), err error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintln(w, "ok") // the client may be gone
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := ready(r.Context(), pool, relay); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "ready") // the client may be gone
+	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+		defer cancel()
+		var page bytes.Buffer
+		if err := m.write(ctx, &page); err != nil {
+			http.Error(w, "the events cannot be counted: "+err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = w.Write(page.Bytes()) // the client may be gone
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: answerTime, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("the health server stopped", "error", err)
+		}
+	}()
+	log.Info("listening", "address", listener.Addr().String())
+	return func() {
+		_ = server.Close() // the relay has stopped; nobody needs an answer any more
+		<-done
+	}, nil
+}
+
+// ready says why the relay cannot work just now, or nil.
+func ready(ctx context.Context, pool *pgxpool.Pool, relay *outbox.Relay) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	if err := pool.Ping(ctx); err != nil {
+		return errors.New("the database does not answer")
+	}
+	if !relay.Available() {
+		return errors.New("the broker does not answer")
+	}
+	return nil
+}

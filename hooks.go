@@ -1,0 +1,58 @@
+package outbox
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// A hook is any value with one or more of the methods below. Hooks are called by the
+// relay's own goroutines, several at a time: they must be quick and safe for concurrent
+// use.
+
+// ClaimHook is told of every claim that took something.
+type ClaimHook interface {
+	OnClaim(events int, took time.Duration)
+}
+
+// SettleHook is told of every batch that was settled.
+type SettleHook interface {
+	OnSettle(report BatchReport)
+}
+
+// BatchReport is what became of a batch.
+type BatchReport struct {
+	// Messages are the batch, in claimed order.
+	Messages []Message
+	// Outcomes are what became of each.
+	Outcomes []Outcome
+	// Lost are the events that were no longer ours when they were settled.
+	Lost []uuid.UUID
+	// Publish and Settle are how long those took.
+	Publish, Settle time.Duration
+}
+
+// BreakerHook is told when the broker becomes unavailable (open, with the error) and
+// when it is back.
+type BreakerHook interface {
+	OnBreaker(open bool, err error)
+}
+
+// SweepHook is told how many events a sweep moved to dead.
+type SweepHook interface {
+	OnSweep(dead int64)
+}
+
+// StoreErrorHook is told when the store failed, such as a database that is away.
+type StoreErrorHook interface {
+	OnStoreError(err error)
+}
+
+// each calls notify for the hooks that have the interface.
+func each[H any](hooks []any, notify func(H)) {
+	for _, hook := range hooks {
+		if h, ok := hook.(H); ok {
+			notify(h)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/packfinderz/outbox"
+)
+
+// batch is what one claim took. Under row locks it has a transaction of its own.
+type batch struct {
+	store *Store
+	tx    pgx.Tx // nil, except under row locks
+
+	messages  []outbox.Message
+	exhausted []outbox.Message
+
+	mu sync.Mutex // guards what renewing changes
+	// holds are the rows by message; a row lost to somebody else has an older mark.
+	holds []hold
+}
+
+// hold names a row and proves that it is ours.
+type hold struct {
+	tid  pgtype.TID
+	mark pgtype.Timestamptz
+}
+
+func (b *batch) Messages() []outbox.Message  { return b.messages }
+func (b *batch) Exhausted() []outbox.Message { return b.exhausted }
+
+// fill takes the rows of a claim and moves those with used-up attempts to dead.
+func (b *batch) fill(ctx context.Context, rows []claimed) error {
+	b.messages = make([]outbox.Message, 0, len(rows))
+	b.holds = make([]hold, 0, len(rows))
+	spent := &batch{store: b.store, tx: b.tx}
+	for i := range rows {
+		target := b
+		if rows[i].exhausted {
+			target = spent
+		}
+		target.messages = append(target.messages, rows[i].Message)
+		target.holds = append(target.holds, hold{rows[i].tid, rows[i].mark})
+	}
+	if len(spent.messages) == 0 {
+		return nil
+	}
+	outcomes := make([]outbox.Outcome, len(spent.messages))
+	for i := range outcomes {
+		outcomes[i] = outbox.Outcome{Kind: outbox.Died, Reason: outbox.ReasonMaxAttempts, Uncounted: true}
+	}
+	if _, err := spent.write(ctx, outcomes); err != nil {
+		return fmt.Errorf("outbox: move events with used-up attempts to dead: %w", err)
+	}
+	b.exhausted = spent.messages
+	return nil
+}
+
+// Settle writes the outcomes in one round trip, and those of rows that have moved since
+// the claim in a second.
+func (b *batch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost []uuid.UUID, err error) {
+	if len(outcomes) != len(b.messages) {
+		return nil, fmt.Errorf("outbox: %d outcomes for %d messages", len(outcomes), len(b.messages))
+	}
+	if b.tx != nil {
+		return nil, b.settleLocked(ctx, outcomes)
+	}
+	return b.write(ctx, outcomes)
+}
+
+func (b *batch) write(ctx context.Context, outcomes []outbox.Outcome) (lost []uuid.UUID, err error) {
+	b.mu.Lock()
+	holds := b.holds
+	b.mu.Unlock()
+	all := make([]int, len(outcomes))
+	for i := range all {
+		all[i] = i
+	}
+	missed, err := b.send(ctx, &b.store.sql.byCtid, true, outcomes, holds, all)
+	if err != nil || len(missed) == 0 {
+		return nil, err
+	}
+	if b.tx == nil {
+		if missed, err = b.send(ctx, &b.store.sql.byID, false, outcomes, holds, missed); err != nil {
+			return nil, err
+		}
+	}
+	for _, i := range missed {
+		lost = append(lost, b.messages[i].ID)
+	}
+	return lost, nil
+}
+
+// send writes the outcomes at some places, one statement for each kind and mark, in one
+// round trip and one transaction, and returns the places whose rows were not ours.
+func (b *batch) send(
+	ctx context.Context, sql *settles, byCtid bool, outcomes []outbox.Outcome, holds []hold, places []int,
+) (missed []int, err error) {
+	groups := groupOutcomes(b.messages, outcomes, holds, places)
+	if b.tx != nil {
+		groups = slices.DeleteFunc(groups, func(g *outcomeGroup) bool { return g.kind == outbox.Released })
+	}
+	if len(groups) == 0 {
+		return nil, nil
+	}
+	queue := &pgx.Batch{}
+	for _, group := range groups {
+		statement, args := group.statement(sql, byCtid)
+		queue.Queue(statement.sql, statement.with(args...)...)
+	}
+	var db querier = b.store.pool
+	if b.tx != nil {
+		db = b.tx
+	}
+	results := db.SendBatch(ctx, queue)
+	defer func() {
+		if closeErr := results.Close(); err == nil && closeErr != nil {
+			missed, err = nil, fmt.Errorf("outbox: settle in %s: %w", b.store.layout.Table, closeErr)
+		}
+	}()
+	for _, group := range groups {
+		found, err := collectIDs(results)
+		if err != nil {
+			return nil, fmt.Errorf("outbox: settle in %s: %w", b.store.layout.Table, err)
+		}
+		for i, id := range group.ids {
+			if _, ok := found[id]; !ok {
+				missed = append(missed, group.places[i])
+			}
+		}
+	}
+	return missed, nil
+}
+
+func collectIDs(results pgx.BatchResults) (map[[16]byte]struct{}, error) {
+	rows, err := results.Query()
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	found := make(map[[16]byte]struct{})
+	for rows.Next() {
+		var id [16]byte
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		found[id] = struct{}{}
+	}
+	return found, rows.Err()
+}
+
+// Renew keeps the batch for another lease.
+func (b *batch) Renew(ctx context.Context) error {
+	if b.tx != nil {
+		return b.renewLocked(ctx)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	kept := 0
+	for mark, places := range byMark(b.holds) {
+		ids := make([][16]byte, len(places))
+		where := make(map[[16]byte]int, len(places))
+		for i, place := range places {
+			ids[i] = b.messages[place].ID
+			where[ids[i]] = place
+		}
+		statement := b.store.sql.renew
+		rows, err := b.store.pool.Query(ctx, statement.sql, append([]any{onTheFly}, statement.with(mark, ids)...)...)
+		if err != nil {
+			return fmt.Errorf("outbox: renew the lease: %w", err)
+		}
+		var id [16]byte
+		var renewed hold
+		_, err = pgx.ForEachRow(rows, []any{&id, &renewed.tid, &renewed.mark}, func() error {
+			b.holds[where[id]] = renewed
+			kept++
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("outbox: renew the lease: %w", err)
+		}
+	}
+	if kept == 0 {
+		return outbox.ErrLeaseLost
+	}
+	return nil
+}
+
+// byMark groups rows by the claim or renewal that marked them.
+func byMark(holds []hold) map[pgtype.Timestamptz][]int {
+	groups := make(map[pgtype.Timestamptz][]int, 1)
+	for i, h := range holds {
+		groups[h.mark] = append(groups[h.mark], i)
+	}
+	return groups
+}
+
+// Abandon ends the transaction of a batch under row locks, if it is still open. The rows
+// are free as soon as the server notices, at the latest when the connection closes.
+func (b *batch) Abandon() {
+	if b.tx == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), b.store.config.Lease)
+	defer cancel()
+	// An error means that the connection is gone, and the transaction with it.
+	_ = b.tx.Rollback(ctx)
+}
+
+// isConnectionLost reports whether an error means that the session is gone.
+func isConnectionLost(err error) bool {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		// 25P03 idle_in_transaction_session_timeout, 57P01 admin_shutdown, 57P02 crash_shutdown.
+		return pgErr.Code == "25P03" || pgErr.Code == "57P01" || pgErr.Code == "57P02"
+	}
+	return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}

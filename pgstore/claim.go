@@ -1,0 +1,117 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox"
+)
+
+const (
+	// fullScanShare keeps scans without a watermark to about a tenth of the time: where a
+	// transaction held open somewhere keeps vacuum from cleaning up, they become slow.
+	fullScanShare = 10
+	// expiredShare of a lease passes at most between two looks for expired leases.
+	expiredShare = 10
+)
+
+// onTheFly plans a statement anew with its actual values. A prepared statement's plan, made
+// while the table was small, would stay in use after it has grown.
+const onTheFly = pgx.QueryExecModeCacheDescribe
+
+// Claim takes up to n due events.
+func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
+	if s.layout.Hold == HoldRowLock {
+		return s.claimLocked(ctx, n)
+	}
+	batch := &batch{store: s}
+	rows, err := s.claimDue(ctx, s.pool, n)
+	if err != nil {
+		return nil, err
+	}
+	if s.layout.Hold == HoldLease && s.lookForExpired() {
+		expired, err := s.query(ctx, s.pool, s.sql.claimExpired, n)
+		if err != nil {
+			// The due rows are claimed; their lease brings them back if this was the database.
+			if len(rows) == 0 {
+				return nil, err
+			}
+		}
+		rows = append(rows, expired...)
+	}
+	if err := batch.fill(ctx, rows); err != nil {
+		return nil, err
+	}
+	return batch, nil
+}
+
+// querier is a pool, or the transaction of a batch under row locks.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+}
+
+// claimDue claims due rows, from the watermark on or from the start.
+//
+// A row can become due, or be committed, below the watermark: its transaction took long.
+// Such rows are found by the scans from the start. These are made whenever the last one
+// was quick, that is nearly always.
+func (s *Store) claimDue(ctx context.Context, db querier, n int) ([]claimed, error) {
+	s.mu.Lock()
+	from := s.watermark
+	full := from.IsZero() || time.Since(s.fullAt) >= fullScanShare*s.fullTook
+	s.mu.Unlock()
+	if !full {
+		rows, err := s.query(ctx, db, s.sql.claimDueFrom, n, from)
+		if err != nil || len(rows) > 0 {
+			s.advance(rows)
+			return rows, err
+		}
+		// Nothing above it. Before the store calls itself empty, it looks everywhere.
+	}
+	start := time.Now()
+	rows, err := s.query(ctx, db, s.sql.claimDue, n)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.fullAt, s.fullTook = time.Now(), time.Since(start)
+	s.mu.Unlock()
+	s.advance(rows)
+	return rows, nil
+}
+
+// advance moves the watermark to the last row claimed.
+func (s *Store) advance(rows []claimed) {
+	if len(rows) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watermark = rows[len(rows)-1].ordered.Time
+}
+
+func (s *Store) lookForExpired() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.expiredAt) < s.config.Lease/expiredShare {
+		return false
+	}
+	s.expiredAt = time.Now()
+	return true
+}
+
+func (s *Store) query(ctx context.Context, db querier, statement *statement, args ...any) ([]claimed, error) {
+	rows, err := db.Query(ctx, statement.sql, append([]any{onTheFly}, statement.with(args...)...)...)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: claim from %s: %w", s.layout.Table, err)
+	}
+	list, err := s.scan.collect(rows)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: claim from %s: %w", s.layout.Table, err)
+	}
+	return list, nil
+}

@@ -1,0 +1,133 @@
+package pgstore
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/packfinderz/outbox"
+)
+
+// claimed is a row of a claim.
+type claimed struct {
+	outbox.Message
+	tid       pgtype.TID
+	mark      pgtype.Timestamptz
+	ordered   pgtype.Timestamptz
+	exhausted bool
+	headers   []byte
+}
+
+// scannedField is a column that a claim returns, and where its value goes.
+type scannedField struct {
+	sql  string
+	dest func(*claimed) any
+}
+
+// scanned lists what a claim returns of a table, in order. NULL becomes the zero value in
+// the database, so that rows are read without pointers.
+func scanned(l *Layout) []scannedField {
+	c := &l.Columns
+	var fields []scannedField
+	add := func(column Column, sql string, dest func(*claimed) any) {
+		if !column.IsZero() {
+			fields = append(fields, scannedField{fmt.Sprintf(sql, t(column)), dest})
+		}
+	}
+	const text = "coalesce(%s::text, '')"
+	add(c.ID, "%s", func(r *claimed) any { return (*[16]byte)(&r.ID) })
+	add(c.Namespace, text, func(r *claimed) any { return &r.Namespace })
+	add(c.Topic, text, func(r *claimed) any { return &r.Topic })
+	add(c.Type, text, func(r *claimed) any { return &r.Type })
+	add(c.AggregateType, text, func(r *claimed) any { return &r.AggregateType })
+	add(c.AggregateID, text, func(r *claimed) any { return &r.AggregateID })
+	add(c.TenantID, "coalesce(%s, '00000000-0000-0000-0000-000000000000')", func(r *claimed) any { return (*[16]byte)(&r.TenantID) })
+	add(c.DedupeKey, text, func(r *claimed) any { return &r.DedupeKey })
+	add(c.Key, text, func(r *claimed) any { return &r.Key })
+	if c.Payload.sqlType(FieldPayload) == "bytea" {
+		add(c.Payload, "%s", func(r *claimed) any { return &r.Payload })
+	} else {
+		add(c.Payload, "%s::text", func(r *claimed) any { return &r.Payload })
+	}
+	add(c.Headers, "%s::text", func(r *claimed) any { return &r.headers })
+	add(c.ContentType, text, func(r *claimed) any { return &r.ContentType })
+	add(c.MaxAttempts, "coalesce(%s, 0)", func(r *claimed) any { return &r.MaxAttempts })
+	add(c.Attempts, "%s", func(r *claimed) any { return &r.Attempt })
+	add(c.CreatedAt, "%s", func(r *claimed) any { return &r.CreatedAt })
+	return fields
+}
+
+// scanner reads the rows of a claim.
+type scanner struct {
+	fields       []scannedField
+	maxAttempts  int
+	countedAhead bool
+	key          func(*outbox.Message) string
+}
+
+func newScanner(l *Layout, maxAttempts int) *scanner {
+	s := &scanner{fields: scanned(l), maxAttempts: maxAttempts, countedAhead: l.Count == CountOnClaim}
+	if l.Columns.Key.IsZero() && !l.Columns.AggregateType.IsZero() && !l.Columns.AggregateID.IsZero() {
+		// A queue table's key is its aggregate.
+		s.key = func(m *outbox.Message) string { return m.AggregateType + "/" + m.AggregateID }
+	}
+	return s
+}
+
+// collect reads all rows and puts them in claimed order: RETURNING has none.
+func (s *scanner) collect(rows pgx.Rows) ([]claimed, error) {
+	defer rows.Close()
+	var list []claimed
+	dests := make([]any, 0, len(s.fields)+4)
+	for rows.Next() {
+		list = append(list, claimed{})
+		row := &list[len(list)-1]
+		dests = append(dests[:0], &row.tid, &row.mark)
+		for i := range s.fields {
+			dests = append(dests, s.fields[i].dest(row))
+		}
+		dests = append(dests, &row.ordered, &row.exhausted)
+		if err := rows.Scan(dests...); err != nil {
+			return nil, fmt.Errorf("read a claimed row: %w", err)
+		}
+		if err := s.finish(row); err != nil {
+			return nil, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b claimed) int {
+		if order := a.ordered.Time.Compare(b.ordered.Time); order != 0 {
+			return order
+		}
+		return bytes.Compare(a.ID[:], b.ID[:])
+	})
+	return list, nil
+}
+
+// finish turns a row into what people and publishers see.
+func (s *scanner) finish(row *claimed) error {
+	if row.MaxAttempts == 0 {
+		row.MaxAttempts = s.maxAttempts
+	}
+	if !s.countedAhead {
+		row.Attempt++ // the attempt that is about to be made
+	}
+	if s.key != nil {
+		row.Key = s.key(&row.Message)
+	}
+	row.CreatedAt = row.CreatedAt.In(time.UTC)
+	if len(row.headers) > 0 {
+		if err := json.Unmarshal(row.headers, &row.Headers); err != nil {
+			return fmt.Errorf("read the headers of event %s: %w", row.ID, err)
+		}
+		row.headers = nil
+	}
+	return nil
+}

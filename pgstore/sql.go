@@ -1,0 +1,169 @@
+package pgstore
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// statement is compiled SQL. Its first parameters come with each call; those that are the
+// same for every call of a store (worker, lease, filter) follow and are kept here.
+type statement struct {
+	sql       string
+	constants []any
+}
+
+// with are the arguments of one call.
+func (s *statement) with(args ...any) []any { return append(args, s.constants...) }
+
+// statements are a layout's SQL.
+type statements struct {
+	claimDue, claimDueFrom, claimExpired *statement
+	byCtid, byID                         settles
+	renew                                *statement
+	sweep                                *statement
+	purge, purgeCount                    *statement
+	purgeLetters, purgeLettersCount      *statement
+	stats                                *statement
+	retry                                *statement
+}
+
+func compile(l *Layout, config *Config) *statements {
+	c := &compiler{l: l, config: config}
+	return &statements{
+		claimDue:          c.claim(claimDue),
+		claimDueFrom:      c.claim(claimDueFrom),
+		claimExpired:      c.claim(claimExpired),
+		byCtid:            c.settles(true),
+		byID:              c.settles(false),
+		renew:             c.renew(),
+		sweep:             c.sweep(),
+		purge:             c.purge(false),
+		purgeCount:        c.purge(true),
+		purgeLetters:      c.purgeLetters(false),
+		purgeLettersCount: c.purgeLetters(true),
+		stats:             c.stats(),
+		retry:             c.retry(),
+	}
+}
+
+// compiler makes the statements of one store. Each is begun with the number of parameters
+// that a call brings.
+type compiler struct {
+	l         *Layout
+	config    *Config
+	free      int
+	constants []any
+}
+
+func (c *compiler) begin(free int) { c.free, c.constants = free, nil }
+
+func (c *compiler) end(sql string) *statement {
+	return &statement{sql: sql, constants: c.constants}
+}
+
+// constant adds a parameter that is the same for every call.
+func (c *compiler) constant(value any, cast string) string {
+	c.constants = append(c.constants, value)
+	return fmt.Sprintf("$%d::%s", c.free+len(c.constants), cast)
+}
+
+func (c *compiler) worker() string {
+	return c.constant(c.config.WorkerID.String(), "text") + "::" + c.l.Columns.LockedBy.sqlType(FieldLockedBy)
+}
+
+func (c *compiler) lease() string {
+	return fmt.Sprintf("make_interval(secs => %s)", c.constant(c.config.Lease.Seconds(), "float8"))
+}
+
+// table is the quoted table.
+func (c *compiler) table() string { return c.l.qualified(c.l.Table) }
+
+// letters is the quoted dead-letter table.
+func (c *compiler) letters() string { return c.l.qualified(c.l.DeadLetter.Table) }
+
+// t is a column of the table under the alias t, which every statement uses.
+func t(column Column) string { return "t." + quote(column.Name) }
+
+// maxAttempts is the maximum in force for a row.
+func (c *compiler) maxAttempts() string {
+	fallback := c.constant(c.config.MaxAttempts, "int")
+	if c.l.Columns.MaxAttempts.IsZero() {
+		return fallback
+	}
+	return fmt.Sprintf("coalesce(%s, %s)", t(c.l.Columns.MaxAttempts), fallback)
+}
+
+// pending is true for rows that are neither delivered nor dead by status nor leased.
+func (c *compiler) pending() string {
+	columns := &c.l.Columns
+	if c.l.Done == DoneStatus {
+		return t(columns.Status) + " = " + literal(c.l.States.Pending)
+	}
+	where := t(columns.DeliveredAt) + " IS NULL"
+	if c.l.Hold == HoldLease {
+		where += " AND " + t(columns.LockedUntil) + " IS NULL"
+	}
+	return where
+}
+
+// leased is true for rows under a lease, run out or not.
+func (c *compiler) leased() string {
+	columns := &c.l.Columns
+	if c.l.Done == DoneStatus {
+		return t(columns.Status) + " = " + literal(c.l.States.Processing)
+	}
+	return t(columns.DeliveredAt) + " IS NULL AND " + t(columns.LockedUntil) + " IS NOT NULL"
+}
+
+// notDead keeps away rows that have an open dead letter: raising the maximum of attempts
+// must not revive them.
+func (c *compiler) notDead() string {
+	if c.l.DeadLetter == nil {
+		return "true"
+	}
+	return "NOT " + c.hasLetter()
+}
+
+// hasLetter is true for rows with an open dead letter.
+func (c *compiler) hasLetter() string {
+	columns := &c.l.DeadLetter.Columns
+	return fmt.Sprintf("EXISTS (SELECT FROM %s d WHERE d.%s = %s AND d.%s IS NULL)",
+		c.letters(), quote(columns.EventID.Name), t(c.l.Columns.ID), quote(columns.RetriedAt.Name))
+}
+
+// mine limits rows to what this store serves.
+func (c *compiler) mine() string {
+	filter, columns := &c.config.Filter, &c.l.Columns
+	where := []string{"true"}
+	if filter.Namespace != "" {
+		where = append(where, t(columns.Namespace)+" = "+c.constant(filter.Namespace, "text"))
+	}
+	if len(filter.Topics) > 0 {
+		where = append(where, fmt.Sprintf("%s = ANY(%s)", t(columns.Topic), c.constant(filter.Topics, "text[]")))
+	}
+	if filter.TenantID != uuid.Nil {
+		where = append(where, t(columns.TenantID)+" = "+c.constant(filter.TenantID.String(), "text")+"::uuid")
+	}
+	return strings.Join(where, " AND ")
+}
+
+// order is the column by which rows are claimed: the due time, or the age.
+func (c *compiler) order() Column {
+	if !c.l.Columns.NextAttemptAt.IsZero() {
+		return c.l.Columns.NextAttemptAt
+	}
+	return c.l.Columns.CreatedAt
+}
+
+// assignments are the SET part of an UPDATE; columns the table lacks are left out.
+type assignments []string
+
+func (a *assignments) set(column Column, value string) {
+	if !column.IsZero() {
+		*a = append(*a, quote(column.Name)+" = "+value)
+	}
+}
+
+func (a assignments) String() string { return strings.Join(a, ", ") }

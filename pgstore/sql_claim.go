@@ -1,0 +1,100 @@
+package pgstore
+
+import (
+	"fmt"
+	"strings"
+)
+
+// claimKind is which rows a claim looks at. Due rows and rows whose lease ran out are
+// found by different indexes, so each has a statement of its own instead of an OR.
+type claimKind int
+
+const (
+	claimDue     claimKind = iota // $1 limit
+	claimDueFrom                  // $1 limit, $2 watermark
+	claimExpired                  // $1 limit
+)
+
+// claim takes rows: it locks them, skipping those that others are just taking, and marks
+// them in the way of the layout. It takes rows whose attempts are used up, too, and says
+// so: they are found where they stand in the way, without a scan of their own.
+//
+// Under row locks it marks nothing: the open transaction is the mark.
+func (c *compiler) claim(kind claimKind) *statement {
+	if kind == claimExpired && c.l.Hold != HoldLease {
+		return nil
+	}
+	c.begin(1)
+	if kind == claimDueFrom {
+		c.begin(2)
+	}
+	pick := c.pick(kind)
+	if c.l.Hold == HoldRowLock {
+		return c.end(pick)
+	}
+	columns := &c.l.Columns
+	var a assignments
+	until := "now() + " + c.lease()
+	switch c.l.Hold {
+	case HoldLease:
+		a.set(columns.LockedBy, c.worker())
+		a.set(columns.LockedUntil, until)
+		if c.l.States != nil {
+			a.set(columns.Status, literal(c.l.States.Processing))
+		}
+	case HoldDefer:
+		a.set(columns.NextAttemptAt, until)
+	case HoldRowLock: // returned above
+	}
+	if c.l.Count == CountOnClaim {
+		// A row that will not be tried is not counted.
+		a.set(columns.Attempts, t(columns.Attempts)+" + CASE WHEN picked.exhausted THEN 0 ELSE 1 END")
+	}
+	a.set(columns.UpdatedAt, "now()")
+	return c.end(fmt.Sprintf("WITH picked AS MATERIALIZED (\n%s\n)\nUPDATE %s AS t SET %s\nFROM picked WHERE t.ctid = picked.tid\nRETURNING %s, picked.ordered, picked.exhausted",
+		indent(pick), c.table(), a, c.returned()))
+}
+
+// returned are the columns that a scanner reads, in its order. The mark is what the claim
+// wrote to prove itself.
+func (c *compiler) returned() string {
+	mark := "NULL::timestamptz"
+	switch c.l.Hold {
+	case HoldLease:
+		mark = t(c.l.Columns.LockedUntil)
+	case HoldDefer:
+		mark = t(c.l.Columns.NextAttemptAt)
+	case HoldRowLock:
+	}
+	list := []string{"t.ctid", mark}
+	for _, field := range scanned(c.l) {
+		list = append(list, field.sql)
+	}
+	return strings.Join(list, ", ")
+}
+
+// pick selects and locks the rows of a claim, oldest first.
+func (c *compiler) pick(kind claimKind) string {
+	columns := &c.l.Columns
+	order := c.order()
+	where := []string{c.pending()}
+	if kind == claimExpired {
+		order = columns.LockedUntil
+		where = []string{c.leased(), t(columns.LockedUntil) + " < now()"}
+	} else if !columns.NextAttemptAt.IsZero() {
+		where = append(where, t(columns.NextAttemptAt)+" <= now()")
+	}
+	if kind == claimDueFrom {
+		where = append(where, t(order)+" >= $2::timestamptz")
+	}
+	where = append(where, c.mine(), c.notDead())
+	exhausted := fmt.Sprintf("%s >= %s", t(columns.Attempts), c.maxAttempts())
+	list := fmt.Sprintf("t.ctid AS tid, %s AS ordered, %s AS exhausted", t(order), exhausted)
+	if c.l.Hold == HoldRowLock {
+		list = fmt.Sprintf("%s, %s, %s", c.returned(), t(order), exhausted)
+	}
+	return fmt.Sprintf("SELECT %s\nFROM %s AS t\nWHERE %s\nORDER BY %s, %s\nLIMIT $1::int\nFOR UPDATE OF t SKIP LOCKED",
+		list, c.table(), strings.Join(where, "\n  AND "), t(order), t(columns.ID))
+}
+
+func indent(sql string) string { return "  " + strings.ReplaceAll(sql, "\n", "\n  ") }

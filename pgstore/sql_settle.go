@@ -1,0 +1,207 @@
+package pgstore
+
+import (
+	"fmt"
+	"strings"
+)
+
+// settles write the outcomes of a batch, one statement for each kind. Each returns the ids
+// of the rows that were still ours.
+//
+// Parameters: $1 the mark of the claim, $2 ctids (of the statements by ctid), then ids and
+// what the outcome brings.
+type settles struct {
+	delivered, failed, died *statement
+	released                *statement // nil under row locks: there is nothing to give back
+}
+
+func (c *compiler) settles(byCtid bool) settles {
+	s := settles{
+		delivered: c.settle(byCtid, c.delivered),
+		failed:    c.settle(byCtid, c.failed, "float8", "text"),
+		died:      c.settle(byCtid, c.died, "int", "text", "text"),
+	}
+	if c.l.Hold != HoldRowLock {
+		s.released = c.settle(byCtid, c.released)
+	}
+	return s
+}
+
+// settle compiles one kind of outcome. The values of an outcome are s.v1, s.v2 and so on.
+func (c *compiler) settle(byCtid bool, outcome func(where string) string, values ...string) *statement {
+	types := append([]string{"uuid"}, values...)
+	names := []string{"id"}
+	for i := range values {
+		names = append(names, fmt.Sprintf("v%d", i+1))
+	}
+	match := t(c.l.Columns.ID) + " = s.id"
+	if byCtid {
+		// A ctid finds the row without an index, but vacuum gives it away again: only together
+		// with the id does it name a row.
+		types, names = append([]string{"tid"}, types...), append([]string{"tid"}, names...)
+		match = "t.ctid = s.tid AND " + match
+	}
+	c.begin(1 + len(types))
+	arrays := make([]string, len(types))
+	for i, typ := range types {
+		arrays[i] = fmt.Sprintf("$%d::%s[]", i+2, typ)
+	}
+	from := fmt.Sprintf("FROM unnest(%s) AS s(%s)\nWHERE %s\n  AND %s",
+		strings.Join(arrays, ", "), strings.Join(names, ", "), match, c.proof())
+	return c.end(outcome(from))
+}
+
+// proof is true while the claim whose mark is $1 holds the row.
+func (c *compiler) proof() string {
+	columns := &c.l.Columns
+	switch c.l.Hold {
+	case HoldLease:
+		return fmt.Sprintf("%s = %s AND %s = $1::timestamptz AND %s",
+			t(columns.LockedBy), c.worker(), t(columns.LockedUntil), c.leased())
+	case HoldDefer:
+		return fmt.Sprintf("%s = $1::timestamptz AND %s", t(columns.NextAttemptAt), c.pending())
+	default:
+		// The row lock of the open transaction is the proof.
+		return "$1::timestamptz IS NULL"
+	}
+}
+
+func (c *compiler) update(a assignments, from string) string {
+	return fmt.Sprintf("UPDATE %s AS t SET %s\n%s\nRETURNING %s", c.table(), a, from, t(c.l.Columns.ID))
+}
+
+// freed takes the hold off a row.
+func (c *compiler) freed() assignments {
+	columns := &c.l.Columns
+	var a assignments
+	if c.l.Hold == HoldLease {
+		a.set(columns.LockedBy, "NULL")
+		a.set(columns.LockedUntil, "NULL")
+	}
+	a.set(columns.UpdatedAt, "now()")
+	return a
+}
+
+// ended is freed, for a row that will not be claimed again.
+func (c *compiler) ended() assignments {
+	a := c.freed()
+	if next := c.l.Columns.NextAttemptAt; !next.NotNull {
+		a.set(next, "NULL")
+	}
+	return a
+}
+
+func (c *compiler) delivered(from string) string {
+	a := c.ended()
+	if c.l.States != nil {
+		a.set(c.l.Columns.Status, literal(c.l.States.Delivered))
+	}
+	// Under row locks now() is the time of the claim.
+	a.set(c.l.Columns.DeliveredAt, "clock_timestamp()")
+	return c.update(a, from)
+}
+
+// failed: v1 seconds until the next attempt, v2 error.
+func (c *compiler) failed(from string) string {
+	columns := &c.l.Columns
+	a := c.freed()
+	if c.l.States != nil {
+		a.set(columns.Status, literal(c.l.States.Pending))
+	}
+	if c.l.Count == CountOnFailure {
+		a.set(columns.Attempts, t(columns.Attempts)+" + 1")
+	}
+	// clock_timestamp(): under row locks now() is the time of the claim.
+	a.set(columns.NextAttemptAt, "clock_timestamp() + make_interval(secs => s.v1)")
+	a.set(columns.LastError, "s.v2")
+	return c.update(a, from)
+}
+
+// neverSettled is the last error of an event whose last attempt nobody settled: its relay
+// died in it. The error before that is kept behind it.
+func (c *compiler) neverSettled() string {
+	text := "'the attempts are used up, and the last one was never settled'"
+	if c.l.Columns.LastError.IsZero() {
+		return text
+	}
+	return fmt.Sprintf("left(%s || coalesce('; before that: ' || nullif(%s, ''), ''), 1000)", text, t(c.l.Columns.LastError))
+}
+
+// died: v1 attempts to count, v2 error or NULL for neverSettled, v3 reason.
+func (c *compiler) died(from string) string {
+	columns := &c.l.Columns
+	lastError := "coalesce(s.v2, " + c.neverSettled() + ")"
+	a := c.ended()
+	if c.l.Count == CountOnFailure {
+		a.set(columns.Attempts, t(columns.Attempts)+" + s.v1")
+	}
+	a.set(columns.LastError, lastError)
+	if c.l.Terminal == TerminalStatus {
+		a.set(columns.Status, literal(c.l.States.Dead))
+		return c.update(a, from)
+	}
+	return c.bury(a, from, "coalesce(s.v2, 'the attempts are used up, and the last one was never settled')", "s.v3")
+}
+
+// bury updates rows and writes their dead letters, in one statement.
+func (c *compiler) bury(a assignments, from, lastError, reason string) string {
+	columns, letter := &c.l.Columns, &c.l.DeadLetter.Columns
+	var names, values []string
+	put := func(column Column, value string) {
+		if !column.IsZero() {
+			names, values = append(names, quote(column.Name)), append(values, value)
+		}
+	}
+	put(letter.ID, "gen_random_uuid()")
+	put(letter.EventID, "dead."+quote(columns.ID.Name))
+	for _, copied := range []struct{ to, from Column }{
+		{letter.Type, columns.Type},
+		{letter.AggregateType, columns.AggregateType},
+		{letter.AggregateID, columns.AggregateID},
+		{letter.Payload, columns.Payload},
+		{letter.CreatedAt, columns.CreatedAt},
+		{letter.Attempts, columns.Attempts},
+	} {
+		if !copied.from.IsZero() {
+			put(copied.to, "dead."+quote(copied.from.Name))
+		}
+	}
+	put(letter.LastError, "dead.outbox_error")
+	put(letter.Reason, "dead.outbox_reason::"+c.l.cast(letter.Reason, "reason"))
+	put(letter.FailedAt, "clock_timestamp()")
+	return fmt.Sprintf("WITH dead AS (\n  UPDATE %s AS t SET %s\n%s\n  RETURNING t.*, %s AS outbox_error, %s AS outbox_reason\n), letters AS (\n  INSERT INTO %s (%s)\n  SELECT %s FROM dead\n)\nSELECT %s FROM dead",
+		c.table(), a, indent(from), lastError, reason,
+		c.letters(), strings.Join(names, ", "), strings.Join(values, ", "), quote(columns.ID.Name))
+}
+
+// released gives rows back as if they had not been tried.
+func (c *compiler) released(from string) string {
+	columns := &c.l.Columns
+	a := c.freed()
+	if c.l.States != nil {
+		a.set(columns.Status, literal(c.l.States.Pending))
+	}
+	if c.l.Count == CountOnClaim {
+		a.set(columns.Attempts, t(columns.Attempts)+" - 1")
+	}
+	if c.l.Hold == HoldDefer {
+		a.set(columns.NextAttemptAt, "now()")
+	}
+	return c.update(a, from)
+}
+
+// renew moves the end of a lease. $1 mark, $2 ids; it returns ids, ctids and the new mark.
+func (c *compiler) renew() *statement {
+	columns := &c.l.Columns
+	column := columns.LockedUntil
+	switch c.l.Hold {
+	case HoldRowLock:
+		return nil
+	case HoldDefer:
+		column = columns.NextAttemptAt
+	case HoldLease:
+	}
+	c.begin(2)
+	return c.end(fmt.Sprintf("UPDATE %s AS t SET %s = now() + %s\nFROM unnest($2::uuid[]) AS s(id)\nWHERE %s = s.id\n  AND %s\nRETURNING %s, t.ctid, %s",
+		c.table(), quote(column.Name), c.lease(), t(columns.ID), c.proof(), t(columns.ID), t(column)))
+}

@@ -1,0 +1,171 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+)
+
+// DefaultLease is how long a claim lasts unless Config says otherwise.
+const DefaultLease = 30 * time.Second
+
+// Config adjusts a store. The zero value is ready to use.
+type Config struct {
+	// WorkerID names this store in the rows it holds. Default: a new UUID.
+	WorkerID uuid.UUID
+	// Lease is how long a claim lasts without being renewed. Default 30 s; at least 100 ms.
+	Lease time.Duration
+	// MaxAttempts is when an event is dead, where its row does not say. Default: the layout's.
+	MaxAttempts int
+	// Filter limits the store to some of the table's events.
+	Filter Filter
+}
+
+// Filter limits a store to some of a table's events. A field the table has no column
+// for is refused.
+type Filter struct {
+	// Namespace is the only namespace; empty for all.
+	Namespace string
+	// Topics are the only topics; empty for all.
+	Topics []string
+	// TenantID is the only tenant; zero for all.
+	TenantID uuid.UUID
+}
+
+// Store claims and settles the events of one queue table. It is an outbox.Store.
+type Store struct {
+	pool   *pgxpool.Pool
+	layout Layout
+	config Config
+	sql    *statements
+	scan   *scanner
+	begin  string // of a claim under row locks
+
+	mu sync.Mutex
+	// watermark is the order column's value of the last row claimed: a scan from there does
+	// not pass the rows that others hold, that are dead, or that vacuum has not removed.
+	watermark time.Time
+	// fullAt and fullTook are when a scan without watermark was last made, and how long it took.
+	fullAt   time.Time
+	fullTook time.Duration
+	// expiredAt is when expired leases were last looked for.
+	expiredAt time.Time
+}
+
+var _ outbox.Store = (*Store)(nil)
+
+// New compiles the layout's statements. It does not connect; see Verify.
+func New(pool *pgxpool.Pool, layout Layout, config Config) (*Store, error) {
+	if err := layout.Validate(); err != nil {
+		return nil, err
+	}
+	if config.WorkerID == uuid.Nil {
+		config.WorkerID = uuid.New()
+	}
+	if config.Lease == 0 {
+		config.Lease = DefaultLease
+	}
+	if config.Lease < 100*time.Millisecond {
+		return nil, fmt.Errorf("outbox: the lease is %s; it must be at least 100ms", config.Lease)
+	}
+	if config.MaxAttempts == 0 {
+		config.MaxAttempts = layout.MaxAttempts
+	}
+	if config.MaxAttempts < 1 || config.MaxAttempts > math.MaxInt32 {
+		return nil, fmt.Errorf("outbox: the maximum of attempts is %d; it must be at least 1", config.MaxAttempts)
+	}
+	if err := config.Filter.check(&layout); err != nil {
+		return nil, err
+	}
+	return &Store{
+		pool: pool, layout: layout, config: config,
+		sql: compile(&layout, &config), scan: newScanner(&layout, config.MaxAttempts),
+		begin: beginLocked(config.Lease),
+	}, nil
+}
+
+func (f *Filter) check(layout *Layout) error {
+	for _, c := range []struct {
+		field  Field
+		set    bool
+		column Column
+	}{
+		{FieldNamespace, f.Namespace != "", layout.Columns.Namespace},
+		{FieldTopic, len(f.Topics) > 0, layout.Columns.Topic},
+		{FieldTenantID, f.TenantID != uuid.Nil, layout.Columns.TenantID},
+	} {
+		if c.set && c.column.IsZero() {
+			return fmt.Errorf("outbox: layout %s has no column for %s, so it cannot be filtered by it", layout.Name, c.field)
+		}
+	}
+	return nil
+}
+
+// WorkerID is the name of this store in the rows it holds.
+func (s *Store) WorkerID() uuid.UUID { return s.config.WorkerID }
+
+// Traits tells the relay what to expect.
+func (s *Store) Traits() outbox.Traits {
+	traits := outbox.Traits{
+		Name:    s.layout.Name + "/" + s.layout.Table,
+		Lease:   s.config.Lease,
+		Backoff: !s.layout.Columns.NextAttemptAt.IsZero(),
+	}
+	if s.layout.Hold == HoldRowLock {
+		// Each open batch keeps a connection.
+		traits.OpenBatches = int(s.pool.Config().MaxConns)
+	}
+	return traits
+}
+
+// ErrMismatch means that the table is not there or not what the layout says.
+var ErrMismatch = errors.New("the table does not match the layout")
+
+// Verify reads the table's description and reports, as ErrMismatch, what does not fit the
+// layout. It writes nothing.
+func (s *Store) Verify(ctx context.Context) error {
+	if err := s.verifyTable(ctx, s.layout.Table, s.layout.Columns.all()); err != nil {
+		return err
+	}
+	if s.layout.DeadLetter != nil {
+		return s.verifyTable(ctx, s.layout.DeadLetter.Table, s.layout.DeadLetter.Columns.all())
+	}
+	return nil
+}
+
+func (s *Store) verifyTable(ctx context.Context, table string, columns []named) error {
+	name := s.layout.qualified(table)
+	rows, err := s.pool.Query(ctx, `
+		SELECT attname::text FROM pg_attribute
+		WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped`, name)
+	if err != nil {
+		return fmt.Errorf("outbox: read the description of table %s: %w", name, err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("outbox: read the description of table %s: %w", name, err)
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("outbox: %w: there is no table %s; make it with outbox migrate up", ErrMismatch, name)
+	}
+	have := make(map[string]bool, len(found))
+	for _, column := range found {
+		have[column] = true
+	}
+	for _, column := range columns {
+		if !column.IsZero() && !have[column.Name] {
+			return fmt.Errorf("outbox: %w %s: table %s has no column %q for %s",
+				ErrMismatch, s.layout.Name, name, column.Name, column.field)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox"
+)
+
+// sweepStep is how many rows one statement of a sweep moves.
+const sweepStep = 1000
+
+// Sweep moves events whose lease ran out on the last allowed attempt to dead. The claim
+// does the same for those it meets; Sweep is for a table that nobody claims from.
+func (s *Store) Sweep(ctx context.Context) (int64, error) {
+	if s.sql.sweep == nil {
+		return 0, nil
+	}
+	var total int64
+	for {
+		tag, err := s.pool.Exec(ctx, s.sql.sweep.sql, append([]any{onTheFly}, s.sql.sweep.with(sweepStep)...)...)
+		if err != nil {
+			return total, fmt.Errorf("outbox: sweep %s: %w", s.layout.Table, err)
+		}
+		total += tag.RowsAffected()
+		if tag.RowsAffected() < sweepStep {
+			return total, nil
+		}
+	}
+}
+
+// defaultPurgeStep is how many rows one statement of a purge deletes.
+const defaultPurgeStep = 1000
+
+// Purge deletes delivered events, and dead letters if they have a retention, in small
+// steps. What is undelivered or dead is never touched.
+func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
+	if purge.Retention <= 0 {
+		return 0, errors.New("outbox: the retention must be positive")
+	}
+	if purge.DeadLetterRetention > 0 && s.layout.DeadLetter == nil {
+		return 0, fmt.Errorf("outbox: layout %s has no dead-letter table, so it has no dead letters to purge", s.layout.Name)
+	}
+	if purge.BatchSize == 0 {
+		purge.BatchSize = defaultPurgeStep
+	}
+	var total int64
+	progress := func(n int64) {
+		total += n
+		if purge.Progress != nil {
+			purge.Progress(total)
+		}
+	}
+	if err := s.purgeTable(ctx, s.sql.purge, s.sql.purgeCount, purge.Retention, purge, progress); err != nil {
+		return total, err
+	}
+	if purge.DeadLetterRetention > 0 {
+		if err := s.purgeTable(ctx, s.sql.purgeLetters, s.sql.purgeLettersCount, purge.DeadLetterRetention, purge, progress); err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+func (s *Store) purgeTable(
+	ctx context.Context, step, count *statement, retention time.Duration, purge outbox.Purge, progress func(int64),
+) error {
+	if purge.DryRun {
+		var n int64
+		if err := s.pool.QueryRow(ctx, count.sql, count.with(retention.Seconds())...).Scan(&n); err != nil {
+			return fmt.Errorf("outbox: count what a purge of %s would delete: %w", s.layout.Table, err)
+		}
+		progress(n)
+		return nil
+	}
+	for {
+		n, err := s.purgeStep(ctx, step, retention, purge.BatchSize)
+		if err != nil {
+			return fmt.Errorf("outbox: purge %s: %w", s.layout.Table, err)
+		}
+		progress(n)
+		if n < int64(purge.BatchSize) {
+			return nil
+		}
+	}
+}
+
+// purgeStep deletes one step. The statement for dead letters deletes from two tables and
+// returns its count; the other's is in its command tag.
+func (s *Store) purgeStep(ctx context.Context, step *statement, retention time.Duration, size int) (n int64, err error) {
+	args := append([]any{onTheFly}, step.with(retention.Seconds(), size)...)
+	if step == s.sql.purgeLetters {
+		err = s.pool.QueryRow(ctx, step.sql, args...).Scan(&n)
+		return n, err
+	}
+	tag, err := s.pool.Exec(ctx, step.sql, args...)
+	return tag.RowsAffected(), err
+}
+
+// Stats counts what is waiting, held and dead.
+func (s *Store) Stats(ctx context.Context) (outbox.Stats, error) {
+	var stats outbox.Stats
+	var age float64
+	row := s.pool.QueryRow(ctx, s.sql.stats.sql, append([]any{onTheFly}, s.sql.stats.with()...)...)
+	err := row.Scan(&stats.Due, &stats.Scheduled, &stats.Retrying, &stats.Held, &stats.Dead, &stats.Exhausted, &age)
+	if err != nil {
+		return outbox.Stats{}, fmt.Errorf("outbox: count the events of %s: %w", s.layout.Table, err)
+	}
+	stats.OldestAge = time.Duration(age * float64(time.Second))
+	return stats, nil
+}
+
+// Retry brings dead events back: no attempts counted, due now, the same id. It returns
+// those that were dead.
+func (s *Store) Retry(ctx context.Context, ids ...uuid.UUID) ([]uuid.UUID, error) {
+	plain := make([][16]byte, len(ids))
+	for i, id := range ids {
+		plain[i] = id
+	}
+	rows, err := s.pool.Query(ctx, s.sql.retry.sql, append([]any{onTheFly}, s.sql.retry.with(plain)...)...)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: retry dead events: %w", err)
+	}
+	retried, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (id uuid.UUID, err error) {
+		return id, row.Scan((*[16]byte)(&id))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("outbox: retry dead events: %w", err)
+	}
+	return retried, nil
+}

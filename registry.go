@@ -1,0 +1,94 @@
+package outbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Route is what a registry knows of one event type.
+type Route struct {
+	// Topic is where events of the type are published.
+	Topic string
+	// AggregateType is the aggregate the type belongs to; empty for any.
+	AggregateType string
+	// Decode checks that a payload is what the type promises; nil for no check. See DecodeJSON.
+	Decode func(payload []byte) error
+}
+
+// Registry is the one place that maps an event type to its topic and payload. It is
+// plain Go, a map written out in code: what is not in it is not published.
+type Registry map[string]Route
+
+// DecodeJSON is a Decode that reads the payload into a T and refuses fields it does not
+// have. check, if not nil, has the last word.
+func DecodeJSON[T any](check func(T) error) func([]byte) error {
+	return func(payload []byte) error {
+		var value T
+		decoder := json.NewDecoder(bytes.NewReader(payload))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&value); err != nil {
+			return err
+		}
+		if check == nil {
+			return nil
+		}
+		return check(value)
+	}
+}
+
+// DecodeEnvelope is a Decode for payloads that are an Envelope: the envelope must be
+// whole, and its data what decode says.
+func DecodeEnvelope(decode func(data []byte) error) func([]byte) error {
+	return func(payload []byte) error {
+		var envelope Envelope
+		if err := json.Unmarshal(payload, &envelope); err != nil {
+			return err
+		}
+		switch {
+		case envelope.Version < 1:
+			return errors.New("the envelope has no version")
+		case envelope.EventID == "":
+			return errors.New("the envelope has no eventId")
+		case envelope.OccurredAt.IsZero():
+			return errors.New("the envelope has no occurredAt")
+		case isNull(envelope.Data):
+			return errors.New("the envelope's data is null")
+		case decode == nil:
+			return nil
+		}
+		return decode(envelope.Data)
+	}
+}
+
+// check holds a message against its route and fills in its topic. The error is terminal:
+// a stored event does not change by waiting.
+func (r Registry) check(message *Message) error {
+	route, known := r[message.Type]
+	if !known {
+		return terminal(ReasonUnknownType, fmt.Errorf("event type %q is not in the registry", message.Type))
+	}
+	if message.AggregateID == "" || (route.AggregateType != "" && message.AggregateType == "") {
+		return terminal(ReasonInvalidAggregate, errors.New("the aggregate type or id is missing"))
+	}
+	if route.AggregateType != "" && message.AggregateType != route.AggregateType {
+		return terminal(ReasonInvalidAggregate, fmt.Errorf("aggregate type %q does not belong to event type %q, which has %q",
+			message.AggregateType, message.Type, route.AggregateType))
+	}
+	if isNull(message.Payload) {
+		return terminal(ReasonInvalidPayload, errors.New("the payload is null"))
+	}
+	if route.Decode != nil {
+		if err := route.Decode(message.Payload); err != nil {
+			return terminal(ReasonInvalidPayload, fmt.Errorf("the payload is not that of event type %q: %w", message.Type, err))
+		}
+	}
+	message.Topic = route.Topic
+	return nil
+}
+
+func isNull(doc []byte) bool {
+	trimmed := bytes.TrimSpace(doc)
+	return len(trimmed) == 0 || string(trimmed) == "null"
+}

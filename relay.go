@@ -1,0 +1,224 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// ErrRunning is returned when a relay that runs is started again.
+var ErrRunning = errors.New("outbox: the relay is running already")
+
+// Relay claims events, publishes them and settles what became of them.
+type Relay struct {
+	config   Config
+	log      *slog.Logger
+	breaker  *breaker
+	inFlight *idSet
+	nudge    chan struct{}
+	rest     rest
+
+	mu   sync.Mutex
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// NewRelay checks the configuration and makes a relay that does nothing yet.
+func NewRelay(config Config) (*Relay, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Relay{
+		config:   config,
+		log:      config.Logger.With("store", config.Store.Traits().Name),
+		breaker:  newBreaker(),
+		inFlight: newIDSet(),
+		nudge:    make(chan struct{}, 1),
+	}, nil
+}
+
+// Nudge tells the relay that something was committed, so that it looks at once. It never
+// blocks; it fits EmitConfig.Nudge.
+func (r *Relay) Nudge() {
+	select {
+	case r.nudge <- struct{}{}:
+	default: // it has been told already
+	}
+}
+
+// Available reports whether the broker answered when it was last asked.
+func (r *Relay) Available() bool { return !r.breaker.isOpen() }
+
+// Run relays until ctx ends. Then it claims no more, finishes and settles what is being
+// published, gives back what is not, and returns nil.
+func (r *Relay) Run(ctx context.Context) error {
+	ctx, done, err := r.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	r.run(ctx)
+	return nil
+}
+
+// Start is Run in the background. Stop, or the end of ctx, ends it.
+func (r *Relay) Start(ctx context.Context) error {
+	ctx, done, err := r.begin(ctx)
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer done()
+		r.run(ctx)
+	}()
+	return nil
+}
+
+// Stop ends a relay that runs and waits for it. Stopping one that does not does nothing.
+func (r *Relay) Stop() {
+	r.mu.Lock()
+	stop, done := r.stop, r.done
+	r.mu.Unlock()
+	if stop == nil {
+		return
+	}
+	stop()
+	<-done
+}
+
+// Drain relays until no event is due, held or waiting for a retry, and returns nil; events
+// scheduled for later are left. If ctx ends first its error is returned.
+func (r *Relay) Drain(ctx context.Context) error {
+	inner, done, err := r.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	r.relay(inner, true)
+	return ctx.Err()
+}
+
+// begin makes this the one run of the relay, until done is called.
+func (r *Relay) begin(ctx context.Context) (inner context.Context, done func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stop != nil {
+		return nil, nil, ErrRunning
+	}
+	inner, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	r.stop, r.done = stop, ended
+	return inner, func() {
+		stop()
+		r.mu.Lock()
+		r.stop, r.done = nil, nil
+		r.mu.Unlock()
+		close(ended)
+	}, nil
+}
+
+func (r *Relay) run(ctx context.Context) {
+	r.log.Info("relay started", "batch_size", r.config.BatchSize, "concurrency", r.config.Concurrency, "poll", r.config.Poll)
+	r.relay(ctx, false)
+	r.log.Info("relay stopped")
+}
+
+// relay runs the claim loop, the workers and the housekeeping until ctx ends or, with
+// drain, until there is nothing left to do.
+func (r *Relay) relay(ctx context.Context, drain bool) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	workers, queued := r.slots()
+	// Held counts the batches that are claimed and not yet settled.
+	held := make(chan struct{}, workers+queued)
+	work := make(chan Batch, queued)
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for batch := range work {
+				if ctx.Err() != nil || r.breaker.isOpen() {
+					r.giveBack(batch)
+				} else {
+					r.process(ctx, batch)
+				}
+				<-held
+			}
+		})
+	}
+	var keepers sync.WaitGroup
+	keepers.Go(func() { r.keepHouse(ctx) })
+	r.claimLoop(ctx, work, held, drain)
+	close(work)
+	wg.Wait()
+	stop()
+	keepers.Wait()
+}
+
+// slots is how many workers publish, and how many batches may be claimed ahead of them.
+func (r *Relay) slots() (workers, queued int) {
+	workers, queued = r.config.Concurrency, 1
+	if open := r.config.Store.Traits().OpenBatches; open > 0 {
+		workers = min(workers, open)
+		queued = min(queued, open-workers)
+	}
+	return workers, queued
+}
+
+// keepHouse sweeps, purges and pings.
+func (r *Relay) keepHouse(ctx context.Context) {
+	sweep := time.NewTicker(r.config.SweepEvery)
+	defer sweep.Stop()
+	purge := time.NewTicker(r.config.PurgeEvery)
+	defer purge.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-sweep.C:
+			r.sweep(ctx)
+		case <-purge.C:
+			if r.config.Purge.Retention > 0 {
+				r.purge(ctx)
+			}
+		}
+	}
+}
+
+func (r *Relay) sweep(ctx context.Context) {
+	dead, err := r.config.Store.Sweep(ctx)
+	if err != nil {
+		r.storeFailed(ctx, "sweep", err)
+		return
+	}
+	if dead > 0 {
+		r.reportDead(dead)
+	}
+}
+
+// reportDead reports events that were found with their attempts used up.
+func (r *Relay) reportDead(events int64) {
+	r.log.Warn("events with used-up attempts are dead", "events", events)
+	each(r.config.Hooks, func(h SweepHook) { h.OnSweep(events) })
+}
+
+func (r *Relay) purge(ctx context.Context) {
+	deleted, err := r.config.Store.Purge(ctx, r.config.Purge)
+	if err != nil {
+		r.storeFailed(ctx, "purge", err)
+	}
+	if deleted > 0 {
+		r.log.Info("purged delivered events", "events", deleted)
+	}
+}
+
+// storeFailed reports a failure of the store, unless it is only our own end.
+func (r *Relay) storeFailed(ctx context.Context, doing string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	r.log.Error("the store failed; trying again", "doing", doing, "error", err)
+	each(r.config.Hooks, func(h StoreErrorHook) { h.OnStoreError(err) })
+}

@@ -1,0 +1,130 @@
+package outbox
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// idleFirst is the first pause of a relay that found nothing; it doubles up to Poll.
+	idleFirst = 5 * time.Millisecond
+	// storeRetryFirst and storeRetryMax bound the pauses after failures of the store.
+	storeRetryFirst = 100 * time.Millisecond
+	storeRetryMax   = 5 * time.Second
+)
+
+// claimLoop claims batch after batch and hands them to the workers. Polling is what makes
+// it correct; nudges only make it quick.
+func (r *Relay) claimLoop(ctx context.Context, work chan<- Batch, held chan struct{}, drain bool) {
+	idle, failures := idleFirst, 0
+	for {
+		select {
+		case held <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		if !r.awaitBroker(ctx) || !r.pause(ctx, r.rest.left(), nil) {
+			return
+		}
+		start := time.Now()
+		batch, err := r.config.Store.Claim(ctx, r.breaker.size(r.config.BatchSize))
+		if err != nil {
+			<-held
+			r.storeFailed(ctx, "claim", err)
+			if !r.pause(ctx, storeDelay(failures), nil) {
+				return
+			}
+			failures++
+			continue
+		}
+		failures = 0
+		if dead := int64(len(batch.Exhausted())); dead > 0 {
+			r.reportDead(dead)
+		}
+		if n := len(batch.Messages()); n > 0 {
+			idle = idleFirst
+			each(r.config.Hooks, func(h ClaimHook) { h.OnClaim(n, time.Since(start)) })
+			work <- batch
+			continue
+		}
+		batch.Abandon()
+		<-held
+		if drain && r.drained(ctx, held) {
+			return
+		}
+		if !r.pause(ctx, jitter(idle), r.nudge) {
+			return
+		}
+		idle = min(idle*2, r.config.Poll)
+	}
+}
+
+// drained reports whether nothing is left to do, here or elsewhere.
+func (r *Relay) drained(ctx context.Context, held chan struct{}) bool {
+	if len(held) > 0 {
+		return false
+	}
+	stats, err := r.config.Store.Stats(ctx)
+	if err != nil {
+		r.storeFailed(ctx, "stats", err)
+		return false
+	}
+	if stats.Exhausted > 0 {
+		r.sweep(ctx)
+		return false
+	}
+	return stats.Due+stats.Held+stats.Retrying == 0
+}
+
+// pause waits, but not past a nudge. It reports false when ctx ended.
+func (r *Relay) pause(ctx context.Context, d time.Duration, nudge <-chan struct{}) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-nudge:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func storeDelay(failures int) time.Duration {
+	return jitter(min(storeRetryFirst<<min(failures, 10), storeRetryMax))
+}
+
+// awaitBroker returns when the broker is there, or false when ctx ended. While it is away
+// it is pinged; a publisher that cannot ping is tried with one message.
+func (r *Relay) awaitBroker(ctx context.Context) bool {
+	for n := 0; r.breaker.isOpen(); n++ {
+		if !r.pause(ctx, pingDelay(n), nil) {
+			return false
+		}
+		pinger, ok := r.config.Publisher.(Pinger)
+		if ok {
+			if err := r.ping(ctx, pinger); err != nil {
+				r.log.Warn("the broker does not answer", "error", errorText(err))
+				continue
+			}
+		}
+		r.breaker.reset(!ok)
+		r.log.Info("publishing again")
+		each(r.config.Hooks, func(h BreakerHook) { h.OnBreaker(false, nil) })
+	}
+	return ctx.Err() == nil
+}
+
+func (r *Relay) ping(ctx context.Context, pinger Pinger) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.PublishTimeout)
+	defer cancel()
+	defer func() {
+		if value := recover(); value != nil {
+			err = panicError(value)
+		}
+	}()
+	return pinger.Ping(ctx)
+}

@@ -1,0 +1,92 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Config says what a relay does. Store and Publisher are needed; everything else has a
+// default.
+type Config struct {
+	// Store is where events are claimed.
+	Store Store
+	// Publisher is where they go.
+	Publisher Publisher
+
+	// Registry checks events and gives their topics; nil publishes every event as it is.
+	Registry Registry
+	// DefaultTopic is the topic of events that have none after the registry was asked.
+	DefaultTopic string
+
+	// BatchSize is how many events one claim takes. Default 1,000.
+	BatchSize int
+	// Concurrency is how many batches are published at once. Default 2.
+	Concurrency int
+	// Poll is the longest time between two looks at an idle store. Default 1 s; at most a
+	// third of the store's lease.
+	Poll time.Duration
+	// PublishTimeout bounds one call of the publisher; what has not been acknowledged by
+	// then counts as failed. Default 30 s.
+	PublishTimeout time.Duration
+	// Retry is the delay between attempts.
+	Retry RetryPolicy
+
+	// SweepEvery is how often events with used-up attempts are looked for. Default 10 s.
+	SweepEvery time.Duration
+	// Purge deletes old delivered events every PurgeEvery, when its Retention is set.
+	Purge Purge
+	// PurgeEvery is how often to purge. Default 1 min.
+	PurgeEvery time.Duration
+
+	// Hooks are observers. Each is asked which of the interfaces of hooks.go it has.
+	Hooks []any
+	// Logger gets one line per failed attempt and lifecycle step, and per delivered event
+	// at debug level. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// minPollsPerLease keeps a lease from running out between two looks.
+const minPollsPerLease = 3
+
+// withDefaults fills in what is zero and refuses what cannot work.
+func (c Config) withDefaults() (Config, error) {
+	if c.Store == nil {
+		return c, errors.New("outbox: Config.Store is missing")
+	}
+	if c.Publisher == nil {
+		return c, errors.New("outbox: Config.Publisher is missing")
+	}
+	orDefault(&c.BatchSize, 1000)
+	orDefault(&c.Concurrency, 2)
+	orDefault(&c.Poll, time.Second)
+	orDefault(&c.PublishTimeout, 30*time.Second)
+	orDefault(&c.SweepEvery, 10*time.Second)
+	orDefault(&c.PurgeEvery, time.Minute)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	var err error
+	if c.Retry, err = c.Retry.withDefaults(); err != nil {
+		return c, err
+	}
+	for name, value := range map[string]int64{
+		"BatchSize": int64(c.BatchSize), "Concurrency": int64(c.Concurrency), "Poll": int64(c.Poll),
+		"PublishTimeout": int64(c.PublishTimeout), "SweepEvery": int64(c.SweepEvery), "PurgeEvery": int64(c.PurgeEvery),
+	} {
+		if value < 0 {
+			return c, fmt.Errorf("outbox: Config.%s is negative", name)
+		}
+	}
+	if lease := c.Store.Traits().Lease; c.Poll > lease/minPollsPerLease {
+		return c, fmt.Errorf("outbox: the poll interval, %s, must be at most a third of the lease, %s", c.Poll, lease)
+	}
+	return c, nil
+}
+
+func orDefault[T int | time.Duration](value *T, fallback T) {
+	if *value == 0 {
+		*value = fallback
+	}
+}

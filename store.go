@@ -1,0 +1,140 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Store is where the relay takes events from. Queue tables (pgstore) are one kind.
+// A store is safe for concurrent use.
+type Store interface {
+	// Claim takes up to n due events, oldest first, so that nobody else has them. An empty
+	// batch means that nothing is due.
+	Claim(ctx context.Context, n int) (Batch, error)
+	// Sweep moves events whose attempts are used up, though nobody settled them, to dead.
+	Sweep(ctx context.Context) (int64, error)
+	// Purge deletes delivered events older than the retention, in small steps, and nothing else.
+	Purge(ctx context.Context, purge Purge) (int64, error)
+	// Stats counts what is waiting, held and dead.
+	Stats(ctx context.Context) (Stats, error)
+	// Traits tells the relay what to expect of the store.
+	Traits() Traits
+}
+
+// Batch is what one claim took. Its methods are called one after the other, except for
+// Renew, which may run beside a publish.
+type Batch interface {
+	// Messages are the claimed events, in claimed order.
+	Messages() []Message
+	// Exhausted are events that were found with their attempts used up, though nobody had
+	// settled them. The claim moved them to dead.
+	Exhausted() []Message
+	// Renew keeps the batch for another lease. ErrLeaseLost means that none of it is ours
+	// any more.
+	Renew(ctx context.Context) error
+	// Settle writes what became of each message, in order, in one round trip. Events that
+	// were no longer ours are left alone and returned.
+	Settle(ctx context.Context, outcomes []Outcome) (lost []uuid.UUID, err error)
+	// Abandon frees what the batch holds of this process, such as a connection, without
+	// waiting for the server. It is called last, after a failed Settle too.
+	Abandon()
+}
+
+// ErrLeaseLost means that a claim no longer holds its rows: the lease ran out and
+// somebody else has them, or they were settled already.
+var ErrLeaseLost = errors.New("the lease was lost")
+
+// Traits are what the relay has to know of a store.
+type Traits struct {
+	// Lease is how long a claim lasts without being renewed.
+	Lease time.Duration
+	// OpenBatches is how many batches can be held at once; zero for any number.
+	OpenBatches int
+	// Backoff is whether a failed event waits by itself. Where it does not, the relay waits
+	// after a round with failures.
+	Backoff bool
+	// Name is what the store is called in logs.
+	Name string
+}
+
+// OutcomeKind is what became of a claimed event.
+type OutcomeKind int
+
+// What can become of a claimed event.
+const (
+	// Released gives it back as if it had not been tried.
+	Released OutcomeKind = iota
+	// Delivered is the broker's acknowledgement.
+	Delivered
+	// Failed is an attempt that is counted and repeated after Outcome.Delay.
+	Failed
+	// Died is the end without delivery.
+	Died
+)
+
+// String is the outcome in one word.
+func (k OutcomeKind) String() string {
+	switch k {
+	case Delivered:
+		return "delivered"
+	case Failed:
+		return "failed"
+	case Died:
+		return "dead"
+	default:
+		return "released"
+	}
+}
+
+// Outcome is what became of one claimed event.
+type Outcome struct {
+	// Kind is what became of it.
+	Kind OutcomeKind
+	// Error is the last error, fit for a text column; with Failed and Died.
+	Error string
+	// Delay is the time until the next attempt; with Failed.
+	Delay time.Duration
+	// Reason says why; with Died.
+	Reason Reason
+	// Uncounted is set where the publisher never saw the message; with Died.
+	Uncounted bool
+}
+
+// Purge says what to delete.
+type Purge struct {
+	// Retention is how long delivered events are kept.
+	Retention time.Duration
+	// DeadLetterRetention is how long dead letters are kept; zero for ever.
+	DeadLetterRetention time.Duration
+	// BatchSize is how many rows one step deletes. Default 1,000.
+	BatchSize int
+	// DryRun counts only.
+	DryRun bool
+	// Progress is told the number deleted so far, after each step; nil for nobody.
+	Progress func(deleted int64)
+}
+
+// Stats are the numbers of a store. Counts stop at StatsLimit, so that asking stays
+// cheap with any backlog.
+type Stats struct {
+	// Due are the events that could be claimed now.
+	Due int64
+	// Scheduled are the events whose first attempt is still to come.
+	Scheduled int64
+	// Retrying are the events that failed and wait for their next attempt.
+	Retrying int64
+	// Held are the events that a relay holds.
+	Held int64
+	// Dead are the events that will not be tried again.
+	Dead int64
+	// Exhausted are the events at their maximum of attempts that are not dead yet.
+	Exhausted int64
+	// OldestAge is the age of the oldest event that is neither delivered nor dead.
+	OldestAge time.Duration
+}
+
+// StatsLimit is where the counts of Stats stop.
+const StatsLimit = 1_000_000
