@@ -11,6 +11,8 @@ const (
 	// storeRetryFirst and storeRetryMax bound the pauses after failures of the store.
 	storeRetryFirst = 100 * time.Millisecond
 	storeRetryMax   = 5 * time.Second
+	// claimGrace is how long a claim may go on after the relay was told to stop.
+	claimGrace = 5 * time.Second
 )
 
 // claimLoop claims batch after batch and hands them to the workers. Polling is what makes
@@ -27,7 +29,7 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- Batch, held chan stru
 			return
 		}
 		start := time.Now()
-		batch, err := r.config.Store.Claim(ctx, r.breaker.size(r.config.BatchSize))
+		batch, err := r.claim(ctx)
 		if err != nil {
 			<-held
 			r.storeFailed(ctx, "claim", err)
@@ -57,6 +59,20 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- Batch, held chan stru
 		}
 		idle = min(idle*2, r.config.Poll)
 	}
+}
+
+// claim claims a batch. The end of ctx does not cut it short: a claim that the server has
+// made and this process has not heard of would be held, and counted, by nobody. Only a
+// database that does not answer is not waited for.
+func (r *Relay) claim(ctx context.Context) (Batch, error) {
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(claimGrace, cancel)
+		context.AfterFunc(inner, func() { timer.Stop() })
+	})
+	defer stop()
+	return r.config.Store.Claim(inner, r.breaker.size(r.config.BatchSize))
 }
 
 // drained reports whether nothing is left to do, here or elsewhere.

@@ -67,32 +67,38 @@ func (r *Relay) giveBack(batch Batch) {
 	}
 }
 
-// keepLease renews the batch until the returned function is called. If it is lost, give is
+// keepLease renews the batch until the returned function is called. If it is lost, giveUp is
 // called: publishing on would only make duplicates.
 func (r *Relay) keepLease(ctx context.Context, batch Batch, giveUp context.CancelFunc) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	stopped := make(chan struct{})
+	lease := r.config.Store.Traits().Lease
+	enough, stopped := make(chan struct{}), make(chan struct{})
+	// A renewal is never cut short: it might have happened, and then the settle would bring
+	// the wrong proof.
+	ctx = context.WithoutCancel(ctx)
 	go func() {
 		defer close(stopped)
-		ticker := time.NewTicker(r.config.Store.Traits().Lease / minPollsPerLease)
+		ticker := time.NewTicker(lease / minPollsPerLease)
 		defer ticker.Stop()
 		for {
 			select {
-			case <-ctx.Done():
+			case <-enough:
 				return
 			case <-ticker.C:
 			}
-			if err := batch.Renew(ctx); errors.Is(err, ErrLeaseLost) {
+			bounded, cancel := context.WithTimeout(ctx, lease)
+			err := batch.Renew(bounded)
+			cancel()
+			if errors.Is(err, ErrLeaseLost) {
 				r.log.Warn("lease lost while publishing", "events", len(batch.Messages()), "error", err)
 				giveUp()
 				return
-			} else if err != nil && ctx.Err() == nil {
+			} else if err != nil {
 				r.log.Warn("the lease could not be renewed; trying again", "error", err)
 			}
 		}
 	}()
 	return func() {
-		cancel()
+		close(enough)
 		<-stopped
 	}
 }

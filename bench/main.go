@@ -23,6 +23,7 @@ var benches = []struct {
 	run  func(ctx context.Context, b *bench) error
 }{
 	{"emit", benchEmit},
+	{"relay", benchRelay},
 }
 
 func main() {

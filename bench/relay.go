@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/packfinderz/outbox/bench/internal/peers"
+	"github.com/packfinderz/outbox/layouts"
+)
+
+const (
+	relayEvents = 200_000
+	relayRounds = 3
+	riverFloor  = 3.0 // times as fast as river
+	bareFloor   = 0.8 // of the bare loop of the same SQL
+)
+
+// benchRelay measures a relay: its rate beside others, with delivered rows in its table,
+// its latency, and what it costs while it idles and while a million events wait.
+func benchRelay(ctx context.Context, b *bench) error {
+	outbox, err := buildProgram(ctx)
+	if err != nil {
+		return err
+	}
+	defer outbox.remove()
+	for _, part := range []func(context.Context, *bench, *program) error{
+		benchRates, benchHistory, benchLatency, benchIdle, benchMemory,
+	} {
+		if err := part(ctx, b, outbox); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contender is something that consumes relayEvents events, in a database of its own.
+type contender struct {
+	name string
+	run  func(ctx context.Context) (time.Duration, error)
+	// once is set for a contender to whom nothing is promised: one round will do.
+	once  bool
+	times []time.Duration
+}
+
+// benchRates drains the same number of events with the outbox program, with the bare loop
+// of its SQL and with the peers, in rounds.
+func benchRates(ctx context.Context, b *bench, outbox *program) error {
+	contenders := b.peers()
+	for _, shipped := range layouts.All() {
+		contenders = append(contenders, b.layoutPair(shipped, outbox)...)
+	}
+	for round := range relayRounds {
+		order := slices.Clone(contenders)
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, c := range order {
+			if c.once && round > 0 {
+				continue
+			}
+			took, err := c.run(ctx)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			c.times = append(c.times, took)
+		}
+	}
+	times := make(map[string][]time.Duration)
+	for _, c := range contenders {
+		times[c.name] = c.times
+		fmt.Printf("%-44s %6.0f events/s\n", c.name, rate(middle(slices.Clone(c.times))))
+	}
+	for _, shipped := range layouts.All() {
+		name := shipped.Layout.Name
+		river, bare := quotient(times["river"], times[name]), quotient(times[bareName(name)], times[name])
+		b.promise(name+": relay / river", river >= riverFloor, "%.1f (at least %.1f)", river, riverFloor)
+		b.promise(name+": relay / bare loop", bare >= bareFloor, "%.2f (at least %.2f)", bare, bareFloor)
+	}
+	return nil
+}
+
+// peers are the others, each tuned.
+func (b *bench) peers() (contenders []*contender) {
+	for _, peer := range peers.All() {
+		contenders = append(contenders, &contender{
+			name: peer.Name,
+			once: peer.Name != "river",
+			run: func(ctx context.Context) (time.Duration, error) {
+				url, err := b.database(ctx)
+				if err != nil {
+					return 0, err
+				}
+				took, err := peer.Run(ctx, url, peers.Workload{Events: relayEvents, Payload: payload()})
+				if err != nil {
+					return 0, err
+				}
+				return took, b.drop(ctx, url)
+			},
+		})
+	}
+	return contenders
+}
+
+// layoutPair are the relay on a layout and its bare loop.
+func (b *bench) layoutPair(shipped layouts.Shipped, outbox *program) []*contender {
+	layout := shipped.Layout.Name
+	consume := func(drain func(ctx context.Context, layout, url string) (time.Duration, error)) func(context.Context) (time.Duration, error) {
+		return func(ctx context.Context) (time.Duration, error) {
+			url, err := b.loaded(ctx, shipped, relayEvents)
+			if err != nil {
+				return 0, err
+			}
+			took, err := drain(ctx, layout, url)
+			if err != nil {
+				return 0, err
+			}
+			if err := drained(ctx, layout, url); err != nil {
+				return 0, err
+			}
+			return took, b.drop(ctx, url)
+		}
+	}
+	return []*contender{
+		{name: layout, run: consume(outbox.drain)},
+		{name: bareName(layout), run: consume(runBare)},
+	}
+}
+
+func bareName(layout string) string { return layout + ", bare loop" }
+
+func rate(took time.Duration) float64 { return relayEvents / took.Seconds() }
+
+// quotient is the median of a's times by b's, round by round.
+func quotient(a, b []time.Duration) float64 {
+	var ratios []float64
+	for i := range a {
+		ratios = append(ratios, float64(a[i])/float64(b[i]))
+	}
+	return middle(ratios)
+}

@@ -1,0 +1,162 @@
+package dest_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+// harness reads JSON Lines back.
+type harness struct {
+	destination dest.Destination
+	read        func() []byte
+}
+
+func (h *harness) Publisher() outbox.Publisher { return h.destination }
+
+func (h *harness) Received(t *testing.T) (list []publishertest.Received) {
+	t.Helper()
+	scanner := bufio.NewScanner(bytes.NewReader(h.read()))
+	scanner.Buffer(nil, 1<<22)
+	for scanner.Scan() {
+		var line struct {
+			ID            uuid.UUID       `json:"id"`
+			Payload       json.RawMessage `json:"payload"`
+			PayloadBase64 []byte          `json:"payloadBase64"`
+		}
+		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
+			t.Fatalf("%v: %s", err, scanner.Bytes())
+		}
+		if line.PayloadBase64 != nil {
+			line.Payload = line.PayloadBase64
+		}
+		list = append(list, publishertest.Received{ID: line.ID, Payload: line.Payload})
+	}
+	if err := scanner.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// output is a standard output that several goroutines may use.
+type output struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.Write(p)
+}
+
+func (o *output) bytes() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Clone(o.buffer.Bytes())
+}
+
+func open(t *testing.T, to string, out io.Writer) dest.Destination {
+	t.Helper()
+	destination, err := dest.Open(to, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := destination.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return destination
+}
+
+func TestLines(t *testing.T) {
+	t.Parallel()
+	features := publishertest.Features{Ordered: true, Binary: true}
+	t.Run("stdout", func(t *testing.T) {
+		t.Parallel()
+		publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
+			t.Helper()
+			out := &output{}
+			return &harness{open(t, "stdout:", out), out.bytes}
+		})
+	})
+	t.Run("file", func(t *testing.T) {
+		t.Parallel()
+		publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
+			t.Helper()
+			path := filepath.Join(t.TempDir(), "events.jsonl")
+			return &harness{open(t, "file:"+path, nil), func() []byte {
+				content, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return content
+			}}
+		})
+	})
+}
+
+// TestLine holds a line against what is promised, byte for byte.
+func TestLine(t *testing.T) {
+	t.Parallel()
+	out := &output{}
+	message := publishertest.Messages(1)[0]
+	message.ID, message.TenantID = uuid.MustParse("01890000-0000-7000-8000-000000000000"), uuid.Nil
+	message.CreatedAt = message.CreatedAt.Truncate(0)
+	message.Payload = []byte(`{ "b" : 1.00, "a": "<&>" }`)
+	open(t, "stdout:", out).Publish(t.Context(), []outbox.Message{message})
+	created, err := json.Marshal(message.CreatedAt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"id":"01890000-0000-7000-8000-000000000000","namespace":"shop","topic":"orders","type":"order_created",` +
+		`"aggregateType":"order","aggregateId":"0","tenantId":null,"dedupeKey":"k0","key":"order/0","createdAt":` + string(created) +
+		`,"attempt":1,"headers":{"trace":"t1"},"payload":{ "b" : 1.00, "a": "<&>" }}` + "\n"
+	if got := string(out.bytes()); got != want {
+		t.Errorf("got  %swant %s", got, want)
+	}
+}
+
+// TestFullDisk has a device that takes nothing: the broker is away, and no half line stays.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	destination := open(t, "file:/dev/full", nil)
+	for _, err := range destination.Publish(t.Context(), publishertest.Messages(2)) {
+		if outbox.Classify(err) != outbox.Down {
+			t.Errorf("a full disk is %v", err)
+		}
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	for to, words := range map[string]string{
+		"":                          "no scheme",
+		"events.jsonl":              "no scheme",
+		"stdout:x":                  "takes nothing more",
+		"file:":                     "no path",
+		"kafka://localhost":         "there is no destination kafka:",
+		"file:/nowhere/to/be/found": "no such file",
+	} {
+		if _, err := dest.Open(to, nil); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%q: got %v, want %q", to, err, words)
+		}
+	}
+	discard := open(t, "discard:", nil)
+	if errs := discard.Publish(t.Context(), publishertest.Messages(3)); len(errs) != 3 || errs[0] != nil {
+		t.Errorf("discard: answers %v", errs)
+	}
+}

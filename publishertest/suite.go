@@ -1,0 +1,206 @@
+// Package publishertest is the conformance suite of publishers: every outbox.Publisher
+// has to pass it.
+package publishertest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+)
+
+// Received is what arrived of a message on the other side.
+type Received struct {
+	// ID is the event's id.
+	ID uuid.UUID
+	// Payload is the message body.
+	Payload []byte
+}
+
+// Harness connects the suite to one publisher and its other side.
+type Harness interface {
+	// Publisher is the publisher under test.
+	Publisher() outbox.Publisher
+	// Received is what has arrived so far, in order of arrival where there is one.
+	Received(t *testing.T) []Received
+}
+
+// Features says what a publisher promises beyond delivery.
+type Features struct {
+	// Ordered is set where a batch arrives in the order in which it was handed over.
+	Ordered bool
+	// Binary is set where payloads that are not JSON or UTF-8 arrive unchanged.
+	Binary bool
+}
+
+// Run runs the suite. open makes a harness with nothing received yet.
+func Run(t *testing.T, features Features, open func(t *testing.T) Harness) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, Harness, Features){
+		"one result per message, and every message arrives": testArrives,
+		"an empty batch":                            testEmpty,
+		"payloads arrive as they are":               testPayloads,
+		"batches published at once":                 testConcurrent,
+		"acknowledged means arrived":                testAcknowledged,
+		"a publisher that can be pinged answers":    testPing,
+		"messages are not changed by the publisher": testUnchanged,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t), features)
+		})
+	}
+}
+
+const patience = 30 * time.Second
+
+// Messages makes n messages with everything filled in.
+func Messages(n int) []outbox.Message {
+	messages := make([]outbox.Message, n)
+	for i := range messages {
+		messages[i] = outbox.Message{
+			Event: outbox.Event{
+				ID: uuid.Must(uuid.NewV7()), Namespace: "shop", Topic: "orders", Type: "order_created",
+				AggregateType: "order", AggregateID: fmt.Sprint(i), TenantID: uuid.New(), DedupeKey: fmt.Sprintf("k%d", i),
+				Key: fmt.Sprintf("order/%d", i), Payload: fmt.Appendf(nil, `{"order": %d}`, i),
+				Headers: map[string]string{"trace": "t1"}, ContentType: "application/json",
+			},
+			CreatedAt: time.Now().UTC(), Attempt: 1,
+		}
+	}
+	return messages
+}
+
+func publish(t *testing.T, publisher outbox.Publisher, messages []outbox.Message) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	errs := publisher.Publish(ctx, messages)
+	if len(errs) != len(messages) {
+		t.Fatalf("%d results for %d messages", len(errs), len(messages))
+	}
+	for i, err := range errs {
+		if err != nil {
+			t.Fatalf("message %d: %v", i, err)
+		}
+	}
+}
+
+// want fails unless exactly these messages have arrived.
+func want(t *testing.T, h Harness, features Features, messages []outbox.Message) {
+	t.Helper()
+	received := h.Received(t)
+	if len(received) != len(messages) {
+		t.Fatalf("%d messages arrived, want %d", len(received), len(messages))
+	}
+	if !features.Ordered {
+		compare := func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) }
+		slices.SortFunc(received, func(a, b Received) int { return compare(a.ID, b.ID) })
+		messages = slices.Clone(messages)
+		slices.SortFunc(messages, func(a, b outbox.Message) int { return compare(a.ID, b.ID) })
+	}
+	for i := range messages {
+		if received[i].ID != messages[i].ID {
+			t.Fatalf("message %d is %s, want %s", i, received[i].ID, messages[i].ID)
+		}
+		if string(received[i].Payload) != string(messages[i].Payload) {
+			t.Fatalf("message %d has payload %q, want %q", i, received[i].Payload, messages[i].Payload)
+		}
+	}
+}
+
+func testArrives(t *testing.T, h Harness, features Features) {
+	t.Helper()
+	messages := Messages(250)
+	publish(t, h.Publisher(), messages)
+	want(t, h, features, messages)
+}
+
+func testEmpty(t *testing.T, h Harness, features Features) {
+	t.Helper()
+	publish(t, h.Publisher(), nil)
+	want(t, h, features, nil)
+}
+
+func testPayloads(t *testing.T, h Harness, features Features) {
+	t.Helper()
+	payloads := []string{
+		`{}`, `{ "a" :  1.0 }`, `"<script>&\u2028"`, `{"a":"` + strings.Repeat("x", 100_000) + `"}`, `"😀 \u00e9 \/ "`, `[1,
+2]`,
+	}
+	if features.Binary {
+		payloads = append(payloads, "", "not JSON", "\x00\xff\xfe", "line\nbreak")
+	}
+	messages := Messages(len(payloads))
+	for i, payload := range payloads {
+		messages[i].Payload = []byte(payload)
+	}
+	publish(t, h.Publisher(), messages)
+	want(t, h, features, messages)
+}
+
+func testConcurrent(t *testing.T, h Harness, features Features) {
+	t.Helper()
+	const publishers, each = 8, 50
+	var all []outbox.Message
+	var wg sync.WaitGroup
+	failures := make(chan error, publishers*each)
+	for range publishers {
+		messages := Messages(each)
+		all = append(all, messages...)
+		wg.Go(func() {
+			for _, err := range h.Publisher().Publish(t.Context(), messages) {
+				if err != nil {
+					failures <- err
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(failures)
+	for err := range failures {
+		t.Fatal(err)
+	}
+	features.Ordered = false // batches may pass each other
+	want(t, h, features, all)
+}
+
+// testAcknowledged looks at the other side right after Publish has returned.
+func testAcknowledged(t *testing.T, h Harness, features Features) {
+	t.Helper()
+	var all []outbox.Message
+	for range 20 {
+		messages := Messages(1)
+		publish(t, h.Publisher(), messages)
+		all = append(all, messages...)
+		want(t, h, features, all)
+	}
+}
+
+func testPing(t *testing.T, h Harness, _ Features) {
+	t.Helper()
+	pinger, ok := h.Publisher().(outbox.Pinger)
+	if !ok {
+		return // a publisher without one is tried with a message
+	}
+	if err := pinger.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testUnchanged(t *testing.T, h Harness, _ Features) {
+	t.Helper()
+	messages := Messages(3)
+	before := fmt.Sprintf("%+v", messages)
+	publish(t, h.Publisher(), messages)
+	if after := fmt.Sprintf("%+v", messages); after != before {
+		t.Errorf("the publisher changed its messages:\n%s\n%s", before, after)
+	}
+}

@@ -1,0 +1,213 @@
+package outbox_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/outboxtest"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// patience is how long a test waits for what should happen soon.
+const patience = 30 * time.Second
+
+// bed is a relay between a real database and a broker in memory.
+type bed struct {
+	*testing.T
+	layout  pgstore.Layout
+	url     string
+	pool    *pgxpool.Pool
+	emitter *outboxpgx.Emitter
+	broker  *outboxtest.Broker
+	logs    *logs
+}
+
+func newBed(t *testing.T, layout string) *bed {
+	t.Helper()
+	return newBedOn(t, layout, pgtest.URL(t))
+}
+
+func newBedOn(t *testing.T, name, url string) *bed {
+	t.Helper()
+	shipped, ok := layouts.Find(name)
+	if !ok {
+		t.Fatalf("there is no layout %s", name)
+	}
+	b := &bed{T: t, layout: shipped.Layout, url: url, broker: &outboxtest.Broker{}, logs: &logs{}}
+	b.pool = b.connect(4)
+	files, err := shipped.Migrations(b.layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Migrate(t, b.pool, "", files)
+	if b.emitter, err = outboxpgx.New(b.layout, nil); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bed) connect(conns int32) *pgxpool.Pool {
+	b.Helper()
+	config, err := pgxpool.ParseConfig(b.url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	config.MaxConns = conns
+	pool, err := pgxpool.NewWithConfig(b.Context(), config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(pool.Close)
+	return pool
+}
+
+// event is a valid event of the layout.
+func (b *bed) event() outbox.Event {
+	event := outbox.Event{Payload: []byte(`{"amount": 12}`)}
+	switch b.layout.Name {
+	case "packfinderz":
+		event.Type, event.AggregateType, event.AggregateID = "order_created", "vendor_order", uuid.NewString()
+	case "doorito":
+		event.Type, event.AggregateType, event.AggregateID = "file.stored", "UploadFile", "42"
+	case "modkit":
+		event.Namespace, event.Topic = "mini-chat", "usage"
+	}
+	return event
+}
+
+func (b *bed) emit(n int) []uuid.UUID {
+	b.Helper()
+	events := make([]outbox.Event, n)
+	for i := range events {
+		events[i] = b.event()
+	}
+	return b.emitEvents(events...)
+}
+
+func (b *bed) emitEvents(events ...outbox.Event) []uuid.UUID {
+	b.Helper()
+	list := make([]uuid.UUID, len(events))
+	err := b.emitter.InTx(b.Context(), b.pool, func(tx pgx.Tx) error {
+		emitted, err := b.emitter.EmitMany(b.Context(), tx, events)
+		for i := range emitted {
+			list[i] = emitted[i].ID
+		}
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return list
+}
+
+// config is a relay's, quick enough for tests.
+func (b *bed) config(conns int32, storeConfig pgstore.Config) outbox.Config {
+	b.Helper()
+	store, err := pgstore.New(b.connect(conns), b.layout, storeConfig)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return outbox.Config{
+		Store: store, Publisher: b.broker, Poll: 20 * time.Millisecond,
+		Retry:  outbox.RetryPolicy{Base: 10 * time.Millisecond, Max: 50 * time.Millisecond},
+		Logger: slog.New(slog.NewTextHandler(b.logs, nil)),
+	}
+}
+
+func (b *bed) relay(config outbox.Config) *outbox.Relay {
+	b.Helper()
+	relay, err := outbox.NewRelay(config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return relay
+}
+
+// start runs a relay until the end of the test.
+func (b *bed) start(config outbox.Config) *outbox.Relay {
+	b.Helper()
+	relay := b.relay(config)
+	if err := relay.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(relay.Stop)
+	return relay
+}
+
+func (b *bed) drain(config outbox.Config) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	if err := b.relay(config).Drain(ctx); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// waitReceived waits until n messages have arrived.
+func (b *bed) waitReceived(n int) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	if err := b.broker.Wait(ctx, func(received []outbox.Message) bool { return len(received) >= n }); err != nil {
+		b.Fatalf("%d messages arrived, want %d; the log: %s", len(b.broker.Received()), n, b.logs.text())
+	}
+}
+
+// waitSQL waits until a query says true.
+func (b *bed) waitSQL(sql string, args ...any) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	for {
+		var ok bool
+		if err := b.pool.QueryRow(ctx, sql, args...).Scan(&ok); err != nil {
+			b.Fatalf("%v; the log: %s", err, b.logs.text())
+		}
+		if ok {
+			return
+		}
+	}
+}
+
+// wantOnce fails unless every event arrived exactly once.
+func (b *bed) wantOnce(ids []uuid.UUID) {
+	b.Helper()
+	for _, id := range ids {
+		if n := b.broker.Count(id); n != 1 {
+			b.Fatalf("event %s arrived %d times, want once", id, n)
+		}
+	}
+}
+
+// logs keeps what a relay logs.
+type logs struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buffer.Write(p)
+}
+
+func (l *logs) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buffer.String()
+}
+
+func (l *logs) count(words string) int { return strings.Count(l.text(), words) }

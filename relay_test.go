@@ -1,0 +1,473 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+var allLayouts = []string{"packfinderz", "doorito", "modkit"}
+
+// forEachLayout runs a test on every shipped layout.
+func forEachLayout(t *testing.T, test func(b *bed)) {
+	t.Helper()
+	for _, layout := range allLayouts {
+		t.Run(layout, func(t *testing.T) {
+			t.Parallel()
+			test(newBed(t, layout))
+		})
+	}
+}
+
+func TestRelayDelivers(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		config := b.config(6, pgstore.Config{})
+		config.BatchSize = 50
+		relay := b.start(config)
+		var ids []uuid.UUID
+		for range 5 {
+			ids = append(ids, b.emit(100)...)
+			relay.Nudge()
+		}
+		b.waitReceived(len(ids))
+		relay.Stop()
+		b.wantOnce(ids)
+		if b.layout.Name == "modkit" {
+			b.waitSQL(`SELECT count(*) = 500 FROM modkit_outbox_events WHERE status = 'delivered' AND attempts = 1 AND locked_by IS NULL AND locked_until IS NULL`)
+		}
+	})
+}
+
+// TestClaimedOrder has one worker: messages are handed over as they were claimed.
+func TestClaimedOrder(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		ids := b.emit(200)
+		config := b.config(4, pgstore.Config{})
+		config.BatchSize, config.Concurrency = 30, 1
+		b.drain(config)
+		var got []uuid.UUID
+		for _, m := range b.broker.Received() {
+			got = append(got, m.ID)
+		}
+		if !slices.Equal(got, ids) {
+			b.Error("messages were not handed over in claimed order")
+		}
+	})
+}
+
+// TestOneRefused has the n-th message of a batch refused: only that one is tried again.
+func TestOneRefused(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		ids := b.emit(20)
+		var tries atomic.Int64
+		b.broker.FailWith(func(m outbox.Message) error {
+			if m.ID == ids[7] && tries.Add(1) < 3 {
+				return fmt.Errorf("refused, attempt %d", m.Attempt)
+			}
+			return nil
+		})
+		b.drain(b.config(4, pgstore.Config{}))
+		b.wantOnce(ids)
+		for _, m := range b.broker.Received() {
+			want := 1
+			if m.ID == ids[7] {
+				want = 3
+			}
+			if m.Attempt != want {
+				b.Errorf("event %s was delivered at attempt %d, want %d", m.ID, m.Attempt, want)
+			}
+		}
+		if n := b.logs.count("event failed"); n != 2 {
+			b.Errorf("%d failed attempts were logged, want 2", n)
+		}
+	})
+}
+
+// TestPoisonAtTheHead fills the head of the table with events that never succeed.
+func TestPoisonAtTheHead(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		poison := b.emit(100)
+		good := b.emit(50)
+		b.broker.FailWith(func(m outbox.Message) error {
+			if slices.Contains(poison, m.ID) {
+				return errors.New("poison")
+			}
+			return nil
+		})
+		config := b.config(4, pgstore.Config{MaxAttempts: 2})
+		config.BatchSize = 40 // less than the poison
+		if b.layout.Name == "packfinderz" {
+			// No row waits by itself there; the poison dies in turn, and the rest flows then.
+			config.BatchSize = 60
+		}
+		relay := b.start(config)
+		b.waitReceived(len(good))
+		relay.Stop()
+		b.wantOnce(good)
+	})
+}
+
+// TestDeadAfterMaximum follows an event to its end, row by row.
+func TestDeadAfterMaximum(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		event := b.event()
+		if b.layout.Name == "doorito" {
+			event.MaxAttempts = 3 // the row's own maximum beats the relay's
+		}
+		id := b.emitEvents(event)[0]
+		var attempts atomic.Int64
+		b.broker.FailWith(func(m outbox.Message) error {
+			return fmt.Errorf("failure %d", attempts.Add(1))
+		})
+		maximum := 3
+		if b.layout.Name == "doorito" {
+			maximum = 99
+		}
+		b.drain(b.config(4, pgstore.Config{MaxAttempts: maximum}))
+		if n := attempts.Load(); n != 3 {
+			b.Errorf("%d attempts, want 3", n)
+		}
+		b.waitSQL(map[string]string{
+			"packfinderz": `SELECT published_at IS NULL AND attempt_count = 3 AND last_error = 'failure 3'
+				AND (SELECT count(*) = 1 AND min(error_reason) = 'max_attempts' AND min(attempt_count) = 3 AND min(last_error) = 'failure 3'
+					AND bool_and(d.event_id = e.id AND d.event_type = e.event_type AND d.aggregate_id = e.aggregate_id
+						AND d.payload_json = e.payload_json AND d.created_at = e.created_at AND d.retried_at IS NULL) FROM outbox_dlq d)
+				FROM outbox_events e WHERE id = $1`,
+			"doorito": `SELECT status = 'failed' AND attempts = 3 AND next_attempt_at IS NULL AND delivered_at IS NULL AND error_message = 'failure 3'
+				FROM outbox_event WHERE id = $1`,
+			"modkit": `SELECT status = 'dead' AND attempts = 3 AND locked_by IS NULL AND locked_until IS NULL AND last_error = 'failure 3'
+				AND updated_at > created_at FROM modkit_outbox_events WHERE id = $1`,
+		}[b.layout.Name], id)
+	})
+}
+
+// TestTerminal is dead at once, and the batch goes on.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		ids := b.emit(3)
+		b.broker.FailWith(func(m outbox.Message) error {
+			if m.ID == ids[1] {
+				return outbox.Rejected(errors.New("too large"))
+			}
+			return nil
+		})
+		b.drain(b.config(4, pgstore.Config{}))
+		b.wantOnce([]uuid.UUID{ids[0], ids[2]})
+		b.waitSQL(map[string]string{
+			"packfinderz": `SELECT published_at IS NULL AND attempt_count = 1 AND EXISTS (SELECT FROM outbox_dlq WHERE event_id = e.id AND error_reason = 'rejected')
+				FROM outbox_events e WHERE id = $1`,
+			"doorito": `SELECT status = 'failed' AND attempts = 1 AND error_message = 'too large' FROM outbox_event WHERE id = $1`,
+			"modkit":  `SELECT status = 'dead' AND attempts = 1 AND last_error = 'too large' FROM modkit_outbox_events WHERE id = $1`,
+		}[b.layout.Name], ids[1])
+	})
+}
+
+// TestOutage takes the broker away under load. Nothing is counted, nothing dies, and
+// everything arrives once it is back.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		config := b.config(6, pgstore.Config{MaxAttempts: 1}) // one counted attempt would be death
+		config.BatchSize = 20
+		relay := b.start(config)
+		before := b.emit(50)
+		b.waitReceived(len(before))
+		b.broker.SetDown(true)
+		during := b.emit(200)
+		ctx, cancel := context.WithTimeout(b.Context(), patience)
+		defer cancel()
+		if err := b.broker.Wait(ctx, func([]outbox.Message) bool { return b.broker.Pings() >= 3 && !relay.Available() }); err != nil {
+			b.Fatal("the relay did not notice that the broker is away")
+		}
+		b.broker.SetDown(false)
+		b.waitReceived(len(before) + len(during))
+		relay.Stop()
+		b.wantOnce(append(before, during...))
+		if n := b.logs.count("broker is unavailable"); n != 1 {
+			b.Errorf("the outage was logged %d times, want once", n)
+		}
+	})
+}
+
+// TestConnectionPoison is an event at which the connection breaks every time: in the end
+// it counts, and the others arrive.
+func TestConnectionPoison(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "modkit")
+	ids := b.emit(5)
+	b.broker.FailWith(func(m outbox.Message) error {
+		if m.ID == ids[0] {
+			return outbox.Unavailable(errors.New("connection reset"))
+		}
+		return nil
+	})
+	config := b.config(4, pgstore.Config{MaxAttempts: 1})
+	config.Concurrency = 1
+	relay := b.start(config)
+	b.waitSQL(`SELECT status = 'dead' AND last_error LIKE '%3 times running%' FROM modkit_outbox_events WHERE id = $1`, ids[0])
+	b.waitReceived(4)
+	relay.Stop()
+	b.wantOnce(ids[1:])
+}
+
+// panicker panics at one event, whatever batch it is in.
+type panicker struct {
+	outbox.Publisher
+	at uuid.UUID
+}
+
+func (p panicker) Publish(ctx context.Context, messages []outbox.Message) []error {
+	for _, m := range messages {
+		if m.ID == p.at {
+			panic("cannot bear this event")
+		}
+	}
+	return p.Publisher.Publish(ctx, messages)
+}
+
+func TestPublisherPanics(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		ids := b.emit(10)
+		config := b.config(4, pgstore.Config{MaxAttempts: 2})
+		event := ids[4]
+		config.Publisher = panicker{b.broker, event}
+		if b.layout.Name == "doorito" {
+			_, err := b.pool.Exec(b.Context(), `UPDATE outbox_event SET max_attempts = 2`)
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.drain(config)
+		b.wantOnce(slices.DeleteFunc(ids, func(id uuid.UUID) bool { return id == event }))
+		if n := b.logs.count("publisher panicked: cannot bear"); n != 2 {
+			b.Errorf("%d attempts failed of the event that panics, want 2", n)
+		}
+	})
+}
+
+// shortAnswers answers for one message only.
+type shortAnswers struct{}
+
+func (shortAnswers) Publish(context.Context, []outbox.Message) []error { return make([]error, 1) }
+
+func TestPublisherAnswersTooLittle(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "modkit")
+	b.emit(3)
+	config := b.config(4, pgstore.Config{MaxAttempts: 1})
+	config.Publisher = shortAnswers{}
+	b.drain(config)
+	b.waitSQL(`SELECT count(*) = 3 FROM modkit_outbox_events WHERE status = 'dead' AND last_error LIKE '%answered for 1 of 3%'`)
+}
+
+func TestHostileErrorText(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		id := b.emit(1)[0]
+		b.broker.FailWith(func(outbox.Message) error {
+			return outbox.Terminal(errors.New("bad \xff\xfe and \x00 and " + strings.Repeat("é", 1<<20)))
+		})
+		b.drain(b.config(4, pgstore.Config{}))
+		column := b.layout.Columns.LastError.Name
+		b.waitSQL(fmt.Sprintf(`SELECT char_length(%[1]s) = 1000 AND %[1]s LIKE 'bad %%' AND %[1]s LIKE '%%é' FROM %[2]s WHERE id = $1`,
+			column, b.layout.Table), id)
+	})
+}
+
+// slow blocks every publish until it is let go.
+type slow struct {
+	outbox.Publisher
+	entered chan struct{}
+	letGo   chan struct{}
+}
+
+func (s slow) Publish(ctx context.Context, messages []outbox.Message) []error {
+	s.entered <- struct{}{}
+	select {
+	case <-s.letGo:
+	case <-ctx.Done():
+		errs := make([]error, len(messages))
+		for i := range errs {
+			errs[i] = ctx.Err()
+		}
+		return errs
+	}
+	return s.Publisher.Publish(ctx, messages)
+}
+
+// TestStopUnderLoad stops while batches are being published and others are claimed ahead:
+// the first are finished, the others given back uncounted.
+func TestStopUnderLoad(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		ids := b.emit(100)
+		config := b.config(6, pgstore.Config{})
+		config.BatchSize = 10
+		publisher := slow{b.broker, make(chan struct{}, 100), make(chan struct{})}
+		config.Publisher = publisher
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
+		relay := b.relay(config)
+		done := make(chan error)
+		go func() { done <- relay.Run(ctx) }()
+		<-publisher.entered
+		<-publisher.entered
+		cancel()
+		close(publisher.letGo)
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+		if n := len(b.broker.Received()); n != 20 {
+			b.Errorf("%d messages arrived, want the two batches that were being published", n)
+		}
+		if b.layout.Name == "modkit" {
+			b.waitSQL(`SELECT count(*) FILTER (WHERE status = 'pending' AND attempts = 0 AND locked_by IS NULL) = 80
+				AND count(*) FILTER (WHERE status = 'delivered' AND attempts = 1) = 20 FROM modkit_outbox_events`)
+		}
+		b.drain(b.config(4, pgstore.Config{}))
+		b.wantOnce(ids)
+	})
+}
+
+// TestSlowBroker publishes for longer than the lease: it is renewed, and nobody else gets
+// the rows.
+func TestSlowBroker(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		ids := b.emit(5)
+		config := b.config(6, pgstore.Config{Lease: 300 * time.Millisecond})
+		publisher := slow{b.broker, make(chan struct{}, 100), make(chan struct{})}
+		config.Publisher = publisher
+		first := b.start(config)
+		<-publisher.entered
+		second := b.start(b.config(6, pgstore.Config{Lease: 300 * time.Millisecond}))
+		timer := time.NewTimer(time.Second) // several leases
+		<-timer.C
+		close(publisher.letGo)
+		b.waitReceived(5)
+		second.Stop()
+		first.Stop()
+		b.wantOnce(ids)
+		if n := b.logs.count("lease lost"); n != 0 {
+			b.Errorf("a lease was lost %d times: %s", n, b.logs.text())
+		}
+	})
+}
+
+// TestPoolOfOne has one connection for everything and a broker that takes its time.
+func TestPoolOfOne(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		ids := b.emit(60)
+		config := b.config(1, pgstore.Config{})
+		config.BatchSize, config.Concurrency, config.SweepEvery = 7, 3, time.Millisecond
+		b.drain(config)
+		b.wantOnce(ids)
+	})
+}
+
+func TestSeveralRelays(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		var relays []*outbox.Relay
+		for range 3 {
+			config := b.config(6, pgstore.Config{})
+			config.BatchSize = 10
+			relays = append(relays, b.start(config))
+		}
+		var ids []uuid.UUID
+		for range 10 {
+			ids = append(ids, b.emit(50)...)
+		}
+		b.waitReceived(len(ids))
+		for _, relay := range relays {
+			relay.Stop()
+		}
+		b.wantOnce(ids)
+	})
+}
+
+func TestPublishTimeout(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "modkit")
+	id := b.emit(1)[0]
+	config := b.config(4, pgstore.Config{MaxAttempts: 1})
+	config.Publisher = slow{b.broker, make(chan struct{}, 100), make(chan struct{})}
+	config.PublishTimeout = 50 * time.Millisecond
+	b.drain(config)
+	// A timeout of one message counts; it is no outage.
+	b.waitSQL(`SELECT status = 'dead' AND attempts = 1 AND last_error LIKE '%deadline%' FROM modkit_outbox_events WHERE id = $1`, id)
+}
+
+func TestLifecycle(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "modkit")
+	relay := b.relay(b.config(4, pgstore.Config{}))
+	relay.Stop() // nothing runs
+	for range 20 {
+		if err := relay.Start(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		if err := relay.Start(b.Context()); !errors.Is(err, outbox.ErrRunning) {
+			b.Fatalf("a second start: %v", err)
+		}
+		if err := relay.Run(b.Context()); !errors.Is(err, outbox.ErrRunning) {
+			b.Fatalf("a run beside a start: %v", err)
+		}
+		if err := relay.Drain(b.Context()); !errors.Is(err, outbox.ErrRunning) {
+			b.Fatalf("a drain beside a start: %v", err)
+		}
+		go relay.Stop()
+		relay.Stop()
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	cancel()
+	if err := relay.Run(ctx); err != nil {
+		b.Fatalf("a run that is over before it begins: %v", err)
+	}
+	if err := relay.Drain(ctx); !errors.Is(err, context.Canceled) {
+		b.Fatalf("a drain that is over before it begins: %v", err)
+	}
+}
+
+func TestConfigRefused(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "modkit")
+	good := b.config(4, pgstore.Config{Lease: 3 * time.Second})
+	for words, change := range map[string]func(*outbox.Config){
+		"Store is missing":      func(c *outbox.Config) { c.Store = nil },
+		"Publisher is missing":  func(c *outbox.Config) { c.Publisher = nil },
+		"BatchSize is negative": func(c *outbox.Config) { c.BatchSize = -1 },
+		"a third of the lease":  func(c *outbox.Config) { c.Poll = 1001 * time.Millisecond },
+		"delay is negative":     func(c *outbox.Config) { c.Retry.Base = -1 },
+		"below the first":       func(c *outbox.Config) { c.Retry = outbox.RetryPolicy{Base: time.Hour, Max: time.Minute} },
+	} {
+		config := good
+		change(&config)
+		if _, err := outbox.NewRelay(config); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("got %v, want %q", err, words)
+		}
+	}
+	config := good
+	config.Poll = time.Second
+	if _, err := outbox.NewRelay(config); err != nil {
+		t.Errorf("a poll of just a third of the lease: %v", err)
+	}
+}
