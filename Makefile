@@ -44,7 +44,7 @@ fmt: $(GOLANGCI) ## format the code of every module
 modules: ## build and vet every module by itself, without the workspace
 	@for module in $(MODULES); do \
 		echo "build $$module"; \
-		(cd $$module && GOWORK=off go build ./... && GOWORK=off go vet ./... && GOWORK=off go mod verify >/dev/null) || exit 1; \
+		(cd $$module && GOWORK=off go build ./... && GOWORK=off go vet ./... && GOWORK=off go mod tidy -diff) || exit 1; \
 	done
 
 postgres:

@@ -1,0 +1,152 @@
+package chaos
+
+// The judgement: what must have happened to every event, given what did. It knows nothing of processes or databases, so
+// that it can be shown to fail on fabricated histories.
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Incarnation is one life of a relay process.
+type Incarnation struct {
+	// Name is for people: the relay and the number of its life.
+	Name string
+	// Fault is the number of the fault that hit this life, counted from 1 in the order of time. Zero means that none
+	// did, or one that excuses nothing.
+	Fault int
+}
+
+// Delivery is an event that arrived.
+type Delivery struct {
+	ID uuid.UUID
+	By *Incarnation
+}
+
+// History is what happened in one run.
+type History struct {
+	// Committed are the events that must arrive.
+	Committed map[uuid.UUID]bool
+	// RolledBack are the events that must not.
+	RolledBack map[uuid.UUID]bool
+	// Deliveries are what arrived, in any order.
+	Deliveries []Delivery
+	// Spoiled counts lines that cannot be read.
+	Spoiled int
+}
+
+// Limits are what a run may do to events.
+type Limits struct {
+	// PerFault is how many surplus deliveries one fault excuses.
+	PerFault int
+	// Spoiled is how many unreadable lines may be left: a killed process may have written half of one.
+	Spoiled int
+}
+
+// Report is what a history amounts to.
+type Report struct {
+	Events      int
+	Lost        []uuid.UUID // committed and never arrived
+	Ghosts      []uuid.UUID // arrived and never committed
+	Twice       int         // events that arrived more than once
+	PerFault    map[int]int // surplus deliveries by fault
+	Unexplained []string    // surplus deliveries that no fault excuses
+	Spoiled     int
+}
+
+// Judge sorts the deliveries out.
+//
+// A relay that publishes an event and does not live to settle it leaves it to another life. That one begins to publish
+// it after the fault, so that its own fault, if it meets one, is a later one. Therefore all deliveries of an event but
+// that with the latest fault are surplus, each due to the fault of the life that made it; a life without a fault counts
+// as the latest of all.
+func (h *History) Judge() *Report {
+	report := &Report{Events: len(h.Committed), PerFault: make(map[int]int), Spoiled: h.Spoiled}
+	arrived := make(map[uuid.UUID][]*Incarnation, len(h.Committed))
+	for _, delivery := range h.Deliveries {
+		arrived[delivery.ID] = append(arrived[delivery.ID], delivery.By)
+	}
+	for id := range h.Committed {
+		if len(arrived[id]) == 0 {
+			report.Lost = append(report.Lost, id)
+		}
+	}
+	for id, lives := range arrived {
+		if !h.Committed[id] {
+			report.Ghosts = append(report.Ghosts, id)
+		}
+		if len(lives) > 1 {
+			report.Twice++
+			report.charge(id, lives)
+		}
+	}
+	return report
+}
+
+func (r *Report) charge(id uuid.UUID, lives []*Incarnation) {
+	last := 0
+	for i, life := range lives {
+		if when(life) > when(lives[last]) {
+			last = i
+		}
+	}
+	for i, life := range lives {
+		switch {
+		case i == last:
+		case life.Fault == 0:
+			r.Unexplained = append(r.Unexplained, fmt.Sprintf("%s by %s", id, names(lives)))
+		default:
+			r.PerFault[life.Fault]++
+		}
+	}
+}
+
+func when(life *Incarnation) int {
+	if life.Fault == 0 {
+		return math.MaxInt
+	}
+	return life.Fault
+}
+
+func names(lives []*Incarnation) string {
+	list := make([]string, len(lives))
+	for i, life := range lives {
+		list[i] = life.Name
+	}
+	return strings.Join(list, ", ")
+}
+
+// MaxPerFault is the most surplus deliveries that any one fault made.
+func (r *Report) MaxPerFault() int {
+	most := 0
+	for _, surplus := range r.PerFault {
+		most = max(most, surplus)
+	}
+	return most
+}
+
+// Problems are the promises that were broken, one line each.
+func (r *Report) Problems(limits Limits) (problems []string) {
+	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	if len(r.Lost) > 0 {
+		add("%d of %d committed events never arrived, such as %s", len(r.Lost), r.Events, r.Lost[0])
+	}
+	if len(r.Ghosts) > 0 {
+		add("%d events arrived that were never committed, such as %s", len(r.Ghosts), r.Ghosts[0])
+	}
+	if len(r.Unexplained) > 0 {
+		add("%d surplus deliveries are due to no fault, such as %s", len(r.Unexplained), r.Unexplained[0])
+	}
+	for fault, surplus := range r.PerFault {
+		if surplus > limits.PerFault {
+			add("fault %d made %d surplus deliveries; at most %d were in flight", fault, surplus, limits.PerFault)
+		}
+	}
+	if r.Spoiled > limits.Spoiled {
+		add("%d lines cannot be read; at most %d were cut off by a kill", r.Spoiled, limits.Spoiled)
+	}
+	return problems
+}

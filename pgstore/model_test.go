@@ -1,0 +1,310 @@
+package pgstore_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"pgregory.net/rapid"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+const (
+	modelWorkers = 3
+	// modelLease does not run out by itself in a test.
+	modelLease = 10 * time.Minute
+	// modelSlack is less than what any two times of the model differ by.
+	modelSlack = 4 * time.Minute
+	// modelOpen is how many transactions under row locks are open at once, at most.
+	modelOpen = 6
+	// modelEnough is the number of checks from which on a run must have met every fault.
+	modelEnough = 20
+)
+
+// TestModel drives each layout's table with random steps, and a model of it in memory
+// beside them; after every step they agree on every row.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"modkit", "doorito", "packfinderz", "ours"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, newHarness(t, name))
+			checks := 0
+			rapid.Check(t, func(rt *rapid.T) {
+				m.reset(rt)
+				defer m.close()
+				rt.Repeat(map[string]func(*rapid.T){
+					"":               m.check,
+					"age":            m.age,
+					"claim":          m.claim,
+					"claim again":    m.claim,
+					"crash":          m.crash,
+					"emit":           m.emit,
+					"emit in a long": m.emitLate,
+					"end an emit":    m.endEmit,
+					"expire":         m.expire,
+					"purge":          m.purge,
+					"renew":          m.renew,
+					"retry":          m.retry,
+					"settle":         m.settle,
+					"settle again":   m.settle,
+					"sweep":          m.sweep,
+				})
+				m.drain(rt)
+				checks++
+			})
+			t.Logf("%d checks met %v", checks, m.met)
+			if checks < modelEnough {
+				return
+			}
+			for _, fault := range m.faults() {
+				if m.met[fault] == 0 {
+					t.Errorf("no check met this: %s", fault)
+				}
+			}
+		})
+	}
+}
+
+// machine is a layout's table, the workers on it, and the model of it.
+type machine struct {
+	t       *testing.T
+	h       *harness
+	rowsSQL string
+	pools   []*pgxpool.Pool
+	// backoff is whether rows have a due time; rowMaximum whether they have a maximum.
+	backoff, rowMaximum bool
+	met                 map[string]int
+
+	maximum int
+	workers []uuid.UUID
+	stores  []*pgstore.Store
+	admin   *pgstore.Store // for what people do
+	fresh   []bool         // nothing claimed yet: it looks at everything
+	events  []*modelEvent
+	claims  []*modelClaim
+	emits   []openEmit
+	rows    map[uuid.UUID]modelRow
+	touched map[*modelEvent]bool
+	errors  int
+}
+
+// openEmit is a transaction that has emitted and not ended.
+type openEmit struct {
+	tx     pgx.Tx
+	events []*modelEvent
+}
+
+func newMachine(t *testing.T, h *harness) *machine {
+	t.Helper()
+	m := &machine{
+		t: t, h: h, rowsSQL: modelRowsSQL(h), met: make(map[string]int),
+		backoff:    !h.layout.Columns.NextAttemptAt.IsZero(),
+		rowMaximum: !h.layout.Columns.MaxAttempts.IsZero(),
+	}
+	for i := range modelWorkers {
+		config, err := pgxpool.ParseConfig(h.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.MaxConns = modelOpen + 2
+		config.ConnConfig.RuntimeParams["application_name"] = workerName(i)
+		pool, err := pgxpool.NewWithConfig(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		m.pools = append(m.pools, pool)
+	}
+	return m
+}
+
+func workerName(i int) string { return fmt.Sprintf("worker %d", i) }
+
+// faults are what every longer run has to meet.
+func (m *machine) faults() []string {
+	list := []string{"settled", "refused", "crash", "exhausted", "retried", "purged", "renewed", "late commit", "rolled back emit", "scan of everything"}
+	switch m.h.layout.Hold {
+	case pgstore.HoldLease:
+		list = append(list, "partly refused", "claimed after it ran out", "swept")
+	case pgstore.HoldDefer:
+		list = append(list, "partly refused")
+	case pgstore.HoldRowLock:
+		list = append(list, "buried with a batch")
+	}
+	if m.h.layout.DeadLetter != nil {
+		list = append(list, "purged letter")
+	}
+	return list
+}
+
+// reset begins a check on an empty table.
+func (m *machine) reset(rt *rapid.T) {
+	tables := m.h.table()
+	if m.h.layout.DeadLetter != nil {
+		tables += ", " + m.h.letters()
+	}
+	pgtest.Exec(m.t, m.h.pool, "TRUNCATE "+tables)
+	m.maximum = rapid.IntRange(1, 4).Draw(rt, "maximum")
+	m.events, m.claims, m.emits, m.errors = nil, nil, nil, 0
+	m.rows, m.touched = make(map[uuid.UUID]modelRow), make(map[*modelEvent]bool)
+	m.workers, m.stores, m.fresh = nil, nil, nil
+	for i := range modelWorkers {
+		m.workers = append(m.workers, uuid.New())
+		m.stores = append(m.stores, nil)
+		m.fresh = append(m.fresh, false)
+		m.open(rt, i)
+	}
+	m.admin = m.store(rt, m.h.pool, uuid.New())
+}
+
+func (m *machine) store(rt *rapid.T, pool *pgxpool.Pool, worker uuid.UUID) *pgstore.Store {
+	store, err := pgstore.New(pool, m.h.layout, pgstore.Config{WorkerID: worker, Lease: modelLease, MaxAttempts: m.maximum})
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return store
+}
+
+// open starts a worker's process anew.
+func (m *machine) open(rt *rapid.T, worker int) {
+	m.stores[worker], m.fresh[worker] = m.store(rt, m.pools[worker], m.workers[worker]), true
+}
+
+// close ends what a check has left open.
+func (m *machine) close() {
+	for _, claim := range m.claims {
+		claim.batch.Abandon()
+	}
+	for _, open := range m.emits {
+		_ = open.tx.Rollback(m.t.Context())
+	}
+}
+
+func (m *machine) emit(rt *rapid.T) {
+	events, emitted := m.newEvents(rt)
+	err := m.h.emitter.InTx(m.t.Context(), m.h.pool, func(tx pgx.Tx) error {
+		return m.write(tx, events, emitted)
+	})
+	if err != nil {
+		rt.Fatal(err)
+	}
+	m.events = append(m.events, emitted...)
+}
+
+func (m *machine) newEvents(rt *rapid.T) ([]outbox.Event, []*modelEvent) {
+	events := make([]outbox.Event, rapid.IntRange(1, 5).Draw(rt, "events"))
+	emitted := make([]*modelEvent, len(events))
+	scheduled := m.backoff && rapid.IntRange(0, 4).Draw(rt, "scheduled") == 0
+	for i := range events {
+		events[i] = m.h.event()
+		emitted[i] = &modelEvent{max: m.maximum, status: modelWaiting}
+		if m.rowMaximum {
+			emitted[i].max = rapid.IntRange(1, 4).Draw(rt, "maximum of the row")
+			events[i].MaxAttempts = emitted[i].max
+		}
+		if scheduled {
+			emitted[i].due = 30 * time.Minute
+			events[i].NotBefore = time.Now().Add(emitted[i].due)
+		}
+	}
+	return events, emitted
+}
+
+func (m *machine) write(tx pgx.Tx, events []outbox.Event, emitted []*modelEvent) error {
+	list, err := m.h.emitter.EmitMany(m.t.Context(), tx, events)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		emitted[i].id = list[i].ID
+	}
+	return nil
+}
+
+// emitLate emits in a transaction that stays open: its rows will be older than some that
+// were claimed before it commits.
+func (m *machine) emitLate(rt *rapid.T) {
+	if len(m.emits) == 2 {
+		return
+	}
+	events, emitted := m.newEvents(rt)
+	tx, err := m.h.pool.Begin(m.t.Context())
+	if err != nil {
+		rt.Fatal(err)
+	}
+	m.emits = append(m.emits, openEmit{tx, emitted})
+	if err := m.write(tx, events, emitted); err != nil {
+		rt.Fatal(err)
+	}
+}
+
+func (m *machine) endEmit(rt *rapid.T) {
+	if len(m.emits) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(m.emits)-1).Draw(rt, "emit")
+	open := m.emits[i]
+	m.emits = slices.Delete(m.emits, i, i+1)
+	end := open.tx.Rollback
+	if rapid.IntRange(0, 3).Draw(rt, "commit") > 0 {
+		end = open.tx.Commit
+		m.events = append(m.events, open.events...)
+		m.met["late commit"]++
+	} else {
+		m.met["rolled back emit"]++
+	}
+	if err := end(m.t.Context()); err != nil {
+		rt.Fatal(err)
+	}
+}
+
+// drain brings every claim to its end and delivers what is left: nothing may be lost.
+func (m *machine) drain(rt *rapid.T) {
+	for len(m.emits) > 0 {
+		m.endEmit(rt)
+	}
+	if m.h.layout.Hold == pgstore.HoldRowLock {
+		for i := range m.stores {
+			m.forget(i)
+		}
+	} else {
+		m.runOut(m.pick(func(*modelEvent) bool { return true }))
+	}
+	m.check(rt)
+	m.older(1000 * time.Hour)
+	m.check(rt)
+	for range len(m.events) + 1 {
+		m.open(rt, 0)
+		claim := m.take(rt, 0, 7)
+		if claim == nil {
+			break
+		}
+		m.finish(rt, claim, slices.Repeat([]outbox.Outcome{{Kind: outbox.Delivered}}, len(claim.events)))
+		m.check(rt)
+	}
+	for _, e := range m.events {
+		if e.status == modelWaiting || e.status == modelLeased {
+			rt.Fatalf("%s is %s after everything was delivered", e.id, e.status)
+		}
+	}
+	for _, claim := range m.claims {
+		m.finish(rt, claim, slices.Repeat([]outbox.Outcome{{Kind: outbox.Released}}, len(claim.events)))
+	}
+	m.check(rt)
+}
+
+// errLeaseLost fails unless the error says that the lease was lost.
+func errLeaseLost(rt *rapid.T, claim *modelClaim, what string, err error) {
+	if !errors.Is(err, outbox.ErrLeaseLost) {
+		rt.Fatalf("%s of %s, which is lost: %v", what, claim, err)
+	}
+}

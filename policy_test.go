@@ -1,0 +1,154 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+// TestDelay holds the policy against its formula for every number of attempts.
+func TestDelay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		policy := RetryPolicy{
+			Base: time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "base")),
+		}
+		policy.Max = policy.Base + time.Duration(rapid.Int64Range(0, math.MaxInt64/2).Draw(t, "more"))
+		attempts := rapid.OneOf(rapid.IntRange(0, 80), rapid.IntRange(0, math.MaxInt32)).Draw(t, "attempts")
+		ceiling := policy.Max
+		if shift := max(attempts, 1) - 1; shift < 62 && policy.Base <= policy.Max>>shift {
+			ceiling = policy.Base << shift
+		}
+		if delay := policy.Delay(attempts); delay < ceiling/2 || delay > ceiling {
+			t.Fatalf("after %d attempts %s, want between %s and %s", attempts, delay, ceiling/2, ceiling)
+		}
+	})
+	policy := RetryPolicy{Base: time.Second, Max: 300 * time.Second}
+	for _, attempts := range []int{0, 1, 2, 30, 62, 63, 64, 65, math.MaxInt32 - 1, math.MaxInt32} {
+		if delay := policy.Delay(attempts); delay < policy.Base/2 || delay > policy.Max {
+			t.Errorf("after %d attempts: %s", attempts, delay)
+		}
+	}
+}
+
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	ordinary := errors.New("the handler said no")
+	for _, c := range []struct {
+		err  error
+		want Class
+	}{
+		{ordinary, Retryable},
+		{context.DeadlineExceeded, Retryable},
+		{fmt.Errorf("publish: %w", context.DeadlineExceeded), Retryable},
+		{Terminal(ordinary), Dead},
+		{fmt.Errorf("wrapped: %w", Rejected(ordinary)), Dead},
+		{Unavailable(ordinary), Down},
+		{Terminal(Unavailable(ordinary)), Dead},
+		{fmt.Errorf("dial: %w", syscall.ECONNREFUSED), Down},
+		{&net.OpError{Op: "dial", Err: errors.New("no route")}, Down},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, Down},
+		{&net.DNSError{Name: "broker", IsNotFound: true}, Down},
+		{io.ErrUnexpectedEOF, Down},
+		{net.ErrClosed, Down},
+	} {
+		if got := Classify(c.err); got != c.want {
+			t.Errorf("%v is %v, want %v", c.err, got, c.want)
+		}
+	}
+	if Terminal(nil) != nil || Rejected(nil) != nil || Unavailable(nil) != nil {
+		t.Error("nil was made an error")
+	}
+	if !errors.Is(Terminal(ordinary), ordinary) || !errors.Is(Unavailable(ordinary), ordinary) {
+		t.Error("a wrapped error is not found")
+	}
+	if reasonOf(Rejected(ordinary)) != ReasonRejected || reasonOf(Terminal(ordinary)) != ReasonTerminal {
+		t.Error("the reason is wrong")
+	}
+}
+
+func TestErrorText(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		raw := string(rapid.SliceOf(rapid.Byte()).Draw(t, "error"))
+		text := errorText(errors.New(raw))
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || utf8.RuneCountInString(text) > maxErrorText {
+			t.Fatalf("%q became %q", raw, text)
+		}
+		if utf8.ValidString(raw) && !strings.ContainsRune(raw, 0) && len(raw) <= maxErrorText && text != raw {
+			t.Fatalf("%q became %q", raw, text)
+		}
+	})
+	if n := utf8.RuneCountInString(errorText(errors.New(strings.Repeat("é", 5000)))); n != maxErrorText {
+		t.Errorf("a long error has %d characters", n)
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	t.Parallel()
+	type order struct {
+		OrderID string `json:"orderId"`
+	}
+	registry := Registry{
+		"order_created": {Topic: "billing", AggregateType: "order", Decode: DecodeJSON(func(o order) error {
+			if o.OrderID == "" {
+				return errors.New("orderId is empty")
+			}
+			return nil
+		})},
+		"order_noted":   {Topic: "notes"},
+		"order_wrapped": {Topic: "billing", Decode: DecodeEnvelope(DecodeJSON[order](nil))},
+	}
+	message := func(eventType, aggregate, payload string) *Message {
+		return &Message{Event: Event{Type: eventType, AggregateType: aggregate, AggregateID: "1", Payload: []byte(payload)}}
+	}
+	noAggregate := message("order_created", "order", `{"orderId":"1"}`)
+	noAggregate.AggregateID = ""
+	const envelope = `{"version":1,"eventId":"e","occurredAt":"2026-01-01T00:00:00Z","data":%s}`
+	for _, c := range []struct {
+		message *Message
+		reason  Reason
+		topic   string
+	}{
+		{message("order_created", "order", `{"orderId":"1"}`), "", "billing"},
+		{message("order_noted", "", `{}`), "", "notes"},
+		{message("order_noted", "anything", `{}`), "", "notes"},
+		{message("order_wrapped", "", fmt.Sprintf(envelope, `{"orderId":"1"}`)), "", "billing"},
+		{message("order_wrapped", "", fmt.Sprintf(envelope, `{}`)), "", "billing"},
+		{message("order_wrapped", "", fmt.Sprintf(envelope, `null`)), ReasonInvalidPayload, ""},
+		{message("order_wrapped", "", `{"orderId":"1"}`), ReasonInvalidPayload, ""},
+		{message("order_wrapped", "", `{"version":1}`), ReasonInvalidPayload, ""},
+		{message("order_gone", "order", `{}`), ReasonUnknownType, ""},
+		{message("", "order", `{}`), ReasonUnknownType, ""},
+		{message("order_created", "store", `{"orderId":"1"}`), ReasonInvalidAggregate, ""},
+		{message("order_created", "", `{"orderId":"1"}`), ReasonInvalidAggregate, ""},
+		{noAggregate, ReasonInvalidAggregate, ""},
+		{message("order_created", "order", `null`), ReasonInvalidPayload, ""},
+		{message("order_created", "order", ` null `), ReasonInvalidPayload, ""},
+		{message("order_created", "order", ``), ReasonInvalidPayload, ""},
+		{message("order_created", "order", `{}`), ReasonInvalidPayload, ""},
+		{message("order_created", "order", `{"orderId":1}`), ReasonInvalidPayload, ""},
+		{message("order_created", "order", `{"orderId":"1","more":2}`), ReasonInvalidPayload, ""},
+	} {
+		err := registry.check(c.message)
+		if c.reason == "" {
+			if err != nil || c.message.Topic != c.topic {
+				t.Errorf("%s %s: %v, topic %q, want %q", c.message.Type, c.message.Payload, err, c.message.Topic, c.topic)
+			}
+			continue
+		}
+		if Classify(err) != Dead || reasonOf(err) != c.reason {
+			t.Errorf("%s %s: %v, want it dead for %s", c.message.Type, c.message.Payload, err, c.reason)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package outbox_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgserver"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// wantAtLeastOnce fails unless every event arrived.
+func (b *bed) wantAtLeastOnce(ids []uuid.UUID) {
+	b.Helper()
+	for _, id := range ids {
+		if b.broker.Count(id) == 0 {
+			b.Fatalf("event %s was lost; the log: %s", id, b.logs.text())
+		}
+	}
+}
+
+// quickly makes failures of the database show soon.
+func (b *bed) quickly(lease time.Duration) outbox.Config {
+	b.Helper()
+	parsed, err := url.Parse(b.url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	query := parsed.Query()
+	query.Set("application_name", "relay")
+	query.Set("statement_timeout", "200")
+	parsed.RawQuery = query.Encode()
+	original := b.url
+	b.url = parsed.String()
+	defer func() { b.url = original }()
+	config := b.config(6, pgstore.Config{Lease: lease})
+	config.BatchSize = 10
+	return config
+}
+
+// TestBackendsKilled ends the relay's connections over and over.
+func TestBackendsKilled(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		relay := b.start(b.quickly(time.Second))
+		var ids []uuid.UUID
+		killed := 0
+		for range 15 {
+			ids = append(ids, b.emit(30)...)
+			var n int
+			err := b.pool.QueryRow(b.Context(), `
+				SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+				WHERE datname = current_database() AND application_name = 'relay'`).Scan(&n)
+			if err != nil {
+				b.Fatal(err)
+			}
+			killed += n
+		}
+		if killed == 0 {
+			b.Fatal("no connection was killed")
+		}
+		b.waitReceived(1)
+		b.waitDelivered(len(ids))
+		relay.Stop()
+		b.wantAtLeastOnce(ids)
+	})
+}
+
+// waitDelivered waits until n rows are delivered.
+func (b *bed) waitDelivered(n int) {
+	b.Helper()
+	where := "published_at IS NOT NULL"
+	if b.layout.Done == pgstore.DoneStatus {
+		where = "status = 'delivered'"
+	}
+	b.waitSQL(fmt.Sprintf(`SELECT count(*) = %d FROM %s WHERE %s`, n, b.layout.Table, where))
+}
+
+// TestServerCrash restarts PostgreSQL as a crash does, on a cluster of its own.
+func TestServerCrash(t *testing.T) {
+	t.Parallel()
+	// A crash must not take back what was committed, as it may with the settings of the other tests.
+	server := pgtest.Server(t, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+	b := newBedOn(t, "modkit", server.URL("postgres"))
+	relay := b.start(b.quickly(time.Second))
+	ids := b.emit(100)
+	for range 2 {
+		b.waitReceived(1)
+		if err := server.Restart(b.Context(), pgserver.Immediate); err != nil {
+			b.Fatal(err)
+		}
+		b.pool.Reset() // the test's own connections are gone, too
+		ids = append(ids, b.emit(100)...)
+	}
+	b.waitDelivered(len(ids))
+	relay.Stop()
+	b.wantAtLeastOnce(ids)
+	if b.logs.count("the store failed") == 0 {
+		b.Error("the relay did not notice the crash")
+	}
+}
+
+// TestTableLocked has somebody lock the table for longer than statements may take.
+func TestTableLocked(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		ids := b.emit(50)
+		tx, err := b.pool.Begin(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := tx.Exec(b.Context(), `LOCK TABLE `+b.layout.Table+` IN ACCESS EXCLUSIVE MODE`); err != nil {
+			b.Fatal(err)
+		}
+		relay := b.start(b.quickly(time.Second))
+		b.waitLogged("the store failed")
+		if err := tx.Rollback(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		b.waitDelivered(len(ids))
+		relay.Stop()
+		b.wantOnce(ids)
+	})
+}
+
+// waitLogged waits until the relay has logged something.
+func (b *bed) waitLogged(words string) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for b.logs.count(words) == 0 {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			b.Fatalf("%q was not logged, but: %s", words, b.logs.text())
+		}
+	}
+}
+
+// TestDiskFull has the database refuse every write, first those of the claim, then those
+// of the settle. What was published is settled as soon as the disk has room, not published
+// again.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "modkit")
+	pgtest.Exec(t, b.pool, `
+		CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$`)
+	for words, when := range map[string]string{
+		"doing=claim":   "NEW.status = 'processing'",
+		"settle failed": "NEW.status = 'delivered'",
+	} {
+		pgtest.Exec(t, b.pool, `CREATE TRIGGER full_disk BEFORE UPDATE ON modkit_outbox_events FOR EACH ROW WHEN (`+when+`) EXECUTE FUNCTION full_disk()`)
+		relay := b.start(b.config(6, pgstore.Config{}))
+		ids := b.emit(20)
+		b.waitLogged(words)
+		pgtest.Exec(t, b.pool, `DROP TRIGGER full_disk ON modkit_outbox_events`)
+		b.waitSQL(`SELECT count(*) = 0 FROM modkit_outbox_events WHERE status <> 'delivered'`)
+		relay.Stop()
+		b.wantOnce(ids)
+		if b.logs.count("No space left on device") == 0 {
+			b.Error("the log does not say what is wrong")
+		}
+	}
+}
