@@ -150,6 +150,13 @@ func (r *Relay) relay(ctx context.Context, drain bool) {
 	}
 	var keepers sync.WaitGroup
 	keepers.Go(func() { r.keepHouse(ctx) })
+	if listener, ok := r.config.Store.(Listener); ok && r.config.Listen {
+		keepers.Go(func() {
+			if err := listener.Listen(ctx, r.Nudge); err != nil && ctx.Err() == nil {
+				r.log.Warn("no wake-ups, polling instead", "poll", r.config.Poll, "error", err)
+			}
+		})
+	}
 	r.claimLoop(ctx, work, held, drain)
 	close(work)
 	wg.Wait()

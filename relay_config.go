@@ -27,6 +27,8 @@ type Config struct {
 	// Poll is the longest time between two looks at an idle store. Default 1 s; at most a
 	// third of the store's lease.
 	Poll time.Duration
+	// Listen lets the store wake the relay, if it can; see Listener.
+	Listen bool
 	// PublishTimeout bounds one call of the publisher; what has not been acknowledged by
 	// then counts as failed. Default 30 s.
 	PublishTimeout time.Duration

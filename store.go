@@ -43,6 +43,18 @@ type Batch interface {
 	Abandon()
 }
 
+// Listener is implemented by stores that can tell when something was committed by another
+// process. It is an accelerator: a relay without it polls.
+type Listener interface {
+	// Listen calls wake for every notification until ctx ends. ErrNoNotifications means that
+	// none arrive.
+	Listen(ctx context.Context, wake func()) error
+}
+
+// ErrNoNotifications means that a store's notifications do not arrive, as behind a pooler
+// in transaction mode.
+var ErrNoNotifications = errors.New("notifications do not arrive (a connection pooler in transaction mode?)")
+
 // ErrLeaseLost means that a claim no longer holds its rows: the lease ran out and
 // somebody else has them, or they were settled already.
 var ErrLeaseLost = errors.New("the lease was lost")

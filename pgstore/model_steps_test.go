@@ -179,7 +179,7 @@ func (m *machine) settle(rt *rapid.T) {
 	if claim == nil {
 		return
 	}
-	kinds := []outbox.OutcomeKind{outbox.Released, outbox.Delivered, outbox.Failed, outbox.Died}
+	kinds := []outbox.OutcomeKind{outbox.Failed, outbox.Failed, outbox.Released, outbox.Delivered, outbox.Died}
 	if !rapid.Bool().Draw(rt, "mixed") {
 		kinds = []outbox.OutcomeKind{rapid.SampledFrom(kinds).Draw(rt, "kind")}
 	}
@@ -190,7 +190,7 @@ func (m *machine) settle(rt *rapid.T) {
 		switch outcomes[i].Kind {
 		case outbox.Failed:
 			outcomes[i].Error = fmt.Sprintf("failure %d.", m.errors)
-			outcomes[i].Delay = rapid.SampledFrom([]time.Duration{0, 30 * time.Minute, 90 * time.Minute}).Draw(rt, "delay")
+			outcomes[i].Delay = rapid.SampledFrom([]time.Duration{0, 0, 30 * time.Minute, 90 * time.Minute}).Draw(rt, "delay")
 		case outbox.Died:
 			outcomes[i].Error, outcomes[i].Reason = fmt.Sprintf("death %d.", m.errors), outbox.ReasonTerminal
 			outcomes[i].Uncounted = rapid.Bool().Draw(rt, "uncounted")
@@ -310,7 +310,7 @@ func (m *machine) expire(rt *rapid.T) {
 		return
 	}
 	m.runOut(m.pick(func(e *modelEvent) bool {
-		return e.holder != nil && rapid.IntRange(0, 2).Draw(rt, "runs out") > 0
+		return e.holder != nil && rapid.Bool().Draw(rt, "runs out")
 	}))
 }
 

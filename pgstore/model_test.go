@@ -2,7 +2,9 @@ package pgstore_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -26,8 +28,16 @@ const (
 	// modelOpen is how many transactions under row locks are open at once, at most.
 	modelOpen = 6
 	// modelEnough is the number of checks from which on a run must have met every fault.
-	modelEnough = 20
+	modelEnough = 40
 )
+
+// init lowers rapid's number of checks, as each is hundreds of statements. A flag or the
+// environment has the last word.
+func init() {
+	if os.Getenv("RAPID_CHECKS") == "" {
+		_ = flag.Set("rapid.checks", "50")
+	}
+}
 
 // TestModel drives each layout's table with random steps, and a model of it in memory
 // beside them; after every step they agree on every row.
@@ -41,22 +51,25 @@ func TestModel(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				m.reset(rt)
 				defer m.close()
+				m.emit(rt)
 				rt.Repeat(map[string]func(*rapid.T){
-					"":               m.check,
-					"age":            m.age,
-					"claim":          m.claim,
-					"claim again":    m.claim,
-					"crash":          m.crash,
-					"emit":           m.emit,
-					"emit in a long": m.emitLate,
-					"end an emit":    m.endEmit,
-					"expire":         m.expire,
-					"purge":          m.purge,
-					"renew":          m.renew,
-					"retry":          m.retry,
-					"settle":         m.settle,
-					"settle again":   m.settle,
-					"sweep":          m.sweep,
+					"":                 m.check,
+					"age":              m.age,
+					"claim":            m.claim,
+					"claim again":      m.claim,
+					"claim once more":  m.claim,
+					"crash":            m.crash,
+					"emit":             m.emit,
+					"emit in a long":   m.emitLate,
+					"end an emit":      m.endEmit,
+					"expire":           m.expire,
+					"purge":            m.purge,
+					"renew":            m.renew,
+					"retry":            m.retry,
+					"settle":           m.settle,
+					"settle again":     m.settle,
+					"settle once more": m.settle,
+					"sweep":            m.sweep,
 				})
 				m.drain(rt)
 				checks++
@@ -153,7 +166,7 @@ func (m *machine) reset(rt *rapid.T) {
 		tables += ", " + m.h.letters()
 	}
 	pgtest.Exec(m.t, m.h.pool, "TRUNCATE "+tables)
-	m.maximum = rapid.IntRange(1, 4).Draw(rt, "maximum")
+	m.maximum = rapid.IntRange(1, 3).Draw(rt, "maximum")
 	m.events, m.claims, m.emits, m.errors = nil, nil, nil, 0
 	m.rows, m.touched = make(map[uuid.UUID]modelRow), make(map[*modelEvent]bool)
 	m.workers, m.stores, m.fresh = nil, nil, nil
@@ -208,7 +221,7 @@ func (m *machine) newEvents(rt *rapid.T) ([]outbox.Event, []*modelEvent) {
 		events[i] = m.h.event()
 		emitted[i] = &modelEvent{max: m.maximum, status: modelWaiting}
 		if m.rowMaximum {
-			emitted[i].max = rapid.IntRange(1, 4).Draw(rt, "maximum of the row")
+			emitted[i].max = rapid.IntRange(1, 3).Draw(rt, "maximum of the row")
 			events[i].MaxAttempts = emitted[i].max
 		}
 		if scheduled {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/pgstore"
 )
 
 // emitPage is how many events go into one statement.
@@ -96,6 +97,8 @@ func (a *app) emit(ctx context.Context, from *source, config *outbox.EmitConfig,
 	if err != nil {
 		return classify(err, fmt.Sprintf("is the table there, and is it a %s table? See outbox migrate", layout.Name))
 	}
+	// Wakes relays; if it fails they poll.
+	_ = pgstore.Wake(ctx, conn, layout)
 	return a.printEmitted(done)
 }
 

@@ -29,6 +29,7 @@ type relayFlags struct {
 	retention, letterRetention       time.Duration
 	namespace, tenant                string
 	topics                           []string
+	notify                           bool
 	logFormat, logLevel              string
 }
 
@@ -86,6 +87,7 @@ func (f *relayFlags) flags(cmd *cobra.Command) {
 	s.StringVar(&f.namespace, "namespace", "", "only events of this `namespace`")
 	s.StringSliceVar(&f.topics, "topic", nil, "only events of this `topic`; may be repeated")
 	s.StringVar(&f.tenant, "tenant", "", "only events of this tenant's `UUID`")
+	s.BoolVar(&f.notify, "notify", true, "be woken by notifications of emitting processes, beside polling")
 	s.StringVar(&f.listen, "listen", "", "serve /healthz, /readyz and /metrics on this `address`, such as 127.0.0.1:9090")
 	s.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	s.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -141,6 +143,7 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 	relay, err := outbox.NewRelay(outbox.Config{
 		Store: store, Publisher: destination, DefaultTopic: f.topicDefault,
 		BatchSize: f.batchSize, Concurrency: f.concurrency, Poll: f.poll,
+		Listen: f.notify,
 		Retry:  outbox.RetryPolicy{Base: f.baseDelay, Max: f.maxDelay},
 		Purge:  outbox.Purge{Retention: f.retention, DeadLetterRetention: f.letterRetention},
 		Hooks:  []any{metrics},

@@ -1,0 +1,162 @@
+package outbox_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// sleepy polls so seldom that only a wake-up can explain a delivery.
+func (b *bed) sleepy() outbox.Config {
+	b.Helper()
+	config := b.config(6, pgstore.Config{Lease: 10 * time.Hour})
+	config.Poll, config.Listen = 3*time.Hour, true
+	return config
+}
+
+// fallAsleep waits until the relay has found nothing often enough to wait for hours.
+func (b *bed) fallAsleep() {
+	b.Helper()
+	// The pauses double from 5 ms: after a quiet second the next is longer than a test.
+	timer := time.NewTimer(1500 * time.Millisecond)
+	<-timer.C
+}
+
+func TestNotifier(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		notifier, err := pgstore.NewNotifier(b.pool, b.layout)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer notifier.Close()
+		if b.emitter, err = outboxpgx.New(b.layout, &outbox.EmitConfig{Nudge: notifier.Notify}); err != nil {
+			b.Fatal(err)
+		}
+		relay := b.start(b.sleepy())
+		b.fallAsleep()
+		before := len(b.broker.Received())
+		ids := b.emit(3)
+		b.waitReceived(before + 3)
+		// The listener's connection is lost, and comes back by itself.
+		b.waitSQL(`SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`)
+		ids = append(ids, b.emit(3)...)
+		b.waitReceived(before + 6)
+		relay.Stop()
+		b.wantOnce(ids)
+	})
+}
+
+// TestNotificationsDoNotArrive stands a proxy between relay and server that swallows
+// notifications, as a pooler in transaction mode does: the relay says so once and polls.
+func TestNotificationsDoNotArrive(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "modkit")
+	b.url = deafProxy(b)
+	config := b.config(6, pgstore.Config{})
+	config.Listen = true
+	relay := b.start(config)
+	b.waitLogged("no wake-ups, polling instead")
+	ids := b.emit(5)
+	b.waitReceived(5)
+	relay.Stop()
+	b.wantOnce(ids)
+	if n := b.logs.count("no wake-ups"); n != 1 {
+		b.Errorf("it was said %d times, want once", n)
+	}
+}
+
+// deafProxy is the address of a proxy that changes LISTEN into something harmless.
+func deafProxy(b *bed) string {
+	b.Helper()
+	parsed, err := url.Parse(b.url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	query := parsed.Query()
+	network, target := "unix", fmt.Sprintf("%s/.s.PGSQL.%s", query.Get("host"), query.Get("port"))
+	if parsed.Host != "" {
+		network, target = "tcp", parsed.Host
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial(network, target)
+			if err != nil {
+				_ = client.Close()
+				return
+			}
+			go func() {
+				defer func() { _ = client.Close() }()
+				_, _ = io.Copy(client, server)
+			}()
+			go func() {
+				defer func() { _ = server.Close() }()
+				deafen(client, server)
+			}()
+		}
+	}()
+	query.Set("host", "127.0.0.1")
+	query.Set("port", strings.TrimPrefix(listener.Addr().String(), "127.0.0.1:"))
+	parsed.Host, parsed.RawQuery = "", query.Encode()
+	return parsed.String()
+}
+
+// deafen copies, but listens to something else than was asked for. The length stays.
+func deafen(client io.Reader, server io.Writer) {
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := client.Read(buffer)
+		if n > 0 {
+			text := strings.ReplaceAll(string(buffer[:n]), `LISTEN "outbox_`, `LISTEN "deafx__`)
+			if _, err := io.WriteString(server, text); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// TestNudgeInProcess is the quickest way: the emitter's process is the relay's.
+func TestNudgeInProcess(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "doorito")
+	config := b.sleepy()
+	config.Listen = false
+	relay := b.start(config)
+	var err error
+	if b.emitter, err = outboxpgx.New(b.layout, &outbox.EmitConfig{Nudge: relay.Nudge}); err != nil {
+		t.Fatal(err)
+	}
+	b.fallAsleep()
+	ids := b.emit(3)
+	b.waitReceived(3)
+	relay.Stop()
+	b.wantOnce(ids)
+}
+
+func TestNotifierRefusesALayout(t *testing.T) {
+	t.Parallel()
+	if _, err := pgstore.NewNotifier(nil, pgstore.Layout{}); !errors.Is(err, outbox.ErrInvalidLayout) {
+		t.Errorf("got %v", err)
+	}
+}
