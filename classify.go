@@ -130,8 +130,8 @@ func isConnectionFailure(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// reasonOf is the reason a terminal error carries.
-func reasonOf(err error) Reason {
+// ReasonOf is the reason a terminal error carries.
+func ReasonOf(err error) Reason {
 	var dead *TerminalError
 	if errors.As(err, &dead) && dead.Reason != "" {
 		return dead.Reason
@@ -142,8 +142,8 @@ func reasonOf(err error) Reason {
 // maxErrorText is how many characters of an error are kept.
 const maxErrorText = 1000
 
-// errorText makes an error fit for a text column: valid UTF-8, no NUL, cut on a rune.
-func errorText(err error) string {
+// ErrorText makes an error fit for a text column: valid UTF-8, no NUL, cut on a rune.
+func ErrorText(err error) string {
 	text := err.Error()
 	if len(text) > maxErrorText*utf8.UTFMax {
 		// Cut before cleaning: a broker's error can be megabytes long.

@@ -72,7 +72,7 @@ func TestClassify(t *testing.T) {
 	if !errors.Is(Terminal(ordinary), ordinary) || !errors.Is(Unavailable(ordinary), ordinary) {
 		t.Error("a wrapped error is not found")
 	}
-	if reasonOf(Rejected(ordinary)) != ReasonRejected || reasonOf(Terminal(ordinary)) != ReasonTerminal {
+	if ReasonOf(Rejected(ordinary)) != ReasonRejected || ReasonOf(Terminal(ordinary)) != ReasonTerminal {
 		t.Error("the reason is wrong")
 	}
 }
@@ -81,7 +81,7 @@ func TestErrorText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		raw := string(rapid.SliceOf(rapid.Byte()).Draw(t, "error"))
-		text := errorText(errors.New(raw))
+		text := ErrorText(errors.New(raw))
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || utf8.RuneCountInString(text) > maxErrorText {
 			t.Fatalf("%q became %q", raw, text)
 		}
@@ -89,7 +89,7 @@ func TestErrorText(t *testing.T) {
 			t.Fatalf("%q became %q", raw, text)
 		}
 	})
-	if n := utf8.RuneCountInString(errorText(errors.New(strings.Repeat("é", 5000)))); n != maxErrorText {
+	if n := utf8.RuneCountInString(ErrorText(errors.New(strings.Repeat("é", 5000)))); n != maxErrorText {
 		t.Errorf("a long error has %d characters", n)
 	}
 }
@@ -147,7 +147,7 @@ func TestRegistry(t *testing.T) {
 			}
 			continue
 		}
-		if Classify(err) != Dead || reasonOf(err) != c.reason {
+		if Classify(err) != Dead || ReasonOf(err) != c.reason {
 			t.Errorf("%s %s: %v, want it dead for %s", c.message.Type, c.message.Payload, err, c.reason)
 		}
 	}

@@ -123,7 +123,7 @@ func (r *Relay) awaitBroker(ctx context.Context) bool {
 		pinger, ok := r.config.Publisher.(Pinger)
 		if ok {
 			if err := r.ping(ctx, pinger); err != nil {
-				r.log.Warn("the broker does not answer", "error", errorText(err))
+				r.log.Warn("the broker does not answer", "error", ErrorText(err))
 				continue
 			}
 		}

@@ -70,7 +70,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = slog.Default()
 	}
 	var err error
-	if c.Retry, err = c.Retry.withDefaults(); err != nil {
+	if c.Retry, err = c.Retry.WithDefaults(); err != nil {
 		return c, err
 	}
 	for name, value := range map[string]int64{

@@ -205,10 +205,10 @@ func (r *Relay) judge(messages []Message, errs []error) []Outcome {
 }
 
 func (r *Relay) failure(message *Message, class Class, err error) Outcome {
-	outcome := Outcome{Kind: Failed, Error: errorText(err)}
+	outcome := Outcome{Kind: Failed, Error: ErrorText(err)}
 	switch {
 	case class == Dead:
-		outcome.Kind, outcome.Reason = Died, reasonOf(err)
+		outcome.Kind, outcome.Reason = Died, ReasonOf(err)
 		switch outcome.Reason {
 		case ReasonUnknownType, ReasonInvalidPayload, ReasonInvalidAggregate:
 			outcome.Uncounted = true // refused by the check: it was not an attempt
@@ -225,7 +225,7 @@ func (r *Relay) openBreaker(err error) {
 	if !r.breaker.trip() {
 		return
 	}
-	r.log.Warn("the broker is unavailable; nothing is counted, events wait", "error", errorText(err))
+	r.log.Warn("the broker is unavailable; nothing is counted, events wait", "error", ErrorText(err))
 	each(r.config.Hooks, func(h BreakerHook) { h.OnBreaker(true, err) })
 }
 

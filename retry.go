@@ -21,8 +21,8 @@ const (
 	DefaultMaxDelay  = 5 * time.Minute
 )
 
-// withDefaults fills in what is zero and refuses what makes no sense.
-func (p RetryPolicy) withDefaults() (RetryPolicy, error) {
+// WithDefaults fills in what is zero and refuses what makes no sense.
+func (p RetryPolicy) WithDefaults() (RetryPolicy, error) {
 	if p.Base == 0 {
 		p.Base = DefaultBaseDelay
 	}

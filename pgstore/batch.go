@@ -224,3 +224,19 @@ func isConnectionLost(err error) bool {
 	}
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
+
+// Singles splits a batch into one per message, for callers that settle one by one. A batch
+// under row locks is one transaction and cannot be split: Singles returns nil.
+func Singles(whole outbox.Batch) []outbox.Batch {
+	b, ok := whole.(*batch)
+	if !ok || b.tx != nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := make([]outbox.Batch, len(b.messages))
+	for i := range b.messages {
+		list[i] = &batch{store: b.store, messages: b.messages[i : i+1], holds: []hold{b.holds[i]}}
+	}
+	return list
+}

@@ -309,6 +309,10 @@ func (m *machine) expire(rt *rapid.T) {
 		}
 		return
 	}
+	if claim := m.anyClaim(rt); claim != nil && rapid.Bool().Draw(rt, "of one claim") {
+		m.runOut(claim.events[:rapid.IntRange(1, len(claim.events)).Draw(rt, "part")])
+		return
+	}
 	m.runOut(m.pick(func(e *modelEvent) bool {
 		return e.holder != nil && rapid.Bool().Draw(rt, "runs out")
 	}))
@@ -393,6 +397,10 @@ func (m *machine) sweep(rt *rapid.T) {
 }
 
 func (m *machine) purge(rt *rapid.T) {
+	if rapid.Bool().Draw(rt, "later") {
+		m.age(rt)
+		m.check(rt)
+	}
 	half := 30 * time.Minute
 	purge := outbox.Purge{
 		Retention: time.Duration(rapid.IntRange(0, 3).Draw(rt, "retention"))*time.Hour + half,

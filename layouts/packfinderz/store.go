@@ -1,0 +1,94 @@
+package packfinderz
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// Store offers the calls of the PackFinderz contract over the same store that the relay
+// uses: fetch rows under locks, mark each, commit.
+type Store struct{ store *pgstore.Store }
+
+// NewStore makes a store for a layout made by Layout.
+func NewStore(pool *pgxpool.Pool, layout pgstore.Layout, config pgstore.Config) (*Store, error) {
+	store, err := pgstore.New(pool, layout, config)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{store}, nil
+}
+
+// Fetched are rows that are locked by a transaction of their own until Commit or Rollback.
+type Fetched struct {
+	batch    outbox.Batch
+	places   map[uuid.UUID]int
+	outcomes []outbox.Outcome
+}
+
+// FetchUnpublishedForPublish locks up to limit unpublished rows, oldest first, passing over
+// those that others have locked. Commit or Rollback has to be called.
+func (s *Store) FetchUnpublishedForPublish(ctx context.Context, limit int) (*Fetched, error) {
+	batch, err := s.store.Claim(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fetched{
+		batch: batch, places: make(map[uuid.UUID]int, len(batch.Messages())), outcomes: make([]outbox.Outcome, len(batch.Messages())),
+	}
+	for i, message := range batch.Messages() {
+		f.places[message.ID] = i
+	}
+	return f, nil
+}
+
+// Events are the fetched rows.
+func (f *Fetched) Events() []outbox.Message { return f.batch.Messages() }
+
+// MarkPublished notes that Pub/Sub has acknowledged the event.
+func (f *Fetched) MarkPublished(id uuid.UUID) error {
+	return f.mark(id, outbox.Outcome{Kind: outbox.Delivered})
+}
+
+// MarkFailed notes a failed attempt: counted, with its error, and dead with a row in the
+// dead-letter table if it was the last or no retry can mend it.
+func (f *Fetched) MarkFailed(id uuid.UUID, cause error) error {
+	outcome := outbox.Outcome{Kind: outbox.Failed, Error: outbox.ErrorText(cause)}
+	if place, ok := f.places[id]; ok {
+		message := &f.batch.Messages()[place]
+		switch {
+		case outbox.Classify(cause) == outbox.Dead:
+			outcome.Kind, outcome.Reason = outbox.Died, outbox.ReasonOf(cause)
+		case message.Attempt >= message.MaxAttempts:
+			outcome.Kind, outcome.Reason = outbox.Died, outbox.ReasonMaxAttempts
+		}
+	}
+	return f.mark(id, outcome)
+}
+
+func (f *Fetched) mark(id uuid.UUID, outcome outbox.Outcome) error {
+	place, ok := f.places[id]
+	if !ok {
+		return fmt.Errorf("outbox: event %s is not among the fetched rows", id)
+	}
+	f.outcomes[place] = outcome
+	return nil
+}
+
+// Commit writes the marks. Rows without one stay as they were.
+func (f *Fetched) Commit(ctx context.Context) error {
+	defer f.batch.Abandon()
+	if len(f.outcomes) == 0 {
+		return nil
+	}
+	_, err := f.batch.Settle(ctx, f.outcomes)
+	return err
+}
+
+// Rollback frees the rows and forgets the marks. After Commit it does nothing.
+func (f *Fetched) Rollback() { f.batch.Abandon() }
