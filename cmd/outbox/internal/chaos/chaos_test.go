@@ -40,9 +40,9 @@ type fault struct {
 func faults() []fault {
 	return []fault{
 		{"kill", amount{5000, 5}, amount{50_000, 100}, testKill},
-		{"stop", amount{2000, 1}, amount{50_000, 10}, testStop},
+		{"stop", amount{2000, 2}, amount{50_000, 10}, testStop},
 		{"terminate", amount{5000, 10}, amount{50_000, 50}, testTerminate},
-		{"restart", amount{2000, 1}, amount{50_000, 10}, testRestart},
+		{"restart", amount{2000, 2}, amount{50_000, 10}, testRestart},
 	}
 }
 

@@ -115,6 +115,7 @@ func (r *run) restarting(server *pgserver.Server) func(number int) (met bool) {
 	return func(number int) (met bool) {
 		r.Helper()
 		r.victim()
+		busy := r.undelivered() > 0
 		for _, relay := range r.relays {
 			relay.current().Fault = number
 		}
@@ -137,6 +138,6 @@ func (r *run) restarting(server *pgserver.Server) func(number int) (met bool) {
 			r.terminate(relay)
 			r.start(relay)
 		}
-		return met
+		return busy && met
 	}
 }

@@ -28,10 +28,8 @@ type Delivery struct {
 
 // History is what happened in one run.
 type History struct {
-	// Committed are the events that must arrive.
+	// Committed are the events that must arrive. No other may, least of all one that was rolled back.
 	Committed map[uuid.UUID]bool
-	// RolledBack are the events that must not.
-	RolledBack map[uuid.UUID]bool
 	// Deliveries are what arrived, in any order.
 	Deliveries []Delivery
 	// Spoiled counts lines that cannot be read.

@@ -83,7 +83,6 @@ func TestCheckerFails(t *testing.T) {
 			t.Parallel()
 			history := History{
 				Committed:  map[uuid.UUID]bool{a: true, b: true, c: true},
-				RolledBack: map[uuid.UUID]bool{stranger: true},
 				Deliveries: test.deliveries, Spoiled: test.spoiled,
 			}
 			report := history.Judge()

@@ -46,7 +46,7 @@ func refused(t *testing.T, words, stdin string, args ...string) {
 
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"", "migrate", "migrate up", "migrate down", "migrate status", "layouts", "emit", "version"} {
+	for _, command := range []string{"", "migrate", "migrate up", "migrate down", "migrate status", "layouts", "emit", "relay", "drain", "purge", "demo", "version"} {
 		help := ok(t, "", append(strings.Fields(command), "--help")...)
 		if !strings.Contains(help, "Usage:") {
 			t.Errorf("outbox %s --help prints %q", command, help)

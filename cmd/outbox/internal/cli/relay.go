@@ -152,8 +152,6 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 	if err != nil {
 		return errors.Join(&usageError{err}, destination.Close())
 	}
-	host, _ := os.Hostname() // only for the log
-	log.Info("worker", "worker_id", store.WorkerID(), "host", host, "pid", os.Getpid())
 	if f.listen != "" {
 		stop, err := metrics.Serve(f.listen, pool, relay, log)
 		if err != nil {
@@ -161,6 +159,8 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 		}
 		defer stop()
 	}
+	host, _ := os.Hostname() // only for the log
+	log.Info("worker", "worker_id", store.WorkerID(), "host", host, "pid", os.Getpid())
 	return errors.Join(run(ctx, relay), destination.Close())
 }
 
