@@ -19,6 +19,13 @@ func beginLocked(lease time.Duration) string {
 // all that keeps others away. The server ends it if this process stops (a lease without a
 // word), so that nothing stays locked for ever.
 func (s *Store) claimLocked(ctx context.Context, n int) (outbox.Batch, error) {
+	worth, err := s.worthClaiming(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !worth {
+		return &batch{store: s}, nil
+	}
 	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.begin})
 	if err != nil {
 		return nil, fmt.Errorf("outbox: begin a claim: %w", err)
@@ -32,6 +39,9 @@ func (s *Store) claimLocked(ctx context.Context, n int) (outbox.Batch, error) {
 		b.Abandon()
 		return nil, err
 	}
+	s.mu.Lock()
+	s.idle = len(rows) == 0
+	s.mu.Unlock()
 	if len(b.messages) == 0 && len(b.exhausted) > 0 {
 		// Nothing to publish, so that nobody will settle: the dead letters are kept now.
 		if err := tx.Commit(ctx); err != nil {
@@ -40,6 +50,23 @@ func (s *Store) claimLocked(ctx context.Context, n int) (outbox.Batch, error) {
 		}
 	}
 	return b, nil
+}
+
+// worthClaiming looks, after a claim that found nothing, whether there is something now:
+// an idle poll is then one statement, and not a transaction.
+func (s *Store) worthClaiming(ctx context.Context) (bool, error) {
+	s.mu.Lock()
+	idle := s.idle
+	s.mu.Unlock()
+	if !idle {
+		return true, nil
+	}
+	var due bool
+	err := s.pool.QueryRow(ctx, s.sql.peek.sql, append([]any{onTheFly}, s.sql.peek.with()...)...).Scan(&due)
+	if err != nil {
+		return false, fmt.Errorf("outbox: look for events in %s: %w", s.layout.Table, err)
+	}
+	return due, nil
 }
 
 // settleLocked writes the outcomes and commits. A row cannot be lost: it is locked. After

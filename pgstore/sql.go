@@ -20,6 +20,7 @@ func (s *statement) with(args ...any) []any { return append(args, s.constants...
 // statements are a layout's SQL.
 type statements struct {
 	claimDue, claimDueFrom, claimExpired *statement
+	peek                                 *statement
 	byCtid, byID                         settles
 	renew                                *statement
 	sweep                                *statement
@@ -35,6 +36,7 @@ func compile(l *Layout, config *Config) *statements {
 		claimDue:          c.claim(claimDue),
 		claimDueFrom:      c.claim(claimDueFrom),
 		claimExpired:      c.claim(claimExpired),
+		peek:              c.peek(),
 		byCtid:            c.settles(true),
 		byID:              c.settles(false),
 		renew:             c.renew(),

@@ -97,4 +97,18 @@ func (c *compiler) pick(kind claimKind) string {
 		list, c.table(), strings.Join(where, "\n  AND "), t(order), t(columns.ID))
 }
 
+// peek asks whether a claim under row locks would find anything, locked by others or not.
+func (c *compiler) peek() *statement {
+	if c.l.Hold != HoldRowLock {
+		return nil
+	}
+	c.begin(0)
+	due := "true"
+	if next := c.l.Columns.NextAttemptAt; !next.IsZero() {
+		due = t(next) + " <= now()"
+	}
+	return c.end(fmt.Sprintf("SELECT EXISTS (SELECT FROM %s AS t WHERE %s AND %s AND %s AND %s)",
+		c.table(), c.pending(), due, c.mine(), c.notDead()))
+}
+
 func indent(sql string) string { return "  " + strings.ReplaceAll(sql, "\n", "\n  ") }

@@ -1,0 +1,189 @@
+package pgstore_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// planBatch is how many rows the statements are asked for.
+const planBatch = 500
+
+// planCase is a layout with the cost of its statements, in buffers for each row of a
+// batch. They were measured; the limits leave a third of room.
+type planCase struct {
+	layout string
+	done   int
+	// due and expired are the indexes of the claims.
+	due     string
+	expired []string
+	claim   float64
+	settle  float64
+	renew   float64
+}
+
+func planCases() []planCase {
+	return []planCase{
+		{layout: "modkit", done: 1_000_000, due: "idx_modkit_outbox_events_claim",
+			expired: []string{"idx_modkit_outbox_events_locked_until", "idx_modkit_outbox_events_status"}, claim: 1000, settle: 1000, renew: 1000},
+		{layout: "doorito", done: 100_000, due: "idx_outbox_event_claim", claim: 1000, settle: 1000, renew: 1000},
+		{layout: "packfinderz", done: 100_000, due: "idx_outbox_events_claim", claim: 1000, settle: 1000, renew: 1000},
+		{layout: "ours", done: 100_000, due: "Our Events_due_no_idx",
+			expired: []string{"Our Events_lease_no_idx"}, claim: 1000, settle: 1000, renew: 1000},
+	}
+}
+
+// TestPlans runs every statement of a claim and a settle on tables with a past: a great
+// many delivered rows, dead ones at the head, and a backlog. None may cost more than its
+// batch, whatever the planner knows of the table: nothing, what was true before the
+// backlog came, or everything.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	for _, c := range planCases() {
+		t.Run(c.layout, func(t *testing.T) {
+			t.Parallel()
+			p := newPlanner(t, c)
+			p.load(c.done, planDead, planPending)
+			p.run("never analyzed")
+			p.stale()
+			p.run("analyzed before the backlog")
+			pgtest.Exec(t, p.h.pool, "VACUUM ANALYZE "+p.h.table())
+			p.run("analyzed")
+		})
+	}
+}
+
+// run explains every statement.
+func (p *planner) run(state string) {
+	p.t.Helper()
+	p.state = state
+	p.claims()
+	held := p.held()
+	p.settles(held)
+	if _, ok := p.sql["renew"]; ok {
+		p.renew(held)
+	}
+	if _, ok := p.sql["claimExpired"]; ok {
+		p.expired()
+	}
+}
+
+func (p *planner) claims() {
+	p.t.Helper()
+	index := wanted{indexes: []string{p.c.due}, rows: planBatch, perRow: p.c.claim}
+	if p.h.layout.Hold == pgstore.HoldRowLock {
+		// Dead rows stay in the index of what waits, so a scan from the start passes all of
+		// them. This is the price of a contract that has no state for dead; a claim from the
+		// watermark does not pay it.
+		passed := index
+		passed.perRow = 5000
+		passed.fixed = 0
+		p.explain("claimDue", passed, planBatch)
+	} else {
+		p.explain("claimDue", index, planBatch)
+	}
+	p.explain("claimDueFrom", index, planBatch, p.middle())
+}
+
+func (p *planner) settles(held []pgstore.PlanHold) {
+	p.t.Helper()
+	for _, kind := range []string{"delivered", "failed", "died", "released"} {
+		for _, by := range []string{"ctid", "id"} {
+			name := kind + " by " + by
+			if _, ok := p.sql[name]; !ok {
+				continue
+			}
+			want := wanted{rows: len(held), perRow: p.c.settle, tid: by == "ctid", primary: by == "id"}
+			for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+				p.explainPrepared(name, mode, want, settleArgs(kind, by == "ctid", held)...)
+			}
+		}
+	}
+}
+
+func (p *planner) renew(held []pgstore.PlanHold) {
+	p.t.Helper()
+	ids := make([][16]byte, len(held))
+	for i := range held {
+		ids[i] = held[i].ID
+	}
+	p.explain("renew", wanted{rows: len(held), perRow: p.c.renew, primary: true}, held[0].Mark, ids)
+}
+
+// expired lets the leases of several batches run out, on the last attempt.
+func (p *planner) expired() {
+	p.t.Helper()
+	for range 4 {
+		p.held()
+	}
+	l := &p.h.layout.Columns
+	pgtest.Exec(p.t, p.h.pool, "UPDATE "+p.h.table()+" SET "+l.LockedUntil.Name+" = "+l.LockedUntil.Name+" - interval '1 hour', "+
+		l.Attempts.Name+" = 10 WHERE "+l.LockedUntil.Name+" > now()")
+	want := wanted{indexes: p.c.expired, rows: planBatch, perRow: p.c.claim}
+	p.explain("claimExpired", want, planBatch)
+	want.indexes, want.tid = p.c.expired, true
+	p.explain("sweep", want, planBatch)
+}
+
+// statementLog is a tracer that keeps the statements of a pool.
+type statementLog struct{ list []string }
+
+func (l *statementLog) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	l.list = append(l.list, data.SQL)
+	return ctx
+}
+
+func (*statementLog) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TestPlanWatermark is what makes dead rows at the head bearable where they stay in the
+// index: after one scan from the start a store goes on from where it was.
+func TestPlanWatermark(t *testing.T) {
+	t.Parallel()
+	c := planCases()[2]
+	p := newPlanner(t, c)
+	p.load(1000, planDead, 20_000)
+	pgtest.Exec(t, p.h.pool, "VACUUM ANALYZE")
+	log := &statementLog{}
+	config, err := pgxpool.ParseConfig(p.h.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.Tracer = log
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	store, err := pgstore.New(pool, p.h.layout, pgstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		log.list = nil
+		batch, err := store.Claim(t.Context(), planBatch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(batch.Messages()) != planBatch {
+			t.Fatalf("claim %d took %d events", i, len(batch.Messages()))
+		}
+		full := slices.Contains(log.list, p.sql["claimDue"].SQL)
+		if i == 0 != full {
+			t.Errorf("claim %d scanned from the start: %t\n%s", i, full, strings.Join(log.list, "\n"))
+		}
+		if _, err := batch.Settle(t.Context(), slices.Repeat([]outbox.Outcome{{Kind: outbox.Delivered}}, planBatch)); err != nil {
+			t.Fatal(err)
+		}
+		batch.Abandon()
+	}
+	p.state = "from the store's watermark"
+	p.explain("claimDueFrom", wanted{indexes: []string{c.due}, rows: planBatch, perRow: c.claim}, planBatch, pgstore.PlanWatermark(store))
+}
