@@ -12,7 +12,17 @@ import (
 
 // ClaimHook is told of every claim that took something.
 type ClaimHook interface {
-	OnClaim(events int, took time.Duration)
+	OnClaim(report ClaimReport)
+}
+
+// ClaimReport is what a claim took.
+type ClaimReport struct {
+	// Events is how many events it took.
+	Events int
+	// Reclaimed is how many of them another claim had held until its lease ran out.
+	Reclaimed int
+	// Took is how long it took.
+	Took time.Duration
 }
 
 // SettleHook is told of every batch that was settled.

@@ -45,7 +45,11 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- Batch, held chan stru
 		}
 		if n := len(batch.Messages()); n > 0 {
 			idle = idleFirst
-			each(r.config.Hooks, func(h ClaimHook) { h.OnClaim(n, time.Since(start)) })
+			report := ClaimReport{Events: n, Reclaimed: batch.Reclaimed(), Took: time.Since(start)}
+			if report.Reclaimed > 0 {
+				r.log.Warn("took over events whose lease ran out", "events", report.Reclaimed)
+			}
+			each(r.config.Hooks, func(h ClaimHook) { h.OnClaim(report) })
 			work <- batch
 			continue
 		}

@@ -32,6 +32,9 @@ type Batch interface {
 	// Exhausted are events that were found with their attempts used up, though nobody had
 	// settled them. The claim moved them to dead.
 	Exhausted() []Message
+	// Reclaimed is how many of Messages another claim had held until its lease ran out, where
+	// the store can tell.
+	Reclaimed() int
 	// Renew keeps the batch for another lease. ErrLeaseLost means that none of it is ours
 	// any more.
 	Renew(ctx context.Context) error

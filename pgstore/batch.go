@@ -22,6 +22,7 @@ type batch struct {
 
 	messages  []outbox.Message
 	exhausted []outbox.Message
+	reclaimed int
 
 	mu sync.Mutex // guards what renewing changes
 	// holds are the rows by message; a row lost to somebody else has an older mark.
@@ -36,6 +37,7 @@ type hold struct {
 
 func (b *batch) Messages() []outbox.Message  { return b.messages }
 func (b *batch) Exhausted() []outbox.Message { return b.exhausted }
+func (b *batch) Reclaimed() int              { return b.reclaimed }
 
 // fill takes the rows of a claim and moves those with used-up attempts to dead.
 func (b *batch) fill(ctx context.Context, rows []claimed) error {

@@ -27,25 +27,31 @@ func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
 	if s.layout.Hold == HoldRowLock {
 		return s.claimLocked(ctx, n)
 	}
-	batch := &batch{store: s}
-	rows, err := s.claimDue(ctx, s.pool, n)
-	if err != nil {
-		return nil, err
-	}
+	b := &batch{store: s}
+	var rows []claimed
 	if s.layout.Hold == HoldLease && s.lookForExpired() {
-		expired, err := s.query(ctx, s.pool, s.sql.claimExpired, n)
-		if err != nil {
-			// The due rows are claimed; their lease brings them back if this was the database.
-			if len(rows) == 0 {
-				return nil, err
+		var err error
+		if rows, err = s.query(ctx, s.pool, s.sql.claimExpired, n); err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			if !rows[i].exhausted {
+				b.reclaimed++
 			}
 		}
-		rows = append(rows, expired...)
 	}
-	if err := batch.fill(ctx, rows); err != nil {
+	if len(rows) < n {
+		due, err := s.claimDue(ctx, s.pool, n-len(rows))
+		if err != nil && len(rows) == 0 {
+			return nil, err
+		}
+		// What was reclaimed is ours: it is served even if the database failed just now.
+		rows = append(rows, due...)
+	}
+	if err := b.fill(ctx, rows); err != nil {
 		return nil, err
 	}
-	return batch, nil
+	return b, nil
 }
 
 // querier is a pool, or the transaction of a batch under row locks.

@@ -9,7 +9,6 @@ import (
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/doorito"
 	"github.com/packfinderz/outbox/outboxpgx"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // TestCustomLayout emits into a table of a team's own, with the fields that no shipped
@@ -17,32 +16,8 @@ import (
 func TestCustomLayout(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	pgtest.Exec(t, pool, `
-		CREATE SCHEMA app;
-		CREATE TYPE app.kind AS ENUM ('made', 'gone');
-		CREATE TABLE app."Our Events" (
-			no uuid PRIMARY KEY, kind app.kind NOT NULL, part text, headers jsonb, media text, body bytea NOT NULL,
-			tries int NOT NULL, made timestamptz NOT NULL, sent timestamptz, owner uuid, lease timestamptz
-		);
-		CREATE TABLE app.letters (id uuid, event uuid, body bytea, reason text, failed timestamptz, retried timestamptz)`)
-	layout := pgstore.Layout{
-		Name: "ours", Schema: "app", Table: "Our Events",
-		Hold: pgstore.HoldLease, Done: pgstore.DoneTimestamp, Count: pgstore.CountOnClaim,
-		Terminal: pgstore.TerminalDeadLetter, MaxAttempts: 3,
-		Columns: pgstore.Columns{
-			ID: pgstore.Column{Name: "no"}, Type: pgstore.Column{Name: "kind", Enum: "kind"},
-			Key: pgstore.Column{Name: "part"}, Headers: pgstore.Column{Name: "headers"},
-			ContentType: pgstore.Column{Name: "media"}, Payload: pgstore.Column{Name: "body", Type: "bytea"},
-			Attempts: pgstore.Column{Name: "tries"}, CreatedAt: pgstore.Column{Name: "made"},
-			DeliveredAt: pgstore.Column{Name: "sent"}, LockedBy: pgstore.Column{Name: "owner"},
-			LockedUntil: pgstore.Column{Name: "lease"},
-		},
-		DeadLetter: &pgstore.DeadLetter{Table: "letters", Columns: pgstore.DeadLetterColumns{
-			ID: pgstore.Column{Name: "id"}, EventID: pgstore.Column{Name: "event"}, Payload: pgstore.Column{Name: "body"},
-			Reason: pgstore.Column{Name: "reason"}, FailedAt: pgstore.Column{Name: "failed"}, RetriedAt: pgstore.Column{Name: "retried"},
-		}},
-	}
-	emitter, err := outboxpgx.New(layout, nil)
+	pgtest.Exec(t, pool, oursSQL)
+	emitter, err := outboxpgx.New(ours(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,6 +142,9 @@ func testLost(_ *testing.T, b *bench) {
 	stale := b.claimIDs(first, 10, want...)
 	b.Expire(b.T)
 	current := b.claimIDs(second, 10, want...)
+	if n := current.Reclaimed(); n != 3 && b.features.CountsOnClaim {
+		b.Errorf("%d events were reclaimed, want 3", n)
+	}
 	if err := stale.Renew(b.Context()); !errors.Is(err, outbox.ErrLeaseLost) {
 		b.Errorf("renewing a lost claim: %v", err)
 	}

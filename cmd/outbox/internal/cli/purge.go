@@ -47,19 +47,11 @@ too, and with them their events.`,
 
 func (a *app) purge(cmd *cobra.Command, f *relayFlags, purge outbox.Purge) error {
 	ctx := cmd.Context()
-	layout, _, err := f.resolve()
-	if err != nil {
-		return err
-	}
-	pool, err := f.pool(ctx, layout)
+	pool, store, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	store, err := f.store(ctx, pool, layout)
-	if err != nil {
-		return err
-	}
 	if !purge.DryRun && isTerminal(a.Err) {
 		count := purge
 		count.DryRun = true

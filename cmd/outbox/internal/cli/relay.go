@@ -122,19 +122,11 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 	if f.to == "" {
 		return usagef("--to is missing; choose stdout:, file:PATH or discard:")
 	}
-	layout, _, err := f.resolve()
-	if err != nil {
-		return err
-	}
-	pool, err := f.pool(ctx, layout)
+	pool, store, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	store, err := f.store(ctx, pool, layout)
-	if err != nil {
-		return err
-	}
 	destination, err := dest.Open(f.to, a.Out)
 	if err != nil {
 		return &usageError{err}
@@ -162,6 +154,24 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 	host, _ := os.Hostname() // only for the log
 	log.Info("worker", "worker_id", store.WorkerID(), "host", host, "pid", os.Getpid())
 	return errors.Join(run(ctx, relay), destination.Close())
+}
+
+// open connects to the table that the flags name, and checks that it is what they say.
+func (f *relayFlags) open(ctx context.Context) (*pgxpool.Pool, *pgstore.Store, error) {
+	layout, _, err := f.resolve()
+	if err != nil {
+		return nil, nil, err
+	}
+	pool, err := f.pool(ctx, layout)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := f.store(ctx, pool, layout)
+	if err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
+	return pool, store, nil
 }
 
 // store checks that the table is there and is what the layout says.

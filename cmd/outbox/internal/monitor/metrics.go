@@ -18,12 +18,12 @@ const statsEvery = 10 * time.Second
 type Metrics struct {
 	store outbox.Store
 
-	mu                                 sync.Mutex
-	published, failed, dead            int64
-	released, lost, storeErrors        int64
-	batches, batchEvents               int64
-	claimTime, publishTime, settleTime time.Duration
-	breakerOpen                        bool
+	mu                                     sync.Mutex
+	published, failed, dead                int64
+	released, lost, storeErrors, reclaimed int64
+	batches, batchEvents                   int64
+	claimTime, publishTime, settleTime     time.Duration
+	breakerOpen                            bool
 
 	stats   outbox.Stats
 	statsAt time.Time
@@ -33,12 +33,13 @@ type Metrics struct {
 func New(store outbox.Store) *Metrics { return &Metrics{store: store} }
 
 // OnClaim counts a claim.
-func (m *Metrics) OnClaim(events int, took time.Duration) {
+func (m *Metrics) OnClaim(report outbox.ClaimReport) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.batches++
-	m.batchEvents += int64(events)
-	m.claimTime += took
+	m.batchEvents += int64(report.Events)
+	m.reclaimed += int64(report.Reclaimed)
+	m.claimTime += report.Took
 }
 
 // OnSettle counts outcomes.
@@ -103,6 +104,7 @@ func (m *Metrics) write(ctx context.Context, out io.Writer) error {
 		{"outbox_dead_total", "counter", "Events that ended dead.", m.dead},
 		{"outbox_released_total", "counter", "Events given back untried.", m.released},
 		{"outbox_lease_lost_total", "counter", "Events that were no longer ours when they were settled.", m.lost},
+		{"outbox_reclaimed_total", "counter", "Events taken over after a lease ran out.", m.reclaimed},
 		{"outbox_store_errors_total", "counter", "Failures of the database.", m.storeErrors},
 		{"outbox_batches_total", "counter", "Batches claimed.", m.batches},
 		{"outbox_batch_events_total", "counter", "Events claimed.", m.batchEvents},

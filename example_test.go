@@ -1,0 +1,185 @@
+package outbox_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/layouts/doorito"
+	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// screen is a broker that prints. A real one acknowledges each message.
+type screen struct{}
+
+func (screen) Publish(_ context.Context, messages []outbox.Message) []error {
+	for _, m := range messages {
+		fmt.Printf("%s to %q: %s\n", m.Type, m.Topic, m.Payload)
+	}
+	return make([]error, len(messages))
+}
+
+// A relay delivers what was committed, here until nothing is left. Run goes on until its
+// context ends.
+func ExampleRelay() {
+	ctx := context.Background()
+	pool, done, err := exampleTable()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+	if err := emitExample(ctx, pool, outbox.Event{
+		Type: "user.created", AggregateType: "User", AggregateID: "7", Payload: []byte(`{"email": "ada@example.com"}`),
+	}); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	store, err := pgstore.New(pool, doorito.Layout(), pgstore.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	relay, err := outbox.NewRelay(outbox.Config{
+		Store: store, Publisher: screen{}, DefaultTopic: "events", Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(relay.Drain(ctx))
+	// Output:
+	// user.created to "events": {"email": "ada@example.com"}
+	// <nil>
+}
+
+// UserCreated is a payload.
+type UserCreated struct {
+	Email string `json:"email"`
+}
+
+// deadLetters is a hook: it has the methods of the things it wants to hear about.
+type deadLetters struct{}
+
+func (deadLetters) OnSettle(report outbox.BatchReport) {
+	for i, outcome := range report.Outcomes {
+		if outcome.Kind == outbox.Died {
+			fmt.Printf("%s is dead (%s): %s\n", report.Messages[i].Type, outcome.Reason, outcome.Error)
+		}
+	}
+}
+
+// A registry gives every event type its topic and says what its payload has to be. What it
+// does not know is never published.
+func ExampleRegistry() {
+	ctx := context.Background()
+	pool, done, err := exampleTable()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+	registry := outbox.Registry{
+		"user.created": {
+			Topic: "accounts", AggregateType: "User",
+			Decode: outbox.DecodeJSON(func(u UserCreated) error {
+				if u.Email == "" {
+					return errors.New("email is empty")
+				}
+				return nil
+			}),
+		},
+	}
+	for _, payload := range []string{`{"email": "ada@example.com"}`, `{"email": ""}`} {
+		event := outbox.Event{Type: "user.created", AggregateType: "User", AggregateID: "7", Payload: []byte(payload)}
+		if err := emitExample(ctx, pool, event); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	store, err := pgstore.New(pool, doorito.Layout(), pgstore.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	relay, err := outbox.NewRelay(outbox.Config{
+		Store: store, Publisher: screen{}, Registry: registry, Hooks: []any{deadLetters{}}, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(relay.Drain(ctx))
+	// Output:
+	// user.created to "accounts": {"email": "ada@example.com"}
+	// user.created is dead (invalid_payload): the payload is not that of event type "user.created": email is empty
+	// <nil>
+}
+
+// A publisher says with Terminal that no retry can help, and with Unavailable that it is
+// not the message's fault.
+func ExampleClassify() {
+	refused := errors.New("message too large")
+	for _, err := range []error{refused, outbox.Rejected(refused), outbox.Unavailable(errors.New("no route to host"))} {
+		fmt.Println(map[outbox.Class]string{
+			outbox.Retryable: "try this one again", outbox.Dead: "dead at once", outbox.Down: "wait for the broker",
+		}[outbox.Classify(err)])
+	}
+	// Output:
+	// try this one again
+	// dead at once
+	// wait for the broker
+}
+
+// The delay doubles with every failed attempt, up to the maximum; half of it is jitter.
+func ExampleRetryPolicy() {
+	policy := outbox.RetryPolicy{Base: time.Second, Max: time.Minute}
+	for _, attempts := range []int{1, 3, 100} {
+		delay := policy.Delay(attempts)
+		fmt.Println(delay >= policy.Base/2 && delay <= policy.Max)
+	}
+	// Output:
+	// true
+	// true
+	// true
+}
+
+func ExampleEnvelope() {
+	doc, err := json.Marshal(outbox.Envelope{
+		Version: 1, EventID: uuid.Nil.String(), OccurredAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Actor: &outbox.ActorRef{Type: "user", ID: "7"}, Data: json.RawMessage(`{"orderId":"1"}`),
+	})
+	fmt.Println(string(doc), err)
+	// Output:
+	// {"version":1,"eventId":"00000000-0000-0000-0000-000000000000","occurredAt":"2026-01-02T03:04:05Z","actor":{"type":"user","id":"7"},"data":{"orderId":"1"}} <nil>
+}
+
+func emitExample(ctx context.Context, pool *pgxpool.Pool, event outbox.Event) error {
+	emitter, err := outboxpgx.New(doorito.Layout(), nil)
+	if err != nil {
+		return err
+	}
+	return emitter.InTx(ctx, pool, func(tx pgx.Tx) error {
+		_, err := emitter.Emit(ctx, tx, event)
+		return err
+	})
+}
+
+func exampleTable() (*pgxpool.Pool, func(), error) {
+	files, err := doorito.Migrations(doorito.Layout())
+	if err != nil {
+		return nil, nil, err
+	}
+	return pgtest.Example(`SELECT`, files)
+}
