@@ -131,7 +131,7 @@ func TestDeadAfterMaximum(t *testing.T) {
 		}
 		id := b.emitEvents(event)[0]
 		var attempts atomic.Int64
-		b.broker.FailWith(func(m outbox.Message) error {
+		b.broker.FailWith(func(outbox.Message) error {
 			return fmt.Errorf("failure %d", attempts.Add(1))
 		})
 		maximum := 3

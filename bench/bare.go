@@ -35,7 +35,8 @@ type bareLoop struct {
 	// into are the places of the columns of a claim.
 	into func(*bareRow) []any
 	// settle has the parameters $1 ctids and $2 ids; with fenced, $3 is the mark of the
-	// claim, and those of settleArgs follow.
+	// claim, and those of settleArgs follow. IS TRUE hides the fence from the planner, which
+	// would else look for held rows by an index, expect one, and find a batch.
 	settle     string
 	settleArgs []any
 	fenced     bool
@@ -79,7 +80,7 @@ func bareFor(layout string) bareLoop {
 			},
 			settle: `UPDATE outbox_event t SET updated_at = now(), next_attempt_at = NULL, status = 'delivered', delivered_at = clock_timestamp()
 				FROM unnest($1::tid[], $2::uuid[]) s(tid, id)
-				WHERE t.ctid = s.tid AND t.id = s.id AND t.next_attempt_at = $3 AND t.status = 'pending' RETURNING t.id`,
+				WHERE t.ctid = s.tid AND t.id = s.id AND (t.next_attempt_at = $3 AND t.status = 'pending') IS TRUE RETURNING t.id`,
 			fenced: true,
 		}
 	default:
@@ -104,7 +105,7 @@ func bareFor(layout string) bareLoop {
 			settle: `UPDATE modkit_outbox_events t SET locked_by = NULL, locked_until = NULL, updated_at = now(), status = 'delivered'
 				FROM unnest($1::tid[], $2::uuid[]) s(tid, id)
 				WHERE t.ctid = s.tid AND t.id = s.id
-				  AND t.locked_until = $3 AND t.locked_by = $4 AND t.status = 'processing' RETURNING t.id`,
+				  AND (t.locked_until = $3 AND t.locked_by = $4 AND t.status = 'processing') IS TRUE RETURNING t.id`,
 			settleArgs: []any{[16]byte(worker)},
 			fenced:     true,
 		}

@@ -70,7 +70,7 @@ func benchRates(ctx context.Context, b *bench, outbox *program) error {
 	times := make(map[string][]time.Duration)
 	for _, c := range contenders {
 		times[c.name] = c.times
-		fmt.Printf("%-44s %6.0f events/s\n", c.name, rate(middle(slices.Clone(c.times))))
+		fmt.Printf("%-44s %6.0f events/s\n", c.name, rate(relayEvents, middle(slices.Clone(c.times))))
 	}
 	for _, shipped := range layouts.All() {
 		name := shipped.Layout.Name
@@ -130,7 +130,7 @@ func (b *bench) layoutPair(shipped layouts.Shipped, outbox *program) []*contende
 
 func bareName(layout string) string { return layout + ", bare loop" }
 
-func rate(took time.Duration) float64 { return relayEvents / took.Seconds() }
+func rate(events int, took time.Duration) float64 { return float64(events) / took.Seconds() }
 
 // quotient is the median of a's times by b's, round by round.
 func quotient(a, b []time.Duration) float64 {

@@ -58,3 +58,12 @@ func PlanWatermark(s *Store) time.Time {
 	defer s.mu.Unlock()
 	return s.watermark
 }
+
+// PlanBegin is what a claim's transaction begins with; without it, a claim is a statement
+// by itself.
+func PlanBegin(s *Store) string {
+	if s.layout.Hold != HoldRowLock {
+		return "BEGIN"
+	}
+	return s.begin
+}

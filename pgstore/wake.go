@@ -112,12 +112,11 @@ func Wake(ctx context.Context, db interface {
 func (s *Store) Listen(ctx context.Context, wake func()) error {
 	for {
 		// Any other error is one of the connection; the relay's own will say what is wrong.
-		err := s.listenOnce(ctx, wake)
+		if err := s.listenOnce(ctx, wake); errors.Is(err, outbox.ErrNoNotifications) {
+			return err
+		}
 		if ctx.Err() != nil {
 			return nil
-		}
-		if errors.Is(err, outbox.ErrNoNotifications) {
-			return err
 		}
 		wake() // something may have been missed
 		select {

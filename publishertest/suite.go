@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -68,7 +69,7 @@ func Messages(n int) []outbox.Message {
 		messages[i] = outbox.Message{
 			Event: outbox.Event{
 				ID: uuid.Must(uuid.NewV7()), Namespace: "shop", Topic: "orders", Type: "order_created",
-				AggregateType: "order", AggregateID: fmt.Sprint(i), TenantID: uuid.New(), DedupeKey: fmt.Sprintf("k%d", i),
+				AggregateType: "order", AggregateID: strconv.Itoa(i), TenantID: uuid.New(), DedupeKey: fmt.Sprintf("k%d", i),
 				Key: fmt.Sprintf("order/%d", i), Payload: fmt.Appendf(nil, `{"order": %d}`, i),
 				Headers: map[string]string{"trace": "t1"}, ContentType: "application/json",
 			},

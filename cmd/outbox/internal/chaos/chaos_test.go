@@ -40,9 +40,9 @@ type fault struct {
 func faults() []fault {
 	return []fault{
 		{"kill", amount{5000, 5}, amount{50_000, 100}, testKill},
-		{"stop", amount{2000, 2}, amount{50_000, 10}, testStop},
+		{"stop", amount{2000, 2}, amount{20_000, 10}, testStop},
 		{"terminate", amount{5000, 10}, amount{50_000, 50}, testTerminate},
-		{"restart", amount{2000, 2}, amount{50_000, 10}, testRestart},
+		{"restart", amount{2000, 2}, amount{20_000, 10}, testRestart},
 	}
 }
 
@@ -61,8 +61,8 @@ func TestChaos(t *testing.T) {
 	var lines []string
 	t.Cleanup(func() {
 		slices.Sort(lines)
-		t.Logf("\n%-12s %-10s %8s %7s %7s %6s %6s %10s\n%s", "layout", "fault", "events", "faults", "met",
-			"lost", "twice", "max/fault", strings.Join(lines, "\n"))
+		t.Logf("\n%-12s %-10s %8s %7s %7s %6s %6s %10s %8s\n%s", "layout", "fault", "events", "faults", "met",
+			"lost", "twice", "max/fault", "spoiled", strings.Join(lines, "\n"))
 	})
 	for _, fault := range faults() {
 		t.Run(fault.name, func(t *testing.T) {
@@ -80,8 +80,8 @@ func TestChaos(t *testing.T) {
 					})
 					mu.Lock()
 					defer mu.Unlock()
-					lines = append(lines, fmt.Sprintf("%-12s %-10s %8d %7d %7d %6d %6d %10d", layout.Name, fault.name, got.report.Events,
-						got.run.faulted, got.run.met, len(got.report.Lost), got.report.Twice, got.report.MaxPerFault()))
+					lines = append(lines, fmt.Sprintf("%-12s %-10s %8d %7d %7d %6d %6d %10d %8d", layout.Name, fault.name, got.report.Events,
+						got.run.faulted, got.run.met, len(got.report.Lost), got.report.Twice, got.report.MaxPerFault(), len(got.report.Spoiled)))
 				})
 			}
 		})

@@ -32,8 +32,8 @@ type History struct {
 	Committed map[uuid.UUID]bool
 	// Deliveries are what arrived, in any order.
 	Deliveries []Delivery
-	// Spoiled counts lines that cannot be read.
-	Spoiled int
+	// Spoiled are lines that cannot be read.
+	Spoiled []string
 }
 
 // Limits are what a run may do to events.
@@ -52,7 +52,7 @@ type Report struct {
 	Twice       int         // events that arrived more than once
 	PerFault    map[int]int // surplus deliveries by fault
 	Unexplained []string    // surplus deliveries that no fault excuses
-	Spoiled     int
+	Spoiled     []string    // lines that cannot be read
 }
 
 // Judge sorts the deliveries out.
@@ -143,8 +143,13 @@ func (r *Report) Problems(limits Limits) (problems []string) {
 			add("fault %d made %d surplus deliveries; at most %d were in flight", fault, surplus, limits.PerFault)
 		}
 	}
-	if r.Spoiled > limits.Spoiled {
-		add("%d lines cannot be read; at most %d were cut off by a kill", r.Spoiled, limits.Spoiled)
+	if len(r.Spoiled) > limits.Spoiled {
+		add("%d lines cannot be read; at most %d were cut off by a kill", len(r.Spoiled), limits.Spoiled)
+	}
+	for _, line := range r.Spoiled {
+		if len(r.Lost) > 0 {
+			add("what is lost may be in %s", line)
+		}
 	}
 	return problems
 }

@@ -15,7 +15,7 @@ func TestCheckerFails(t *testing.T) {
 	healthy, other := &Incarnation{Name: "a.2"}, &Incarnation{Name: "b.2"}
 	for name, test := range map[string]struct {
 		deliveries []Delivery
-		spoiled    int
+		spoiled    []string
 		want       []string // a part of each problem; none means a good history
 		twice      int
 		perFault   map[int]int
@@ -26,6 +26,11 @@ func TestCheckerFails(t *testing.T) {
 		"one lost": {
 			deliveries: []Delivery{{a, killed}, {b, healthy}},
 			want:       []string{"1 of 3 committed events never arrived, such as " + c.String()},
+		},
+		"one lost in half a line": {
+			deliveries: []Delivery{{a, killed}, {b, healthy}},
+			spoiled:    []string{`{"id":"01`},
+			want:       []string{"never arrived", `may be in {"id":"01`},
 		},
 		"all lost": {
 			want: []string{"3 of 3 committed events never arrived"},
@@ -72,11 +77,12 @@ func TestCheckerFails(t *testing.T) {
 		},
 		"half a line is what a kill may leave": {
 			deliveries: []Delivery{{a, killed}, {b, healthy}, {c, other}},
-			spoiled:    1,
+			spoiled:    []string{`{"id":"01`},
 		},
 		"two spoiled lines": {
 			deliveries: []Delivery{{a, killed}, {b, healthy}, {c, other}},
-			spoiled:    2, want: []string{"2 lines cannot be read"},
+			spoiled:    []string{`{"id":"01`, `{"id":"02`},
+			want:       []string{"2 lines cannot be read"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

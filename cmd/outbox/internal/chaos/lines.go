@@ -20,11 +20,11 @@ type life struct {
 }
 
 // readLines returns the deliveries in a file. A line belongs to the life in which it begins; what cannot be read is
-// counted, not guessed at.
-func readLines(path string, lives []life) (deliveries []Delivery, spoiled int, err error) {
+// set aside, not guessed at.
+func readLines(path string, lives []life) (deliveries []Delivery, spoiled []string, err error) {
 	content, err := readIfThere(path)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	offset, current := 0, 0
 	for line := range bytes.Lines(content) {
@@ -36,11 +36,11 @@ func readLines(path string, lives []life) (deliveries []Delivery, spoiled int, e
 			ID uuid.UUID `json:"id"`
 		}
 		if line[len(line)-1] != '\n' || json.Unmarshal(line, &event) != nil {
-			spoiled++
+			spoiled = append(spoiled, fmt.Sprintf("%s:%d: %s", path, offset-len(line), line))
 			continue
 		}
 		if len(lives) == 0 {
-			return nil, 0, fmt.Errorf("%s has lines, but no relay wrote to it", path)
+			return nil, nil, fmt.Errorf("%s has lines, but no relay wrote to it", path)
 		}
 		deliveries = append(deliveries, Delivery{event.ID, lives[current].of})
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // patience limits every wait for something that must happen. It is not a measure of speed.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // buildProgram builds the outbox program into a folder of the test.
 func buildProgram(t *testing.T) string {

@@ -168,6 +168,9 @@ func (r *run) finish(limits Limits, triedOnce bool) *Report {
 	if err := r.producers.finish(); err != nil {
 		r.Fatal(err)
 	}
+	if n := r.producers.repeated; n > 0 {
+		r.Logf("%d commits were answered by an error and had happened; they were emitted again", n)
+	}
 	for _, relay := range r.relays {
 		r.terminate(relay)
 	}
@@ -185,7 +188,7 @@ func (r *run) finish(limits Limits, triedOnce bool) *Report {
 			r.Fatal(err)
 		}
 		history.Deliveries = append(history.Deliveries, deliveries...)
-		history.Spoiled += spoiled
+		history.Spoiled = append(history.Spoiled, spoiled...)
 	}
 	report := history.Judge()
 	problems, err := r.table.problems(r.Context(), r.producers.committed, triedOnce)

@@ -1,0 +1,64 @@
+package pgstore
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestClockIsTheDatabases keeps this process's clock out of every row: an hour off, it must
+// change nothing. Go's clock may measure how long something took, and nothing else: each
+// use of time.Now in the package is listed here with what it is for.
+func TestClockIsTheDatabases(t *testing.T) {
+	t.Parallel()
+	allowed := map[string]int{
+		"claim.go": 3, // pacing: how long the last full scan took, when expired leases were looked for
+	}
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]int)
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			selector, ok := node.(*ast.SelectorExpr)
+			if !ok || selector.Sel.Name != "Now" {
+				return true
+			}
+			if pkg, ok := selector.X.(*ast.Ident); ok && pkg.Name == "time" {
+				found[name]++
+			}
+			return true
+		})
+	}
+	for name, n := range found {
+		if n > allowed[name] {
+			t.Errorf("%s uses time.Now %d times, %d are accounted for: rows take their time from the database", name, n, allowed[name])
+		}
+	}
+	for _, layout := range []Layout{leased(), lettered()} {
+		config := Config{Lease: DefaultLease, MaxAttempts: 3}
+		for name, statement := range map[string]*statement{
+			"claimDue": compile(&layout, &config).claimDue, "delivered": compile(&layout, &config).byCtid.delivered,
+			"failed": compile(&layout, &config).byCtid.failed, "purge": compile(&layout, &config).purge,
+		} {
+			for _, constant := range statement.constants {
+				switch constant.(type) {
+				case string, float64, int, []string:
+				default:
+					t.Errorf("%s has a constant of type %T", name, constant)
+				}
+			}
+		}
+	}
+}
