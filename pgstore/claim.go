@@ -22,6 +22,12 @@ const (
 // while the table was small, would stay in use after it has grown.
 const onTheFly = pgx.QueryExecModeCacheDescribe
 
+// inIndexOrder leaves the planner, for one transaction, only the plan that reads rows in the
+// order of the claim's index and finds them again by their ctid. Of a table that was never
+// analysed it thinks that few rows are due, and would sort them all for every claim.
+const inIndexOrder = `SELECT set_config(name, 'off', true) FROM unnest(ARRAY[
+  'enable_seqscan', 'enable_bitmapscan', 'enable_sort', 'enable_hashjoin', 'enable_mergejoin']) AS name`
+
 // Claim takes up to n due events.
 func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
 	if s.layout.Hold == HoldRowLock {
@@ -48,6 +54,9 @@ func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
 		// What was reclaimed is ours: it is served even if the database failed just now.
 		rows = append(rows, due...)
 	}
+	s.mu.Lock()
+	s.idle = len(rows) == 0
+	s.mu.Unlock()
 	if err := b.fill(ctx, rows); err != nil {
 		return nil, err
 	}
@@ -110,12 +119,32 @@ func (s *Store) lookForExpired() bool {
 	return true
 }
 
-func (s *Store) query(ctx context.Context, db querier, statement *statement, args ...any) ([]claimed, error) {
-	rows, err := db.Query(ctx, statement.sql, append([]any{onTheFly}, statement.with(args...)...)...)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: claim from %s: %w", s.layout.Table, err)
+// query runs a claim. While there is work, the planner is told how, in the same round trip
+// and transaction; an idle poll is one statement, and there is nothing to plan badly.
+func (s *Store) query(ctx context.Context, db querier, statement *statement, args ...any) (list []claimed, err error) {
+	s.mu.Lock()
+	idle := s.idle
+	s.mu.Unlock()
+	var rows pgx.Rows
+	if db != querier(s.pool) || idle {
+		rows, err = db.Query(ctx, statement.sql, append([]any{onTheFly}, statement.with(args...)...)...)
+	} else {
+		queue := &pgx.Batch{}
+		queue.Queue(inIndexOrder)
+		queue.Queue(statement.sql, statement.with(args...)...)
+		results := db.SendBatch(ctx, queue)
+		defer func() {
+			if closeErr := results.Close(); err == nil && closeErr != nil {
+				list, err = nil, fmt.Errorf("outbox: claim from %s: %w", s.layout.Table, closeErr)
+			}
+		}()
+		if _, err = results.Exec(); err == nil {
+			rows, err = results.Query()
+		}
 	}
-	list, err := s.scan.collect(rows)
+	if err == nil {
+		list, err = s.scan.collect(rows)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("outbox: claim from %s: %w", s.layout.Table, err)
 	}

@@ -18,7 +18,8 @@ import (
 const planBatch = 500
 
 // planCase is a layout with the cost of its statements, in buffers for each row of a
-// batch: twice what was measured, as the test's own rollbacks leave dead rows behind.
+// batch: about half as much again as the highest measured, as the test's own rollbacks
+// leave dead rows behind.
 type planCase struct {
 	layout string
 	done   int

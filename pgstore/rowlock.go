@@ -12,7 +12,8 @@ import (
 
 // beginLocked starts a claim's transaction.
 func beginLocked(lease time.Duration) string {
-	return fmt.Sprintf("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = %d", lease.Milliseconds())
+	return fmt.Sprintf("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = %d; %s",
+		lease.Milliseconds(), inIndexOrder)
 }
 
 // claimLocked opens a transaction that lasts until the batch is settled: its row locks are

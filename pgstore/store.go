@@ -57,7 +57,7 @@ type Store struct {
 	// fullAt and fullTook are when a scan without watermark was last made, and how long it took.
 	fullAt   time.Time
 	fullTook time.Duration
-	// idle is set when the last claim under row locks found nothing.
+	// idle is set when the last claim found nothing.
 	idle bool
 	// expiredAt is when expired leases were last looked for.
 	expiredAt time.Time

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/packfinderz/outbox"
@@ -38,9 +37,9 @@ func Open(to string, stdout io.Writer) (Destination, error) {
 		if path == "" {
 			return nil, fmt.Errorf("destination %q has no path; it looks like file:events.jsonl", to)
 		}
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		file, err := openFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("open the destination: %w", err)
+			return nil, err
 		}
 		return newLines(file, file), nil
 	case "discard":

@@ -130,6 +130,40 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// TestHalfLine opens a file whose last writer was killed in the middle of a line.
+func TestHalfLine(t *testing.T) {
+	t.Parallel()
+	whole := `{"id":"1"}` + "\n"
+	for name, content := range map[string]string{
+		"short": whole + `{"id":"2`, "long": whole + strings.Repeat("x", 200_000), "whole": whole,
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		open(t, "file:"+path, nil).Publish(t.Context(), publishertest.Messages(1))
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.SplitAfter(string(got), "\n"); len(lines) != 3 || lines[0] != whole || !json.Valid([]byte(lines[1])) {
+			t.Errorf("%s: %d lines, %.80s", name, len(lines)-1, got)
+		}
+		// One writer at a time: a failed write is taken back by its length.
+		if _, err := dest.Open("file:"+path, nil); err == nil || !strings.Contains(err.Error(), "another process") {
+			t.Errorf("a second writer: %v", err)
+		}
+	}
+	only := filepath.Join(t.TempDir(), "only")
+	if err := os.WriteFile(only, []byte(`{"id`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open(t, "file:"+only, nil)
+	if got, err := os.ReadFile(only); err != nil || len(got) != 0 {
+		t.Errorf("a file that is only half a line became %q (%v)", got, err)
+	}
+}
+
 // TestFullDisk has a device that takes nothing: the broker is away, and no half line stays.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
