@@ -7,7 +7,7 @@ GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)
 FUZZTIME ?= 10s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race fuzz lint fmt bench modules postgres
+.PHONY: help demo build test race chaos fuzz lint fmt bench modules postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ test: postgres ## run all tests of all modules, on a private PostgreSQL
 
 race: postgres ## run all tests with the race detector
 	go test -race ./... $(PACKAGES)
+
+chaos: postgres ## kill, stop and restart relays and PostgreSQL under load, the long form
+	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./cmd/outbox/internal/chaos
 
 fuzz: postgres ## run each fuzz target for FUZZTIME (10s)
 	go test -run '^$$' -fuzz FuzzCheck -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./internal/jsoncheck

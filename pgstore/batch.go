@@ -59,10 +59,11 @@ func (b *batch) fill(ctx context.Context, rows []claimed) error {
 	for i := range outcomes {
 		outcomes[i] = outbox.Outcome{Kind: outbox.Died, Reason: outbox.ReasonMaxAttempts, Uncounted: true}
 	}
-	if _, err := spent.write(ctx, outcomes); err != nil {
+	lost, err := spent.write(ctx, outcomes)
+	if err != nil {
 		return fmt.Errorf("outbox: move events with used-up attempts to dead: %w", err)
 	}
-	b.exhausted = spent.messages
+	b.exhausted = slices.DeleteFunc(spent.messages, func(m outbox.Message) bool { return slices.Contains(lost, m.ID) })
 	return nil
 }
 

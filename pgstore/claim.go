@@ -14,6 +14,8 @@ const (
 	// fullScanShare keeps scans without a watermark to about a tenth of the time: where a
 	// transaction held open somewhere keeps vacuum from cleaning up, they become slow.
 	fullScanShare = 10
+	// slowScan is what such a scan may take before it is held back at all.
+	slowScan = 50 * time.Millisecond
 	// expiredShare of a lease passes at most between two looks for expired leases.
 	expiredShare = 10
 )
@@ -26,7 +28,8 @@ const onTheFly = pgx.QueryExecModeCacheDescribe
 // order of the claim's index and finds them again by their ctid. Of a table that was never
 // analysed it thinks that few rows are due, and would sort them all for every claim.
 const inIndexOrder = `SELECT set_config(name, 'off', true) FROM unnest(ARRAY[
-  'enable_seqscan', 'enable_bitmapscan', 'enable_sort', 'enable_hashjoin', 'enable_mergejoin']) AS name`
+  'enable_seqscan', 'enable_bitmapscan', 'enable_sort', 'enable_incremental_sort', 'enable_hashjoin', 'enable_mergejoin',
+  'jit']) AS name`
 
 // Claim takes up to n due events.
 func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
@@ -77,11 +80,12 @@ type querier interface {
 func (s *Store) claimDue(ctx context.Context, db querier, n int) ([]claimed, error) {
 	s.mu.Lock()
 	from := s.watermark
-	full := from.IsZero() || time.Since(s.fullAt) >= fullScanShare*s.fullTook
+	rested := time.Since(s.fullAt) >= fullScanShare*s.fullTook
+	slow := s.fullTook > slowScan
 	s.mu.Unlock()
-	if !full {
+	if !from.IsZero() && !rested {
 		rows, err := s.query(ctx, db, s.sql.claimDueFrom, n, from)
-		if err != nil || len(rows) > 0 {
+		if err != nil || len(rows) > 0 || slow {
 			s.advance(rows)
 			return rows, err
 		}

@@ -59,11 +59,10 @@ func PlanWatermark(s *Store) time.Time {
 	return s.watermark
 }
 
-// PlanBegin is what a claim's transaction begins with; without it, a claim is a statement
-// by itself.
+// PlanBegin is what a claim's transaction begins with, while there is work.
 func PlanBegin(s *Store) string {
 	if s.layout.Hold != HoldRowLock {
-		return "BEGIN"
+		return "BEGIN; " + inIndexOrder
 	}
 	return s.begin
 }

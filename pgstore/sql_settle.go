@@ -51,15 +51,17 @@ func (c *compiler) settle(byCtid bool, outcome func(where string) string, values
 	return c.end(outcome(from))
 }
 
-// proof is true while the claim whose mark is $1 holds the row.
+// proof is true while the claim whose mark is $1 holds the row. It is a CASE so that the
+// planner does not look for rows by it: it expects one row with a mark, finds all of the
+// batch, and would compare each with each.
 func (c *compiler) proof() string {
 	columns := &c.l.Columns
 	switch c.l.Hold {
 	case HoldLease:
-		return fmt.Sprintf("%s = %s AND %s = $1::timestamptz AND %s",
+		return fmt.Sprintf("CASE WHEN %s = %s AND %s = $1::timestamptz AND %s THEN true ELSE false END",
 			t(columns.LockedBy), c.worker(), t(columns.LockedUntil), c.leased())
 	case HoldDefer:
-		return fmt.Sprintf("%s = $1::timestamptz AND %s", t(columns.NextAttemptAt), c.pending())
+		return fmt.Sprintf("CASE WHEN %s = $1::timestamptz AND %s THEN true ELSE false END", t(columns.NextAttemptAt), c.pending())
 	default:
 		// The row lock of the open transaction is the proof.
 		return "$1::timestamptz IS NULL"

@@ -110,21 +110,18 @@ func Wake(ctx context.Context, db interface {
 // which it makes anew when it is lost. If notifications do not arrive, as behind a pooler
 // in transaction mode, it returns outbox.ErrNoNotifications.
 func (s *Store) Listen(ctx context.Context, wake func()) error {
-	for {
+	for ctx.Err() == nil {
 		// Any other error is one of the connection; the relay's own will say what is wrong.
 		if err := s.listenOnce(ctx, wake); errors.Is(err, outbox.ErrNoNotifications) {
 			return err
-		}
-		if ctx.Err() != nil {
-			return nil
 		}
 		wake() // something may have been missed
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			return nil
 		}
 	}
+	return nil
 }
 
 // listenOnce listens on one connection, after it has heard itself.
