@@ -51,9 +51,14 @@ func (c *compiler) claim(kind claimKind) *statement {
 		a.set(columns.Attempts, t(columns.Attempts)+" + CASE WHEN picked.exhausted THEN 0 ELSE 1 END")
 	}
 	a.set(columns.UpdatedAt, "now()")
-	return c.end(fmt.Sprintf("WITH picked AS MATERIALIZED (\n%s\n)\nUPDATE %s AS t SET %s\nFROM picked WHERE t.ctid = picked.tid\nRETURNING %s, picked.ordered, picked.exhausted",
-		indent(pick), c.table(), a, c.returned()))
+	return c.end(fmt.Sprintf("WITH picked AS MATERIALIZED (\n%s\n)\nUPDATE %s AS t SET %s\nFROM picked, %s\nWHERE t.ctid = picked.tid\nRETURNING %s, picked.ordered, picked.exhausted",
+		indent(pick), c.table(), a, withoutFlush, c.returned()))
 }
+
+// withoutFlush makes the commit of a claim not wait for the disk. A claim that a crash of
+// the server takes back only makes its rows due again; what was published is settled by a
+// commit that waits.
+const withoutFlush = "(SELECT set_config('synchronous_commit', 'off', true) OFFSET 0) AS without_flush"
 
 // returned are the columns that a scanner reads, in its order. The mark is what the claim
 // wrote to prove itself.
