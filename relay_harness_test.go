@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/layouttest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxpgx"
@@ -75,18 +76,7 @@ func (b *bed) connect(conns int32) *pgxpool.Pool {
 }
 
 // event is a valid event of the layout.
-func (b *bed) event() outbox.Event {
-	event := outbox.Event{Payload: []byte(`{"amount": 12}`)}
-	switch b.layout.Name {
-	case "packfinderz":
-		event.Type, event.AggregateType, event.AggregateID = "order_created", "vendor_order", uuid.NewString()
-	case "doorito":
-		event.Type, event.AggregateType, event.AggregateID = "file.stored", "UploadFile", "42"
-	case "modkit":
-		event.Namespace, event.Topic = "mini-chat", "usage"
-	}
-	return event
-}
+func (b *bed) event() outbox.Event { return layouttest.Event(b.layout.Name) }
 
 func (b *bed) emit(n int) []uuid.UUID {
 	b.Helper()

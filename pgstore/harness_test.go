@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/layouttest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxpgx"
@@ -116,15 +117,11 @@ func (h *harness) open(t *testing.T, config pgstore.Config) *pgstore.Store {
 }
 
 func (h *harness) event() outbox.Event {
-	event := outbox.Event{Payload: []byte(`{"amount": 12}`)}
+	event := layouttest.Event(h.layout.Name)
 	switch h.layout.Name {
-	case "packfinderz":
-		event.Type, event.AggregateType, event.AggregateID = "order_created", "vendor_order", uuid.NewString()
 	case "doorito":
-		event.Type, event.AggregateType, event.AggregateID, event.MaxAttempts = "file.stored", "UploadFile", "42", 100
-	case "modkit":
-		event.Namespace, event.Topic = "mini-chat", "usage"
-	default:
+		event.MaxAttempts = 100 // the row's own maximum must not decide before the store's
+	case "ours":
 		event.Type, event.Key = "made", "k"
 	}
 	return event

@@ -6,12 +6,12 @@ import (
 	"context"
 	"testing"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/emit"
+	"github.com/packfinderz/outbox/internal/layouttest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/pgstore"
@@ -118,18 +118,7 @@ func (b *bed) begin(e Emitter) Tx {
 }
 
 // event is a valid event for the layout.
-func (b *bed) event() outbox.Event {
-	event := outbox.Event{Payload: []byte(`{"amount": 12}`)}
-	switch b.layout.Name {
-	case "packfinderz":
-		event.Type, event.AggregateType, event.AggregateID = "order_created", "vendor_order", uuid.NewString()
-	case "doorito":
-		event.Type, event.AggregateType, event.AggregateID = "file.stored", "UploadFile", "42"
-	case "modkit":
-		event.Namespace, event.Topic = "mini-chat", "usage"
-	}
-	return event
-}
+func (b *bed) event() outbox.Event { return layouttest.Event(b.layout.Name) }
 
 // hasDedupe reports whether the layout has a dedupe key.
 func (b *bed) hasDedupe() bool { return !b.layout.Columns.DedupeKey.IsZero() }

@@ -231,7 +231,7 @@ func escape(s []byte) (int, error) {
 	return 12, nil
 }
 
-// hexUnit reads the \uXXXX at the start of s.
+// hexUnit reads the \u and its four hex digits at the start of s.
 func hexUnit(s []byte) (unit uint64, ok bool) {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return 0, false
