@@ -3,6 +3,8 @@ package emittest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,36 +117,39 @@ func raceOn(b *bed, event outbox.Event) {
 	b.wantCount(1)
 }
 
-// testBatchRace would deadlock if rows were written in the order given.
+// testBatchRace would deadlock if rows were written in the order given: the batches are
+// long enough that each is in the middle when they meet.
 func testBatchRace(_ *testing.T, b *bed) {
 	e := b.emitter(nil)
-	ids := []uuid.UUID{uuid.MustParse("00000000-0000-7000-8000-000000000001"), uuid.MustParse("00000000-0000-7000-8000-000000000002")}
-	batch := func(order ...int) []outbox.Event {
-		var events []outbox.Event
-		for _, i := range order {
-			event := b.event()
-			event.ID = ids[i]
-			if b.hasDedupe() {
-				event.ID, event.DedupeKey = uuid.Nil, []string{"a", "b"}[i]
-			}
-			events = append(events, event)
+	const size, rounds = 400, 10
+	batch := make([]outbox.Event, size)
+	for i := range batch {
+		batch[i] = b.event()
+		if b.hasDedupe() {
+			batch[i].DedupeKey = fmt.Sprintf("key-%03d", i)
+		} else {
+			batch[i].ID = uuid.MustParse(fmt.Sprintf("00000000-0000-7000-8000-%012d", i+1))
 		}
-		return events
 	}
-	const rounds = 40
+	reversed := slices.Clone(batch)
+	slices.Reverse(reversed)
 	failures := make(chan error, 2)
 	for range rounds {
-		for _, events := range [][]outbox.Event{batch(0, 1), batch(1, 0)} {
+		start := make(chan struct{})
+		for _, events := range [][]outbox.Event{batch, reversed} {
 			go func() {
+				<-start
 				failures <- e.InTx(b.Context(), func(tx Tx) error {
 					_, err := tx.EmitMany(b.Context(), events)
 					return err
 				})
 			}()
 		}
+		close(start)
 		for range 2 {
 			b.must(<-failures)
 		}
+		b.wantCount(size)
 		pgExec(b, `DELETE FROM `+b.table())
 	}
 }
