@@ -16,14 +16,7 @@ func TestPortTaken(t *testing.T) {
 	t.Parallel()
 	runtime.LockOSThread() // as the keeper does: the server ends with the thread that started it
 	defer runtime.UnlockOSThread()
-	f := folder(filepath.Join(parentFolder(), privateName()))
-	if err := f.ensure(); err != nil {
-		t.Fatal(err)
-	}
-	owned, err := tryLock(f.keeperLock(), exclusiveLock) // against the sweeps of the other tests
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, owned := ownFolder(t)
 	defer owned.release()
 	bin, err := findBinaries()
 	if err != nil {
@@ -52,5 +45,24 @@ func TestPortTaken(t *testing.T) {
 	}
 	if err := c.resume(t.Context()); err != nil {
 		t.Errorf("after the port is free again: %v", err)
+	}
+}
+
+// ownFolder makes a folder and takes its lock. Before it is taken, the sweep of another test
+// may find the folder without an owner and remove it; then another is made.
+func ownFolder(t *testing.T) (folder, *lock) {
+	t.Helper()
+	for {
+		f := folder(filepath.Join(parentFolder(), privateName()))
+		err := f.ensure()
+		if err == nil {
+			var owned *lock
+			if owned, err = tryLock(f.keeperLock(), exclusiveLock); err == nil {
+				return f, owned
+			}
+		}
+		if !errors.Is(err, errBusy) {
+			t.Fatal(err)
+		}
 	}
 }
