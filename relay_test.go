@@ -352,13 +352,13 @@ func TestSlowBroker(t *testing.T) {
 	t.Parallel()
 	forEachLayout(t, func(b *bed) {
 		ids := b.emit(5)
-		config := b.config(6, pgstore.Config{Lease: 300 * time.Millisecond})
+		config := b.config(6, pgstore.Config{Lease: time.Second})
 		publisher := slow{b.broker, make(chan struct{}, 100), make(chan struct{})}
 		config.Publisher = publisher
 		first := b.start(config)
 		<-publisher.entered
-		second := b.start(b.config(6, pgstore.Config{Lease: 300 * time.Millisecond}))
-		timer := time.NewTimer(time.Second) // several leases
+		second := b.start(b.config(6, pgstore.Config{Lease: time.Second}))
+		timer := time.NewTimer(3 * time.Second) // several leases
 		<-timer.C
 		close(publisher.letGo)
 		b.waitReceived(5)

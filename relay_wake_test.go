@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,20 +16,74 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// sleepy polls so seldom that only a wake-up can explain a delivery.
-func (b *bed) sleepy() outbox.Config {
+// watched tells when the relay looks at its store.
+type watched struct {
+	*pgstore.Store
+	claims chan time.Time
+}
+
+func (w *watched) Claim(ctx context.Context, n int) (outbox.Batch, error) {
+	select {
+	case w.claims <- time.Now():
+	default: // nobody watches just now
+	}
+	return w.Store.Claim(ctx, n)
+}
+
+const (
+	// drowsy is a pause after which the next one is at least as long: pauses double, and
+	// jitter takes at most half.
+	drowsy = 2 * time.Second
+	// prompt is when a relay must look at the latest if it was woken in such a pause.
+	prompt = drowsy * 3 / 4
+)
+
+// sleepy is a relay's configuration whose pauses grow to hours.
+func (b *bed) sleepy() (outbox.Config, *watched) {
 	b.Helper()
 	config := b.config(6, pgstore.Config{Lease: 10 * time.Hour})
 	config.Poll, config.Listen = 3*time.Hour, true
-	return config
+	store, ok := config.Store.(*pgstore.Store)
+	if !ok {
+		b.Fatalf("the store is a %T", config.Store)
+	}
+	w := &watched{Store: store, claims: make(chan time.Time)}
+	config.Store = w
+	return config, w
 }
 
-// fallAsleep waits until the relay has found nothing often enough to wait for hours.
-func (b *bed) fallAsleep() {
-	b.Helper()
-	// The pauses double from 5 ms: after a quiet second the next is longer than a test.
-	timer := time.NewTimer(1500 * time.Millisecond)
-	<-timer.C
+// fallAsleep returns at the start of a pause that is at least drowsy long.
+func (w *watched) fallAsleep(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	last := w.next(ctx, t)
+	for {
+		claim := w.next(ctx, t)
+		if claim.Sub(last) >= drowsy {
+			return
+		}
+		last = claim
+	}
+}
+
+// wakesPromptly fails unless the relay looks before polling would have made it.
+func (w *watched) wakesPromptly(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), prompt)
+	defer cancel()
+	w.next(ctx, t)
+}
+
+func (w *watched) next(ctx context.Context, t *testing.T) time.Time {
+	t.Helper()
+	select {
+	case claim := <-w.claims:
+		return claim
+	case <-ctx.Done():
+		t.Fatal("the relay did not look in time")
+		return time.Time{}
+	}
 }
 
 func TestNotifier(t *testing.T) {
@@ -42,15 +97,16 @@ func TestNotifier(t *testing.T) {
 		if b.emitter, err = outboxpgx.New(b.layout, &outbox.EmitConfig{Nudge: notifier.Notify}); err != nil {
 			b.Fatal(err)
 		}
-		relay := b.start(b.sleepy())
-		b.fallAsleep()
-		before := len(b.broker.Received())
+		config, store := b.sleepy()
+		relay := b.start(config)
+		store.fallAsleep(b.T)
 		ids := b.emit(3)
-		b.waitReceived(before + 3)
+		store.wakesPromptly(b.T)
+		b.waitReceived(3)
 		// The listener's connection is lost, and comes back by itself.
 		b.waitSQL(`SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`)
 		ids = append(ids, b.emit(3)...)
-		b.waitReceived(before + 6)
+		b.waitReceived(6)
 		relay.Stop()
 		b.wantOnce(ids)
 	})
@@ -140,15 +196,16 @@ func deafen(client io.Reader, server io.Writer) {
 func TestNudgeInProcess(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, "doorito")
-	config := b.sleepy()
+	config, store := b.sleepy()
 	config.Listen = false
 	relay := b.start(config)
 	var err error
 	if b.emitter, err = outboxpgx.New(b.layout, &outbox.EmitConfig{Nudge: relay.Nudge}); err != nil {
 		t.Fatal(err)
 	}
-	b.fallAsleep()
+	store.fallAsleep(t)
 	ids := b.emit(3)
+	store.wakesPromptly(t)
 	b.waitReceived(3)
 	relay.Stop()
 	b.wantOnce(ids)
