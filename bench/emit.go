@@ -146,7 +146,8 @@ func benchEmitLayout(ctx context.Context, b *bench, shipped layouts.Shipped) err
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-44s %.1f (%s and %s an event)\n", name+": single emits / EmitMany, one transaction", r, z/emitsPerRound, a/emitsPerRound)
+	b.promise(name+": single emits / EmitMany of 1,000", r >= manyFloor, "%.1f (at least %.0f; %s and %s an event)",
+		r, manyFloor, z/emitsPerRound, a/emitsPerRound)
 
 	// As callers have it: a single emit comes with a transaction of its own.
 	r, a, z, err = ratio(
@@ -165,8 +166,7 @@ func benchEmitLayout(ctx context.Context, b *bench, shipped layouts.Shipped) err
 	if err != nil {
 		return err
 	}
-	b.promise(name+": single emits / EmitMany of 1,000", r >= manyFloor, "%.1f (at least %.0f; %s and %s an event, with commit)",
-		r, manyFloor, z/emitsPerRound, a/emitsPerRound)
+	fmt.Printf("%-44s %.1f (%s and %s an event)\n", name+": the same, each single emit committed", r, z/emitsPerRound, a/emitsPerRound)
 	return nil
 }
 
