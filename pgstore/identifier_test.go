@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/sqlname"
 )
 
 // FuzzIdentifier holds the quoting against PostgreSQL: a name that is taken must be
@@ -26,7 +27,7 @@ func FuzzIdentifier(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		if checkIdentifier(name) != "" {
+		if sqlname.Problem(name) != "" {
 			return
 		}
 		if name == "" || len(name) > 63 || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/sqlname"
 )
 
 // LayoutError says which part of a layout was refused, and why. It matches
@@ -41,15 +42,15 @@ func (l Layout) Validate() error {
 }
 
 func (l *Layout) checkNames() (field, problem string) {
-	if problem := checkIdentifier(l.Name); problem != "" {
+	if problem := sqlname.Problem(l.Name); problem != "" {
 		return "name", problem
 	}
 	if l.Schema != "" {
-		if problem := checkIdentifier(l.Schema); problem != "" {
+		if problem := sqlname.Problem(l.Schema); problem != "" {
 			return "schema", problem
 		}
 	}
-	return "table", checkIdentifier(l.Table)
+	return "table", sqlname.Problem(l.Table)
 }
 
 func (l *Layout) checkHabits() (field, problem string) {
@@ -100,7 +101,7 @@ func checkColumns(path string, columns []named) (field, problem string) {
 			continue
 		}
 		at := path + string(c.field)
-		if problem := checkIdentifier(c.Name); problem != "" {
+		if problem := sqlname.Problem(c.Name); problem != "" {
 			return at, problem
 		}
 		if other, doubled := seen[c.Name]; doubled {
@@ -119,7 +120,7 @@ func checkType(c named) string {
 		if c.Type != "" {
 			return "has both a type and an enum; an enum is a type of its own"
 		}
-		if problem := checkIdentifier(c.Enum); problem != "" {
+		if problem := sqlname.Problem(c.Enum); problem != "" {
 			return "has an enum whose name " + problem
 		}
 	}
@@ -207,7 +208,7 @@ func (l *Layout) checkStates() (field, problem string) {
 		case state.value == "":
 			continue
 		}
-		if problem := checkIdentifier(state.value); problem != "" {
+		if problem := sqlname.Problem(state.value); problem != "" {
 			return at, problem
 		}
 		if other, doubled := seen[state.value]; doubled {
@@ -248,7 +249,7 @@ func (l *Layout) checkDeadLetter() (field, problem string) {
 		return "deadLetter", `is missing; terminal "deadletter" needs it`
 	}
 	d := l.DeadLetter
-	if problem := checkIdentifier(d.Table); problem != "" {
+	if problem := sqlname.Problem(d.Table); problem != "" {
 		return "deadLetter.table", problem
 	}
 	if d.Table == l.Table {

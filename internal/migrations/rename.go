@@ -23,21 +23,32 @@ const maxIdentifier = 63
 // name, and the names of indexes, functions and triggers following. The caller has
 // validated the new names.
 func Rename(files embed.FS, tables map[string]string) (fs.FS, error) {
+	return Render(files, func(sql string) (string, error) {
+		return quoted.ReplaceAllStringFunc(sql, func(name string) string {
+			return rename(strings.Trim(name, `"`), tables)
+		}), nil
+	})
+}
+
+// Render returns the files of the migrations folder, each as render writes it.
+func Render(files embed.FS, render func(sql string) (string, error)) (fs.FS, error) {
 	paths, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {
 		return nil, fmt.Errorf("list migrations: %w", err)
 	}
-	renamed := make(memory, len(paths))
+	rendered := make(memory, len(paths))
 	for _, path := range paths {
 		sql, err := files.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("read migration %s: %w", path, err)
 		}
-		renamed[strings.TrimPrefix(path, "migrations/")] = quoted.ReplaceAllFunc(sql, func(name []byte) []byte {
-			return []byte(rename(strings.Trim(string(name), `"`), tables))
-		})
+		text, err := render(string(sql))
+		if err != nil {
+			return nil, fmt.Errorf("render migration %s: %w", path, err)
+		}
+		rendered[strings.TrimPrefix(path, "migrations/")] = []byte(text)
 	}
-	return renamed, nil
+	return rendered, nil
 }
 
 func rename(name string, tables map[string]string) string {
