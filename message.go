@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -32,3 +33,16 @@ type Publisher interface {
 type Pinger interface {
 	Ping(ctx context.Context) error
 }
+
+// Sequencer is implemented by publishers that keep the order of a key by themselves: once a
+// message has failed, they answer the later messages of the same key in the batch with
+// ErrNotAttempted and do not send them. On a store that keeps order the relay hands such a
+// publisher whole batches; any other is given at most one message of a key at a time.
+type Sequencer interface {
+	// KeepsOrder reports whether the publisher does so as it is configured now.
+	KeepsOrder() bool
+}
+
+// ErrNotAttempted is a publisher's answer for a message that it did not send, because an
+// earlier one of its key failed. The relay gives the message back, uncounted.
+var ErrNotAttempted = errors.New("not attempted: an earlier event of its key failed")

@@ -19,6 +19,8 @@ type Relay struct {
 	inFlight *idSet
 	nudge    chan struct{}
 	rest     rest
+	// inOrder is set when the relay has to see to the order of keys itself.
+	inOrder bool
 
 	mu   sync.Mutex
 	stop context.CancelFunc
@@ -31,8 +33,10 @@ func NewRelay(config Config) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
+	sequencer, ok := config.Publisher.(Sequencer)
 	return &Relay{
 		config:   config,
+		inOrder:  config.Store.Traits().InOrder && !(ok && sequencer.KeepsOrder()),
 		log:      config.Logger.With("store", config.Store.Traits().Name),
 		breaker:  newBreaker(),
 		inFlight: newIDSet(),
@@ -162,6 +166,20 @@ func (r *Relay) relay(ctx context.Context, drain bool) {
 	wg.Wait()
 	stop()
 	keepers.Wait()
+	r.leave()
+}
+
+// leave lets others take over at once.
+func (r *Relay) leave() {
+	leaver, ok := r.config.Store.(Leaver)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), claimGrace)
+	defer cancel()
+	if err := leaver.Leave(ctx); err != nil {
+		r.log.Warn("what the store holds could not be given up; it is free when its lease ends", "error", err)
+	}
 }
 
 // slots is how many workers publish, and how many batches may be claimed ahead of them.

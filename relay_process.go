@@ -54,6 +54,9 @@ func (r *Relay) process(ctx context.Context, batch Batch) {
 		})
 	})
 	r.backOff(outcomes)
+	if r.config.Store.Traits().InOrder {
+		r.Nudge()
+	}
 }
 
 // giveBack releases a batch that was claimed and will not be published now.
@@ -128,7 +131,11 @@ func (r *Relay) publish(ctx context.Context, messages []Message, taken []bool) [
 	if len(ready) == 0 {
 		return errs
 	}
-	for i, err := range r.call(ctx, ready) {
+	send := r.call
+	if r.inOrder {
+		send = r.callInOrder
+	}
+	for i, err := range send(ctx, ready) {
 		errs[places[i]] = err
 	}
 	return errs
@@ -181,7 +188,7 @@ func (r *Relay) judge(messages []Message, errs []error) []Outcome {
 			outcomes[i].Kind = Delivered
 			continue
 		}
-		if errors.Is(err, errInFlight) {
+		if errors.Is(err, errInFlight) || errors.Is(err, ErrNotAttempted) {
 			continue // released
 		}
 		class := Classify(err)

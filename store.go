@@ -54,6 +54,13 @@ type Listener interface {
 	Listen(ctx context.Context, wake func()) error
 }
 
+// Leaver is implemented by stores that hold more than their batches, such as a share of the
+// work. The relay calls it once it has stopped.
+type Leaver interface {
+	// Leave gives up what the store holds, so that others need not wait for it to expire.
+	Leave(ctx context.Context) error
+}
+
 // ErrNoNotifications means that a store's notifications do not arrive, as behind a pooler
 // in transaction mode.
 var ErrNoNotifications = errors.New("notifications do not arrive (a connection pooler in transaction mode?)")
@@ -71,6 +78,10 @@ type Traits struct {
 	// Backoff is whether a failed event waits by itself. Where it does not, the relay waits
 	// after a round with failures.
 	Backoff bool
+	// InOrder is whether the store keeps the order of a key. The relay then never has two
+	// events of one key under way, and claims again as soon as a batch is settled, because
+	// that may be what the next one waited for.
+	InOrder bool
 	// Name is what the store is called in logs.
 	Name string
 }

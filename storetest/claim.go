@@ -18,9 +18,13 @@ func testEmpty(_ *testing.T, b *bench) {
 func testOrder(_ *testing.T, b *bench) {
 	store := b.open(Options{})
 	want := b.Emit(b.T, 25)
-	b.claimIDs(store, 10, want[:10]...)
-	b.claimIDs(store, 10, want[10:20]...)
-	b.claimIDs(store, 10, want[20:]...)
+	for _, ids := range [][]uuid.UUID{want[:10], want[10:20], want[20:]} {
+		batch := b.claimIDs(store, 10, ids...)
+		if b.features.InOrder {
+			b.claimIDs(store, 10)
+			b.settle(batch, delivered)
+		}
+	}
 	b.claimIDs(store, 10)
 }
 

@@ -70,7 +70,7 @@ func testDead(_ *testing.T, b *bench) {
 	}
 	b.claimIDs(store, 10)
 	// A higher maximum does not bring it back.
-	b.claimIDs(b.open(Options{MaxAttempts: 100}), 10)
+	b.claimIDs(b.takeOver(Options{MaxAttempts: 100}), 10)
 }
 
 func testReleased(_ *testing.T, b *bench) {
@@ -91,13 +91,28 @@ func testMixed(_ *testing.T, b *bench) {
 	batch := b.claimIDs(store, 10, want...)
 	later := failed
 	later.Delay = time.Hour
-	lost, err := batch.Settle(b.Context(), []outcome{
-		delivered, later, died, released, delivered, later, died, released,
-	})
+	outcomes := []outcome{delivered, later, died, released, delivered, later, died, released}
+	lost, err := batch.Settle(b.Context(), outcomes)
 	if err != nil || len(lost) > 0 {
 		b.Fatalf("lost %v: %v", lost, err)
 	}
 	batch.Abandon()
+	if b.features.InOrder {
+		// What was delivered behind the released event is not published again.
+		rest := []id{want[3], want[5], want[6], want[7]}
+		again := b.claimIDs(store, 10, rest...)
+		lost, err := again.Settle(b.Context(), []outcome{delivered, later, died, released})
+		if err != nil || len(lost) > 0 {
+			b.Fatalf("lost %v: %v", lost, err)
+		}
+		again.Abandon()
+		for i, status := range []Status{Delivered, Pending, Dead, Delivered, Delivered, Pending, Dead, Pending} {
+			if state := b.State(b.T, want[i]); state.Status != status {
+				b.Errorf("event %d is %q, want %q", i, state.Status, status)
+			}
+		}
+		return
+	}
 	for _, i := range []int{0, 4} {
 		b.want(want[i], Delivered, b.counted(1))
 		b.want(want[i+1], Pending, 1)
@@ -248,7 +263,7 @@ func testLowerMaximum(_ *testing.T, b *bench) {
 	if ok {
 		lower.LowerMaximum(b.T, 2) // the row says itself
 	}
-	batch := b.claimIDs(b.open(Options{MaxAttempts: 2}), 10)
+	batch := b.claimIDs(b.takeOver(Options{MaxAttempts: 2}), 10)
 	if len(batch.Exhausted()) != 1 {
 		b.Fatalf("found %d events with used-up attempts, want 1", len(batch.Exhausted()))
 	}

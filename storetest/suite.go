@@ -24,6 +24,12 @@ type Features struct {
 	Backoff bool
 	// DeliveredIsKept is set where a delivered event stays until it is purged.
 	DeliveredIsKept bool
+	// InOrder is set where batches are settled one after the other, each as a whole: the
+	// next comes only then, and what follows a released event waits with it.
+	InOrder bool
+	// KeepsShare is set where a store has a share of the work, not only batches: another one
+	// gets it when its lease ends.
+	KeepsShare bool
 }
 
 // Harness connects the suite to one store on a fresh database.
@@ -122,6 +128,15 @@ func (b *bench) open(options Options) outbox.Store {
 		options.MaxAttempts = 3
 	}
 	return b.Open(b.T, options)
+}
+
+// takeOver opens a store that gets whatever others had.
+func (b *bench) takeOver(options Options) outbox.Store {
+	b.Helper()
+	if b.features.KeepsShare {
+		b.Expire(b.T)
+	}
+	return b.open(options)
 }
 
 // claim claims up to n events and gives the batch up at the end of the test.

@@ -17,7 +17,7 @@ func testRetryDead(_ *testing.T, b *bench) {
 	}
 	b.want(want[0], Pending, 0)
 	b.want(want[1], Dead, 1)
-	batch := b.claimIDs(b.open(Options{}), 10, want[0])
+	batch := b.claimIDs(b.takeOver(Options{}), 10, want[0])
 	if got := batch.Messages()[0].Attempt; got != 1 {
 		b.Errorf("the attempt after a retry is %d, want 1", got)
 	}
@@ -30,7 +30,7 @@ func testRetryDead(_ *testing.T, b *bench) {
 	if retried := b.Retry(b.T, store, want[0]); len(retried) != 0 {
 		b.Fatalf("retried %v, which was not dead", retried)
 	}
-	b.settle(b.claimIDs(b.open(Options{}), 10, want[0]), delivered)
+	b.settle(b.claimIDs(b.takeOver(Options{}), 10, want[0]), delivered)
 	b.want(want[0], Delivered, b.counted(1))
 	if retried := b.Retry(b.T, store, want[0]); len(retried) != 0 {
 		b.Fatalf("retried %v, which was delivered", retried)

@@ -1,0 +1,247 @@
+package pgstream
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox"
+)
+
+// pageBatch is a batch of pages, each of a shard of its own.
+type pageBatch struct {
+	store    *Store
+	parts    []*part
+	messages []outbox.Message
+}
+
+// part is one page that is out, and the cursor it was read at.
+type part struct {
+	shard  *shard
+	fence  int64
+	cursor cursor
+	page   *page
+	// held says, for each event of the page, that it is not published now; nil if all are.
+	held []bool
+	// count is how many are published; the first is messages[start] of the batch.
+	count, start int
+	settled      bool
+}
+
+// part prepares the first page of a shard to be handed out. Events whose key has a parked
+// event wait behind it, and events whose time has not come are parked until then.
+func (sh *shard) part() *part {
+	p := &part{shard: sh, fence: sh.fence, cursor: sh.cursor, page: sh.pages[0]}
+	p.count = len(p.page.places)
+	for i := range p.page.places {
+		if !p.page.places[i].delayed {
+			key := p.page.messages[i].Key
+			if _, gated := sh.gated[key]; !gated || key == "" {
+				continue
+			}
+		}
+		if p.held == nil {
+			p.held = make([]bool, len(p.page.places))
+		}
+		p.held[i] = true
+		p.count--
+	}
+	return p
+}
+
+// add makes a part a piece of the batch.
+func (b *pageBatch) add(p *part) {
+	p.start = len(b.messages)
+	b.parts = append(b.parts, p)
+	if p.held == nil && p.start == 0 {
+		b.messages = slices.Clip(p.page.messages)
+		return
+	}
+	for i := range p.page.messages {
+		if p.held == nil || !p.held[i] {
+			b.messages = append(b.messages, p.page.messages[i])
+		}
+	}
+}
+
+// Messages are the events to publish.
+func (b *pageBatch) Messages() []outbox.Message { return b.messages }
+
+// Exhausted is empty: an event's first attempt is never its last but one.
+func (b *pageBatch) Exhausted() []outbox.Message { return nil }
+
+// Reclaimed is not known: a shard that was taken over starts from its cursor.
+func (b *pageBatch) Reclaimed() int { return 0 }
+
+// Renew keeps the shards.
+func (b *pageBatch) Renew(ctx context.Context) error {
+	shards := make(map[int16]int64, len(b.parts))
+	for _, p := range b.parts {
+		shards[p.shard.number] = p.fence
+	}
+	return b.store.renew(ctx, shards)
+}
+
+// Settle moves the cursors over what was delivered, and parks what was not, in one
+// statement.
+func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost []uuid.UUID, err error) {
+	if len(outcomes) != len(b.messages) {
+		return nil, fmt.Errorf("outbox: %d outcomes for %d messages", len(outcomes), len(b.messages))
+	}
+	verdicts := make([]verdict, len(b.parts))
+	var parks parkList
+	for i, p := range b.parts {
+		verdicts[i] = p.judge(outcomes[p.start:p.start+p.count], b.store.subscription.OnDead)
+		parks.add(p.shard.number, p.page, verdicts[i].parks)
+	}
+	if len(parks.shards) > 0 {
+		// Nobody may settle parked events between the statement and what is known of its keys.
+		b.store.parking.Lock()
+		defer b.store.parking.Unlock()
+	}
+	moved, err := b.store.move(ctx, b.parts, verdicts, &parks)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: settle %d pages of the stream: %w", len(b.parts), err)
+	}
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	for i, p := range b.parts {
+		changes, ok := moved[p.shard.number]
+		if !ok {
+			for j := range p.count {
+				lost = append(lost, b.messages[p.start+j].ID)
+			}
+			p.lose()
+			continue
+		}
+		p.finish(&verdicts[i], changes)
+		b.store.expect(verdicts[i].parks)
+	}
+	return lost, nil
+}
+
+// Abandon gives pages back that were not settled. What became of the cursors is not known
+// then: they are read again.
+func (b *pageBatch) Abandon() {
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	for _, p := range b.parts {
+		p.lose()
+	}
+}
+
+// lose drops what is known of the shard, unless the page was settled before.
+func (p *part) lose() {
+	if p.settled {
+		return
+	}
+	p.settled = true
+	p.shard.out = false
+	p.shard.forget()
+}
+
+// finish moves the shard in memory as the table was moved.
+func (p *part) finish(v *verdict, changes int64) {
+	if p.settled {
+		return
+	}
+	sh := p.shard
+	p.settled = true
+	sh.out = false
+	if !sh.known {
+		sh.pages = nil
+		return
+	}
+	if sh.cursor.parked != changes {
+		sh.cursor.parked, sh.stale = changes, true
+	}
+	for _, park := range v.parks {
+		if key := p.page.messages[park.index].Key; park.gates && key != "" {
+			sh.gated[key] = struct{}{}
+		}
+	}
+	if len(v.rest) > 0 {
+		sh.cursor.pos = v.pos
+		p.page.keep(v.rest)
+		return
+	}
+	sh.pages = sh.pages[1:]
+	if !p.page.closes {
+		sh.cursor.pos = v.pos
+		return
+	}
+	sh.cursor.s1, sh.cursor.q1 = sh.cursor.s2, sh.cursor.q2
+	sh.cursor.s2, sh.cursor.q2, sh.cursor.pos = "", 0, 0
+}
+
+// keep reduces the page to some of its events.
+func (p *page) keep(rest []int) {
+	messages, places := make([]outbox.Message, len(rest)), make([]place, len(rest))
+	for i, from := range rest {
+		messages[i], places[i] = p.messages[from], p.places[from]
+	}
+	p.messages, p.places = messages, places
+}
+
+// move runs the settle statement for all parts. It returns, for each shard that moved, how
+// often others have changed its parked events.
+func (s *Store) move(ctx context.Context, parts []*part, verdicts []verdict, parks *parkList) (map[int16]int64, error) {
+	// In the order of their numbers: see sessionSQL.
+	order := make([]int, len(parts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return int(parts[a].shard.number) - int(parts[b].shard.number) })
+	n := len(parts)
+	numbers, fences, pos, s2, s1 := make([]int16, n), make([]int64, n), make([]int64, n), make([]string, n), make([]string, n)
+	newPos, closes, names := make([]int64, n), make([]bool, n), make([]string, n)
+	first, last := make([]int64, n), make([]int64, n)
+	for to, from := range order {
+		p, v := parts[from], &verdicts[from]
+		numbers[to], fences[to], pos[to], s1[to], s2[to] = p.shard.number, p.fence, p.cursor.pos, p.cursor.s1, p.cursor.s2
+		newPos[to], closes[to], names[to] = v.pos, v.closes, p.page.part
+		first[to], last[to] = v.first, v.last
+	}
+	args := []any{
+		s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(),
+		numbers, fences, pos, s2, newPos, closes, names, s1, first, last,
+	}
+	if len(parks.shards) == 0 {
+		rows, err := s.own.Query(ctx, s.sql.settle, args...)
+		if err != nil {
+			return nil, err
+		}
+		return collectMoved(rows)
+	}
+	// One round trip is one transaction. What waits behind a key that has just been freed is
+	// made due by the second statement, which sees what the first waited for.
+	queue := &pgx.Batch{}
+	queue.Queue(s.sql.settlePark, append(args, parks.args()...)...)
+	shards, keys := parks.waiting()
+	queue.Queue(s.sql.promote, s.config.Subscription, shards, keys)
+	results := s.own.SendBatch(ctx, queue)
+	rows, err := results.Query()
+	if err != nil {
+		_ = results.Close() // it says the same
+		return nil, err
+	}
+	moved, err := collectMoved(rows)
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	return moved, err
+}
+
+func collectMoved(rows pgx.Rows) (map[int16]int64, error) {
+	moved := make(map[int16]int64)
+	var number int16
+	var changes int64
+	_, err := pgx.ForEachRow(rows, []any{&number, &changes}, func() error {
+		moved[number] = changes
+		return nil
+	})
+	return moved, err
+}

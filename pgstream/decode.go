@@ -1,0 +1,97 @@
+package pgstream
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+)
+
+// chunkSize is how much memory payloads are given at a time.
+const chunkSize = 64 << 10
+
+// maxNames bounds the names that are kept: a stream has few topics and types.
+const maxNames = 4096
+
+// rowDecoder turns rows, in PostgreSQL's binary format, into messages. It is written out,
+// because it is most of what a relay does with an event.
+type rowDecoder struct {
+	names map[string]string
+	chunk []byte
+}
+
+// message reads the columns of eventColumns.
+func (d *rowDecoder) message(values [][]byte, maxAttempts int) (m outbox.Message, err error) {
+	if len(values[0]) != 16 {
+		return m, fmt.Errorf("outbox: an event's id has %d bytes", len(values[0]))
+	}
+	m.ID = uuid.UUID(values[0])
+	m.Namespace, m.Topic, m.Type = d.name(values[1]), d.name(values[2]), d.name(values[3])
+	m.Key = string(values[4])
+	m.AggregateType, m.AggregateID = d.name(values[5]), string(values[6])
+	if values[7] != nil {
+		m.TenantID = uuid.UUID(values[7])
+	}
+	if values[8] != nil {
+		// The binary format of jsonb is its text after a version, 1.
+		if err := json.Unmarshal(values[8][1:], &m.Headers); err != nil {
+			return m, fmt.Errorf("outbox: the headers of event %s are not an object of strings: %w", m.ID, err)
+		}
+	}
+	m.ContentType = d.name(values[9])
+	m.Payload = d.bytes(values[10])
+	if values[11] != nil {
+		m.NotBefore = timestamp(values[11])
+	}
+	m.MaxAttempts = maxAttempts
+	if values[12] != nil {
+		m.MaxAttempts = int(int32Of(values[12]))
+	}
+	m.CreatedAt = timestamp(values[13])
+	return m, nil
+}
+
+// name is a text that is the same in many events.
+func (d *rowDecoder) name(value []byte) string {
+	if len(value) == 0 {
+		return ""
+	}
+	if name, ok := d.names[string(value)]; ok {
+		return name
+	}
+	if d.names == nil || len(d.names) >= maxNames {
+		d.names = make(map[string]string)
+	}
+	name := string(value)
+	d.names[name] = name
+	return name
+}
+
+// bytes copies a payload out of the connection's buffer.
+func (d *rowDecoder) bytes(value []byte) []byte {
+	if len(value) > chunkSize/4 {
+		return append(make([]byte, 0, len(value)), value...)
+	}
+	if len(value) > cap(d.chunk)-len(d.chunk) {
+		d.chunk = make([]byte, 0, chunkSize)
+	}
+	start := len(d.chunk)
+	d.chunk = append(d.chunk, value...)
+	return d.chunk[start:len(d.chunk):len(d.chunk)]
+}
+
+// microsecondsTo2000 is from the Unix epoch to PostgreSQL's.
+const microsecondsTo2000 = 946_684_800_000_000
+
+func timestamp(value []byte) time.Time {
+	return time.UnixMicro(int64Of(value) + microsecondsTo2000).UTC()
+}
+
+func int16Of(value []byte) int16 { return int16(binary.BigEndian.Uint16(value)) }
+func int32Of(value []byte) int32 { return int32(binary.BigEndian.Uint32(value)) }
+func int64Of(value []byte) int64 { return int64(binary.BigEndian.Uint64(value)) }
+func boolOf(value []byte) bool   { return len(value) == 1 && value[0] == 1 }

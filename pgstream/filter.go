@@ -1,0 +1,42 @@
+package pgstream
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Filter is what a subscription takes of the stream. The zero value takes everything.
+type Filter struct {
+	// Namespace is the only namespace; empty for all.
+	Namespace string `json:"namespace,omitempty"`
+	// Topics are the only topics; empty for all.
+	Topics []string `json:"topics,omitempty"`
+	// Types are the only types; empty for all.
+	Types []string `json:"types,omitempty"`
+	// TenantID is the only tenant; zero for all.
+	TenantID uuid.UUID `json:"tenantId,omitzero"`
+}
+
+// conditions are the filter as SQL on a table, with parameters from $first on.
+func (f Filter) conditions(alias string, first int) (sql string, args []any) {
+	var b strings.Builder
+	add := func(condition string, value any) {
+		fmt.Fprintf(&b, "\n    AND "+condition, alias, first+len(args))
+		args = append(args, value)
+	}
+	if f.Namespace != "" {
+		add("%s.namespace = $%d::text", f.Namespace)
+	}
+	if len(f.Topics) > 0 {
+		add("%s.topic = ANY($%d::text[])", f.Topics)
+	}
+	if len(f.Types) > 0 {
+		add("%s.type = ANY($%d::text[])", f.Types)
+	}
+	if f.TenantID != uuid.Nil {
+		add("%s.tenant_id = $%d::uuid", [16]byte(f.TenantID))
+	}
+	return b.String(), args
+}

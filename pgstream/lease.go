@@ -1,0 +1,246 @@
+package pgstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox"
+)
+
+const (
+	// tendEvery is the longest time between two renewals of the leases; it is also how long a
+	// new relay waits for its share.
+	tendEvery = 5 * time.Second
+	// leaveTimeout bounds the good-bye of a relay that stops.
+	leaveTimeout = 5 * time.Second
+)
+
+// sorted lists the shards by number.
+func (s *Store) sorted() []*shard {
+	list := make([]*shard, 0, len(s.shards))
+	for _, sh := range s.shards {
+		list = append(list, sh)
+	}
+	slices.SortFunc(list, func(a, b *shard) int { return int(a.number) - int(b.number) })
+	return list
+}
+
+// owned are the numbers and fences of the shards.
+func (s *Store) owned() (numbers []int16, fences []int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sh := range s.sorted() {
+		numbers, fences = append(numbers, sh.number), append(fences, sh.fence)
+	}
+	return numbers, fences
+}
+
+// tend renews the leases, and takes or gives up shards so that every relay of the
+// subscription has its share.
+func (s *Store) tend(ctx context.Context) error {
+	total, others, free, err := s.heartbeat(ctx)
+	if err != nil {
+		return err
+	}
+	if total == 0 {
+		return fmt.Errorf("outbox: subscription %q: %w", s.config.Subscription, errNoShards)
+	}
+	relays := others + 1
+	share := (total + relays - 1) / relays
+	s.mu.Lock()
+	have := len(s.shards)
+	for _, sh := range s.shards {
+		sh.leaving = false
+	}
+	s.shed(have - share)
+	s.mu.Unlock()
+	if err := s.handOver(ctx); err != nil {
+		return err
+	}
+	if have < share && free > 0 {
+		if err := s.takeFree(ctx, share-have); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tendAt = time.Now().Add(min(tendEvery, s.config.Lease/3))
+	if len(s.shards) < share && total < relays {
+		return nil // there are more relays than shards
+	}
+	if len(s.shards) < share {
+		// Somebody is about to hand shards over, or to lose them.
+		s.tendAt = time.Now().Add(min(time.Second, s.config.Lease/6))
+	}
+	return nil
+}
+
+// heartbeat keeps this relay listed and its shards locked, and drops those that are lost.
+func (s *Store) heartbeat(ctx context.Context) (total, others, free int, err error) {
+	numbers, fences := s.owned()
+	var kept []int16
+	err = s.own.QueryRow(ctx, s.sql.tend, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(),
+		s.host, os.Getpid(), numbers, fences).Scan(&others, &total, &free, &kept)
+	if err != nil {
+		return 0, 0, 0, fmt.Errorf("outbox: renew the leases of subscription %q: %w", s.config.Subscription, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, number := range numbers {
+		if sh := s.shards[number]; sh != nil && sh.fence == fences[i] && !slices.Contains(kept, number) {
+			delete(s.shards, number)
+		}
+	}
+	return total, others, free, nil
+}
+
+// shed marks shards to be given up, those that are at rest first.
+func (s *Store) shed(surplus int) {
+	list := s.sorted()
+	for _, resting := range []bool{true, false} {
+		for _, sh := range list {
+			if surplus > 0 && !sh.leaving && sh.out != resting {
+				sh.leaving = true
+				surplus--
+			}
+		}
+	}
+}
+
+// handOver gives up the shards that are leaving and have no page out.
+func (s *Store) handOver(ctx context.Context) error {
+	var numbers []int16
+	var fences []int64
+	s.mu.Lock()
+	for _, sh := range s.sorted() {
+		if sh.leaving && !sh.out && !s.draining {
+			numbers, fences = append(numbers, sh.number), append(fences, sh.fence)
+			delete(s.shards, sh.number)
+		}
+	}
+	s.mu.Unlock()
+	if len(numbers) == 0 {
+		return nil
+	}
+	if _, err := s.own.Exec(ctx, s.sql.giveUp, s.config.Subscription, numbers, fences); err != nil {
+		return fmt.Errorf("outbox: hand %d shards over: %w", len(numbers), err)
+	}
+	return nil
+}
+
+// takeFree takes up to n shards that nobody has, with a new fence. A shard begins at its
+// stored cursor, whoever had it before.
+func (s *Store) takeFree(ctx context.Context, n int) error {
+	rows, err := s.own.Query(ctx, s.sql.take, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(), n)
+	if err != nil {
+		return fmt.Errorf("outbox: take shards: %w", err)
+	}
+	if err := s.loadCursors(rows); err != nil {
+		return fmt.Errorf("outbox: take shards: %w", err)
+	}
+	s.mu.Lock()
+	s.lookAt = time.Time{} // they may have parked events that are due
+	s.mu.Unlock()
+	return nil
+}
+
+// loadCursors sets shards to what the table says.
+func (s *Store) loadCursors(rows pgx.Rows) error {
+	var number int16
+	var fence int64
+	var c cursor
+	_, err := pgx.ForEachRow(rows, []any{&number, &fence, &c.s1, &c.q1, &c.s2, &c.q2, &c.hi, &c.pos, &c.parked}, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		sh := s.shards[number]
+		if sh == nil || sh.fence != fence {
+			sh = &shard{number: number, fence: fence}
+			s.shards[number] = sh
+		}
+		sh.stale = true
+		sh.load(c)
+		return nil
+	})
+	return err
+}
+
+// reload reads the cursors that are not known, and the keys that wait, where that is not
+// known.
+func (s *Store) reload(ctx context.Context) error {
+	var numbers []int16
+	var fences []int64
+	s.mu.Lock()
+	for _, sh := range s.sorted() {
+		if !sh.known && !sh.out {
+			numbers, fences = append(numbers, sh.number), append(fences, sh.fence)
+			delete(s.shards, sh.number)
+		}
+	}
+	s.mu.Unlock()
+	if len(numbers) > 0 {
+		rows, err := s.own.Query(ctx, s.sql.reload, s.config.Subscription, numbers, fences)
+		if err != nil {
+			return fmt.Errorf("outbox: read the cursors again: %w", err)
+		}
+		if err := s.loadCursors(rows); err != nil {
+			return fmt.Errorf("outbox: read the cursors again: %w", err)
+		}
+	}
+	return s.loadGated(ctx)
+}
+
+// renew keeps the leases while a batch is being published.
+func (s *Store) renew(ctx context.Context, shards map[int16]int64) error {
+	if _, _, _, err := s.heartbeat(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for number, fence := range shards {
+		if sh := s.shards[number]; sh != nil && sh.fence == fence {
+			return nil
+		}
+	}
+	return outbox.ErrLeaseLost
+}
+
+// Leave gives all shards to whoever wants them. The relay calls it when it stops; a store
+// that has left can claim again.
+func (s *Store) Leave(ctx context.Context) error {
+	select {
+	case s.reading <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("outbox: leave the stream: %w", ctx.Err())
+	}
+	defer func() { <-s.reading }()
+	if s.sql == nil {
+		return nil // it has never been connected
+	}
+	numbers, fences := s.owned()
+	s.mu.Lock()
+	s.shards = make(map[int16]*shard)
+	s.parked, s.draining = nil, false
+	s.tendAt, s.lookAt = time.Time{}, time.Time{}
+	s.mu.Unlock()
+	var errs []error
+	if len(numbers) > 0 {
+		_, err := s.own.Exec(ctx, s.sql.giveUp, s.config.Subscription, numbers, fences)
+		errs = append(errs, err)
+	}
+	_, err := s.own.Exec(ctx, s.sql.leave, s.config.Subscription, [16]byte(s.config.WorkerID))
+	errs = append(errs, err)
+	if s.reader != nil {
+		discard(s.reader.conn)
+		s.reader = nil
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("outbox: leave the stream: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package pgstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// rotation says which slots to empty besides the one whose turn comes next.
+type rotation struct {
+	// retention also empties slots whose last event is older; zero for none.
+	retention time.Duration
+	// dryRun counts only.
+	dryRun bool
+	// emptied is told how many events a slot held; nil counts nothing.
+	emptied func(events int64)
+}
+
+// lockTimeout is how long a rotation waits for a slot that somebody reads, such as pg_dump.
+// Whoever wants to read the slot waits that long behind it; emits go to another slot.
+const lockTimeout = 100 * time.Millisecond
+
+// slotsSQL lists the slots that are not written now, and how long ago each was: its last
+// period is the latest that began before the current one.
+const slotsSQL = `
+SELECT s.slot, s.slot = (t.turn + 1) % o.slots,
+  extract(epoch FROM now())::float8 - (t.turn - (t.turn - s.slot + o.slots) % o.slots + 1)::float8 * o.slot_seconds
+FROM {settings} AS o
+CROSS JOIN LATERAL (SELECT floor(extract(epoch FROM now()) / o.slot_seconds)::bigint AS turn) AS t
+CROSS JOIN LATERAL generate_series(0, o.slots - 1) AS s(slot)
+WHERE s.slot <> t.turn % o.slots
+ORDER BY 3 DESC`
+
+// unreadSQL finds the subscriptions that have not settled every event of a slot. Nothing but
+// visibility says so: not the highest seq, nor the time, which is that of a transaction's
+// start. It runs after the lock is held, in a snapshot of its own.
+const unreadSQL = `
+SELECT DISTINCT c.subscription FROM {shards} AS c
+WHERE EXISTS (
+  SELECT FROM %[1]s AS e
+  WHERE e.xid >= pg_snapshot_xmin(c.s1) AND e.shard = c.shard AND NOT pg_visible_in_snapshot(e.xid, c.s1))
+ORDER BY 1`
+
+// rotate empties slots. A slot with an event that some subscription has not settled stays as
+// it is for another turn: nothing is lost, and the subscriptions are returned, and reported.
+func (s *Store) rotate(ctx context.Context, r rotation) (lagging []string, err error) {
+	// On a restored database the cursors say nothing.
+	if err := s.stream.check(ctx, s.pool); err != nil {
+		return nil, err
+	}
+	rows, err := s.pool.Query(ctx, s.stream.names(slotsSQL))
+	if err != nil {
+		return nil, fmt.Errorf("outbox: read the ring: %w", err)
+	}
+	type slot struct {
+		number int
+		next   bool
+		age    float64
+	}
+	slots, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (sl slot, err error) {
+		return sl, row.Scan(&sl.number, &sl.next, &sl.age)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("outbox: read the ring: %w", err)
+	}
+	for _, sl := range slots {
+		if !sl.next && (r.retention == 0 || sl.age < r.retention.Seconds()) {
+			continue
+		}
+		behind, err := s.empty(ctx, sl.number, r)
+		if err != nil {
+			return lagging, fmt.Errorf("outbox: empty slot %d: %w", sl.number, err)
+		}
+		if sl.next && len(behind) > 0 {
+			s.log.Warn("subscriptions lag behind the ring; nothing is lost, but the slot keeps its events for another turn",
+				"slot", sl.number, "subscriptions", behind)
+			lagging = behind
+		}
+	}
+	return lagging, nil
+}
+
+// empty truncates one slot, unless somebody still needs it or uses it.
+func (s *Store) empty(ctx context.Context, number int, r rotation) (behind []string, err error) {
+	table := s.stream.table(fmt.Sprintf("outbox_stream_%d", number))
+	var filled bool
+	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+`)`).Scan(&filled); err != nil || !filled {
+		return nil, err
+	}
+	var events int64
+	if r.emptied != nil {
+		if err := s.pool.QueryRow(ctx, `SELECT count(*) FROM `+table).Scan(&events); err != nil {
+			return nil, err
+		}
+	}
+	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if !r.dryRun {
+			if _, err := tx.Exec(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = '%dms'`, lockTimeout.Milliseconds())); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `LOCK TABLE ONLY `+table+` IN ACCESS EXCLUSIVE MODE`); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(ctx, s.stream.names(fmt.Sprintf(unreadSQL, table)))
+		if err != nil {
+			return err
+		}
+		if behind, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(behind) > 0 || r.dryRun {
+			return err
+		}
+		_, err = tx.Exec(ctx, `TRUNCATE `+table)
+		return err
+	})
+	if isLocked(err) {
+		return nil, nil // somebody uses it; there will be another time
+	}
+	if err == nil && len(behind) == 0 && r.emptied != nil {
+		r.emptied(events)
+	}
+	return behind, err
+}
+
+func isLocked(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "55P03" // lock_not_available
+}

@@ -1,0 +1,150 @@
+package pgstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// sessionSQL makes the planner read the stream by its indexes, always: a plan for the values
+// at hand may fall for a sort of the whole backlog. Joins by loops keep several shards in the
+// order of their numbers, so that statements that lock them cannot deadlock.
+const sessionSQL = `SET plan_cache_mode = force_generic_plan; SET jit = off; SET max_parallel_workers_per_gather = 0;
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET enable_hashjoin = off; SET enable_mergejoin = off`
+
+// readerSQL is for the session that opens windows. Losing one in a crash loses nothing: what
+// is settled in it is flushed, and WAL keeps its order.
+const readerSQL = `SET synchronous_commit = off`
+
+// ownPool opens connections like the caller's, with the store's settings.
+func ownPool(pool *pgxpool.Pool, connections int) (*pgxpool.Pool, error) {
+	config := pool.Config()
+	config.MaxConns, config.MinConns, config.MinIdleConns = int32(connections), 0, 0
+	prepare := config.AfterConnect
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if prepare != nil {
+			if err := prepare(ctx, conn); err != nil {
+				return err
+			}
+		}
+		_, err := conn.Exec(ctx, sessionSQL)
+		return err
+	}
+	own, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: prepare the stream's connections: %w", err)
+	}
+	return own, nil
+}
+
+// reader is the one session that opens windows and reads pages.
+type reader struct {
+	conn *pgxpool.Conn
+	rows rowDecoder
+}
+
+// connect makes the reader, if there is none. A new session may be one to another server, or
+// to one that has crashed since: it is checked, and no cursor in memory is trusted.
+func (s *Store) connect(ctx context.Context) error {
+	if s.reader != nil {
+		return nil
+	}
+	if err := s.loadSubscription(ctx); err != nil {
+		return err
+	}
+	conn, err := s.own.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("outbox: connect to read the stream: %w", err)
+	}
+	if _, err := conn.Exec(ctx, readerSQL); err != nil {
+		conn.Release()
+		return fmt.Errorf("outbox: prepare to read the stream: %w", err)
+	}
+	if err := s.stream.check(ctx, conn); err != nil {
+		discard(conn)
+		return err
+	}
+	s.forget()
+	s.reader = &reader{conn: conn}
+	return nil
+}
+
+// disconnect gives the reader up after an error: the session may be gone, and in the middle
+// of an answer it is of no use.
+func (s *Store) disconnect() {
+	if s.reader == nil {
+		return
+	}
+	discard(s.reader.conn)
+	s.reader = nil
+	s.forget()
+}
+
+// forget drops what is known of the cursors; they are read from the table again.
+func (s *Store) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sh := range s.shards {
+		sh.forget()
+	}
+}
+
+// discard closes a connection that has settings of its own.
+func discard(conn *pgxpool.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Hijack().Close(ctx) // there is nothing to lose
+}
+
+// query is what a pool and a connection have in common.
+type query interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// ErrRestored means that the events and cursors of a stream come from another server, or
+// another time of it: what their snapshots say is not true here.
+var ErrRestored = errors.New("the stream was restored from a dump, or the server went back in time; run outbox repair")
+
+// ErrNoStream means that the stream's tables are not there.
+var ErrNoStream = errors.New("there is no stream; make it with outbox migrate up")
+
+// checkSQL compares what is stored with the server. A row that can be seen has an xid below
+// the snapshot's xmax, and a cursor that can be seen was written in the past.
+const checkSQL = `
+SELECT pg_is_in_recovery(),
+  coalesce((SELECT xid FROM {stream} ORDER BY xid DESC LIMIT 1) >= pg_snapshot_xmax(pg_current_snapshot()), false),
+  EXISTS (SELECT FROM {shards} WHERE pg_snapshot_xmax(coalesce(s2, s1)) > pg_snapshot_xmax(pg_current_snapshot())),
+  EXISTS (SELECT FROM {shards} WHERE greatest(q1, hi) > coalesce(pg_sequence_last_value({'stream_seq'}), 0)),
+  (SELECT seqcache = 1 AND NOT seqcycle AND seqincrement = 1 FROM pg_sequence WHERE seqrelid = {'stream_seq'})`
+
+// check refuses a server on which the cursors would lose events.
+func (s Stream) check(ctx context.Context, db query) error {
+	var table *string
+	if err := db.QueryRow(ctx, `SELECT to_regclass($1)::text`, s.table("outbox_stream")).Scan(&table); err != nil {
+		return fmt.Errorf("outbox: look for the stream: %w", err)
+	}
+	if table == nil {
+		return fmt.Errorf("outbox: %w", ErrNoStream)
+	}
+	var standby, rows, cursors, sequence, single bool
+	if err := db.QueryRow(ctx, s.names(checkSQL)).Scan(&standby, &rows, &cursors, &sequence, &single); err != nil {
+		return fmt.Errorf("outbox: check the stream: %w", err)
+	}
+	switch {
+	case standby:
+		return errors.New("outbox: this server is a standby; the stream is read on the primary")
+	case rows || cursors || sequence:
+		return fmt.Errorf("outbox: %w", ErrRestored)
+	case !single:
+		return errors.New("outbox: the sequence outbox_stream_seq hands out more than one value at a time; " +
+			"put it right with ALTER SEQUENCE outbox_stream_seq CACHE 1 INCREMENT 1 NO CYCLE")
+	}
+	return nil
+}

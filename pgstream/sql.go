@@ -1,0 +1,303 @@
+package pgstream
+
+import (
+	"fmt"
+	"strings"
+)
+
+// statements are the store's SQL. They are data, so that a test can put a fault back and
+// see that it is found.
+type statements struct {
+	// refresh and open move a cursor to a new window; late and main read its two parts.
+	refresh, open, late, main string
+	// filterArgs are the last arguments of late and main.
+	filterArgs []any
+	// settle moves cursors over pages; settlePark parks events in the same statement.
+	settle, settlePark string
+	// tend keeps this relay's leases; take and giveUp change them; reload reads cursors again.
+	tend, take, giveUp, reload, leave string
+	// gated are the keys that wait; due the parked events to try; promote makes the first
+	// waiting event of a key due.
+	gated, due, promote string
+	// lock, settleParked and stillGated settle parked events.
+	lock, settleParked, stillGated string
+}
+
+// eventColumns are the columns that make a message, of outbox_stream and outbox_parked alike.
+const eventColumns = `id, namespace, topic, type, key, aggregate_type, aggregate_id, tenant_id, headers, content_type, payload, not_before, max_attempts, created_at`
+
+// of is eventColumns of one table of a statement.
+func of(alias string) string {
+	return alias + "." + strings.ReplaceAll(eventColumns, ", ", ", "+alias+".")
+}
+
+// names writes the stream's tables into a statement: {shards} becomes "schema"."outbox_shards".
+func (s Stream) names(sql string) string {
+	list := []string{"{event}", eventColumns, "{e.event}", of("e"), "{p.event}", of("p"), "{f.event}", of("f")}
+	for _, table := range []string{
+		"settings", "stream", "stream_seq", "subscriptions", "shards", "relays", "parked", "deliveries", "dedupe",
+	} {
+		list = append(list, "{"+table+"}", s.table("outbox_"+table))
+	}
+	// A regclass is written as a string.
+	list = append(list, "{'stream_seq'}", "'"+strings.ReplaceAll(s.table("outbox_stream_seq"), "'", "''")+"'::regclass")
+	return strings.NewReplacer(list...).Replace(sql)
+}
+
+// filterParam is the first parameter of a filter in late and main.
+const filterParam = 7
+
+func (s Stream) statements(filter Filter) *statements {
+	conditions, filterArgs := filter.conditions("e", filterParam)
+	return &statements{
+		filterArgs: filterArgs,
+		refresh:    s.names(refreshSQL), open: s.names(openSQL),
+		late:   s.names(fmt.Sprintf(lateSQL, conditions)),
+		main:   s.names(fmt.Sprintf(mainSQL, conditions)),
+		settle: s.names(fmt.Sprintf(settleSQL, "")), settlePark: s.names(fmt.Sprintf(settleSQL, parkSQL)),
+		tend: s.names(tendSQL), take: s.names(takeSQL), giveUp: s.names(giveUpSQL), reload: s.names(reloadSQL), leave: s.names(leaveSQL),
+		gated: s.names(gatedSQL), due: s.names(dueSQL), promote: s.names(promoteSQL),
+		lock: s.names(lockSQL), settleParked: s.names(settleParkedSQL), stillGated: s.names(stillGatedSQL),
+	}
+}
+
+// A window lies between two snapshots, s1 and s2: it holds the rows that s2 sees and s1 does
+// not. Opening one is a single UPDATE that takes s2 itself. It reads the sequence before its
+// own xid is assigned, and keeps the value read by an earlier, completed statement (the old
+// hi) as q2: whatever s2 does not know of began after that statement, and so drew its seqs
+// above it. A lower q2 would only cost time; a higher one would lose events.
+//
+// None of these may be pipelined with another statement, or run in a transaction that has an
+// xid. pg_sequence_last_value is right on a fresh sequence too; SELECT last_value is not.
+const (
+	// $1 subscription, $2 shards, $3 fences.
+	refreshSQL = `
+WITH q AS MATERIALIZED (SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) AS v)
+UPDATE {shards} AS c SET hi = q.v
+FROM q, unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
+WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.s2 IS NULL AND q.v > c.hi`
+
+	openSQL = `
+WITH q AS MATERIALIZED (SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) AS v)
+UPDATE {shards} AS c SET q2 = c.hi, s2 = pg_current_snapshot(), hi = q.v, pos = 0
+FROM q, unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
+WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.s2 IS NULL
+  AND (q.v > c.q1 OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x WHERE pg_visible_in_snapshot(x, pg_current_snapshot())))
+RETURNING c.shard, c.s2::text, c.q2, c.hi`
+)
+
+// Reading goes by seq, not by xid: a transaction with an older xid may have waited for the
+// row lock of a younger one, and then its events come later.
+const (
+	// late are the rows of transactions that ran at s1 and had ended by s2. $1 shard, $2 pos,
+	// $3 q1, $4 s1, $5 s2, $6 limit.
+	lateSQL = `
+SELECT e.shard, e.slot, e.seq, e.not_before > now(), {e.event}
+FROM (SELECT x FROM pg_snapshot_xip($4::text::pg_snapshot) AS x WHERE pg_visible_in_snapshot(x, $5::text::pg_snapshot)) AS ended
+CROSS JOIN LATERAL (
+  SELECT e.shard, e.slot, e.seq, {e.event}
+  FROM {stream} AS e
+  WHERE e.xid = ended.x AND e.shard = $1 AND e.seq > $2 AND e.seq <= $3%[1]s
+  ORDER BY e.seq
+  LIMIT $6
+) AS e
+ORDER BY e.seq
+LIMIT $6`
+
+	// main are the rows above q1. $1 shards, $2 pos, $3 hi, $4 s1, $5 s2, $6 limit.
+	mainSQL = `
+SELECT e.shard, e.slot, e.seq, e.not_before > now(), {e.event}
+FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::text::pg_snapshot[], $5::text::pg_snapshot[]) AS u(shard, pos, hi, s1, s2)
+CROSS JOIN LATERAL (
+  SELECT e.shard, e.slot, e.seq, {e.event}
+  FROM {stream} AS e
+  WHERE e.shard = u.shard AND e.seq > u.pos AND e.seq <= u.hi
+    AND NOT pg_visible_in_snapshot(e.xid, u.s1) AND pg_visible_in_snapshot(e.xid, u.s2)%[1]s
+  ORDER BY e.seq
+  LIMIT $6
+) AS e`
+)
+
+// Settling moves a cursor only if it is exactly where this relay last saw it: the same
+// fence, position and window. Otherwise the shard is somebody else's, or has moved.
+//
+// $1 subscription, $2 worker, $3 lease in seconds; arrays, one entry per shard: $4 shards,
+// $5 fences, $6 pos, $7 s2, $8 new pos, $9 closes, $10 part, $11 s1, $12 first seq, zero
+// where the page was empty, $13 last seq. The rest belongs to parkSQL.
+const (
+	settleSQL = `
+WITH u AS MATERIALIZED (
+  SELECT * FROM unnest($4::smallint[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[], $9::boolean[],
+    $10::text[], $11::text[], $12::bigint[], $13::bigint[])
+    AS u(shard, fence, pos, s2, new_pos, closes, part, s1, first_seq, last_seq)
+), moved AS (
+  UPDATE {shards} AS c SET
+    pos = u.new_pos,
+    s1 = CASE WHEN u.closes THEN c.s2 ELSE c.s1 END,
+    q1 = CASE WHEN u.closes THEN c.q2 ELSE c.q1 END,
+    s2 = CASE WHEN u.closes THEN NULL ELSE c.s2 END,
+    q2 = CASE WHEN u.closes THEN NULL ELSE c.q2 END,
+    locked_until = greatest(c.locked_until, now() + make_interval(secs => $3))
+  FROM u
+  WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.pos = u.pos AND c.s2::text = u.s2
+  RETURNING c.shard, c.parked_changes
+), logged AS (
+  INSERT INTO {deliveries} (subscription, shard, part, s1, s2, from_seq, to_seq, worker)
+  SELECT $1, u.shard, u.part, u.s1::pg_snapshot, u.s2::pg_snapshot, u.first_seq, u.last_seq, $2
+  FROM moved JOIN u USING (shard) WHERE u.first_seq > 0
+)%s
+SELECT shard, parked_changes FROM moved`
+
+	// parkSQL copies events that were not delivered. Arrays, one entry per event: $14 shards,
+	// $15 slots, $16 seqs, $17 states, $18 gates, $19 attempts, $20 delays in seconds, NULL for
+	// an event that waits for its not_before, $21 errors, $22 reasons.
+	parkSQL = `, parking AS (
+  INSERT INTO {parked} (subscription, shard, seq, state, gates, attempts, next_attempt_at, last_error, reason, {event})
+  SELECT $1, e.shard, e.seq, p.state, p.gates, p.attempts,
+    CASE WHEN p.state = 'retry' THEN coalesce(now() + make_interval(secs => p.delay), e.not_before) END,
+    p.error, p.reason, {e.event}
+  FROM unnest($14::smallint[], $15::smallint[], $16::bigint[], $17::text[], $18::boolean[], $19::integer[], $20::float8[], $21::text[], $22::text[])
+    AS p(shard, slot, seq, state, gates, attempts, delay, error, reason)
+  JOIN moved ON moved.shard = p.shard
+  JOIN {stream} AS e ON e.slot = p.slot AND e.shard = p.shard AND e.seq = p.seq
+  ON CONFLICT DO NOTHING
+)`
+)
+
+// Leases. A relay keeps itself listed and its shards locked; free and expired shards are
+// taken with a new fence. Several shards are always updated in the order of their numbers,
+// so that two statements wait for each other instead of deadlocking.
+const (
+	// $1 subscription, $2 worker, $3 lease in seconds, $4 host, $5 pid, $6 shards, $7 fences.
+	tendSQL = `
+WITH me AS (
+  INSERT INTO {relays} AS r (subscription, worker, host, pid, alive_until)
+  VALUES ($1, $2, $4, $5, now() + make_interval(secs => $3))
+  ON CONFLICT (subscription, worker) DO UPDATE SET alive_until = excluded.alive_until
+), kept AS (
+  UPDATE {shards} AS c SET locked_until = now() + make_interval(secs => $3)
+  FROM unnest($6::smallint[], $7::bigint[]) AS u(shard, fence)
+  WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.owner = $2
+  RETURNING c.shard
+)
+SELECT
+  (SELECT count(*) FROM {relays} WHERE subscription = $1 AND worker <> $2 AND alive_until > now()),
+  (SELECT count(*) FROM {shards} WHERE subscription = $1),
+  (SELECT count(*) FROM {shards} WHERE subscription = $1 AND (owner IS NULL OR locked_until < now())),
+  coalesce((SELECT array_agg(shard) FROM kept), '{}')`
+
+	// $1 subscription, $2 worker, $3 lease in seconds, $4 how many.
+	takeSQL = `
+UPDATE {shards} AS c SET owner = $2, fence = c.fence + 1, locked_until = now() + make_interval(secs => $3)
+FROM (
+  SELECT shard FROM {shards}
+  WHERE subscription = $1 AND (owner IS NULL OR locked_until < now())
+  ORDER BY shard
+  LIMIT $4
+  FOR UPDATE SKIP LOCKED
+) AS free
+WHERE c.subscription = $1 AND c.shard = free.shard
+RETURNING c.shard, c.fence, c.s1::text, c.q1, coalesce(c.s2::text, ''), coalesce(c.q2, 0), c.hi, c.pos, c.parked_changes`
+
+	// $1 subscription, $2 shards, $3 fences.
+	reloadSQL = `
+SELECT c.shard, c.fence, c.s1::text, c.q1, coalesce(c.s2::text, ''), coalesce(c.q2, 0), c.hi, c.pos, c.parked_changes
+FROM {shards} AS c JOIN unnest($2::smallint[], $3::bigint[]) AS u(shard, fence) ON c.shard = u.shard AND c.fence = u.fence
+WHERE c.subscription = $1`
+
+	// $1 subscription, $2 shards, $3 fences.
+	giveUpSQL = `
+UPDATE {shards} AS c SET owner = NULL, locked_until = NULL
+FROM unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
+WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence`
+
+	// $1 subscription, $2 worker.
+	leaveSQL = `DELETE FROM {relays} WHERE subscription = $1 AND worker = $2`
+)
+
+// Parked events. The first gating row of a key is its head; only heads are tried, and what
+// gates nothing at its own time. A head is never left waiting: whoever removes one promotes
+// the next, under the lock of the shard's row.
+const (
+	// $1 subscription, $2 shards.
+	gatedSQL = `SELECT DISTINCT shard, key FROM {parked} WHERE subscription = $1 AND shard = ANY($2) AND gates AND key IS NOT NULL`
+
+	// $1 subscription, $2 shards, $3 limit per shard, $4 followers per head. A head that has
+	// not failed brings those that wait behind it along: they follow it in the same batch.
+	dueSQL = `
+WITH head AS MATERIALIZED (
+  SELECT p.shard, p.seq, p.key, p.gates, p.attempts, p.next_attempt_at
+  FROM unnest($2::smallint[]) AS u(shard)
+  CROSS JOIN LATERAL (
+    SELECT p.shard, p.seq, p.key, p.gates, p.attempts, p.next_attempt_at
+    FROM {parked} AS p
+    WHERE p.subscription = $1 AND p.shard = u.shard AND p.state = 'retry' AND p.next_attempt_at <= now()
+      AND (NOT p.gates OR p.key IS NULL OR NOT EXISTS (
+        SELECT FROM {parked} AS b
+        WHERE b.subscription = $1 AND b.shard = p.shard AND b.key = p.key AND b.seq < p.seq AND b.gates))
+    ORDER BY p.next_attempt_at
+    LIMIT $3
+  ) AS p
+)
+SELECT p.shard, p.seq, p.leads, p.state = 'waiting', p.gates, p.attempts, {p.event}
+FROM head CROSS JOIN LATERAL (
+  (SELECT f.shard, f.seq, true AS leads, f.state, f.gates, f.attempts, {f.event}
+   FROM {parked} AS f WHERE f.subscription = $1 AND f.shard = head.shard AND f.seq = head.seq)
+  UNION ALL
+  (SELECT f.shard, f.seq, false, f.state, f.gates, f.attempts, {f.event}
+   FROM {parked} AS f
+   WHERE head.gates AND head.attempts = 0
+     AND f.subscription = $1 AND f.shard = head.shard AND f.key = head.key AND f.seq > head.seq AND f.gates
+   ORDER BY f.seq
+   LIMIT $4)
+) AS p`
+
+	// $1 subscription, $2 shards, $3 keys.
+	promoteSQL = `
+UPDATE {parked} AS p SET state = 'retry', next_attempt_at = now(), changed_at = now()
+FROM unnest($2::smallint[], $3::text[]) AS u(shard, key)
+CROSS JOIN LATERAL (
+  SELECT f.seq, f.state FROM {parked} AS f
+  WHERE f.subscription = $1 AND f.shard = u.shard AND f.key = u.key AND f.gates
+  ORDER BY f.seq
+  LIMIT 1
+) AS head
+WHERE p.subscription = $1 AND p.shard = u.shard AND p.seq = head.seq AND head.state = 'waiting'`
+
+	// $1 subscription, $2 shards, $3 fences.
+	lockSQL = `
+SELECT c.shard FROM {shards} AS c JOIN unnest($2::smallint[], $3::bigint[]) AS u(shard, fence) ON c.shard = u.shard AND c.fence = u.fence
+WHERE c.subscription = $1
+ORDER BY c.shard
+FOR UPDATE OF c`
+
+	// $1 subscription, $2 worker, $3 shards, $4 fences; arrays, one entry per event: $5 shards,
+	// $6 seqs, $7 states, '' for delivered, $8 gates, $9 attempts, $10 delays in seconds,
+	// $11 errors, $12 reasons.
+	settleParkedSQL = `
+WITH ours AS MATERIALIZED (
+  SELECT c.shard FROM {shards} AS c JOIN unnest($3::smallint[], $4::bigint[]) AS u(shard, fence) ON c.shard = u.shard AND c.fence = u.fence
+  WHERE c.subscription = $1
+), o AS MATERIALIZED (
+  SELECT o.* FROM unnest($5::smallint[], $6::bigint[], $7::text[], $8::boolean[], $9::integer[], $10::float8[], $11::text[], $12::text[])
+    AS o(shard, seq, state, gates, attempts, delay, error, reason)
+  JOIN ours ON ours.shard = o.shard
+), done AS (
+  DELETE FROM {parked} AS p USING o
+  WHERE o.state = '' AND p.subscription = $1 AND p.shard = o.shard AND p.seq = o.seq
+  RETURNING p.shard, p.seq
+), logged AS (
+  INSERT INTO {deliveries} (subscription, shard, part, from_seq, to_seq, worker)
+  SELECT $1, shard, 'parked', seq, seq, $2 FROM done
+)
+UPDATE {parked} AS p SET state = o.state, gates = o.gates, attempts = o.attempts,
+  next_attempt_at = CASE WHEN o.state = 'retry' THEN now() + make_interval(secs => o.delay) END,
+  last_error = o.error, reason = o.reason, changed_at = now()
+FROM o
+WHERE o.state <> '' AND p.subscription = $1 AND p.shard = o.shard AND p.seq = o.seq AND p.state IN ('retry', 'waiting')`
+
+	// $1 subscription, $2 shards, $3 keys.
+	stillGatedSQL = `
+SELECT u.shard, u.key FROM unnest($2::smallint[], $3::text[]) AS u(shard, key)
+WHERE EXISTS (SELECT FROM {parked} AS p WHERE p.subscription = $1 AND p.shard = u.shard AND p.key = u.key AND p.gates)`
+)

@@ -1,0 +1,65 @@
+package pgstream
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/packfinderz/outbox"
+)
+
+// passed is the condition that a cursor c has passed a row e of its shard: s1 sees it, or it
+// is in the window and behind the position. What was passed is delivered, or parked.
+const passed = `(pg_visible_in_snapshot(e.xid, c.s1) OR (c.s2 IS NOT NULL AND e.seq <= c.pos AND pg_visible_in_snapshot(e.xid, c.s2)))`
+
+// unread is the condition that a cursor has not passed a row, in a form that the index on
+// xid serves.
+const unread = `e.xid >= pg_snapshot_xmin(c.s1) AND e.shard = c.shard AND NOT ` + passed
+
+// statsSQL counts up to $2 events. $1 subscription.
+const statsSQL = `
+WITH lag AS (
+  SELECT (SELECT count(*) FROM (SELECT FROM {stream} AS e WHERE ` + unread + `%[1]s LIMIT $2) AS l) AS events,
+    (SELECT e.created_at FROM {stream} AS e WHERE ` + unread + `%[1]s ORDER BY e.xid LIMIT 1) AS oldest
+  FROM {shards} AS c WHERE c.subscription = $1
+), parked AS (
+  SELECT
+    count(*) FILTER (WHERE state = 'retry' AND next_attempt_at <= now()) AS due,
+    count(*) FILTER (WHERE state = 'retry' AND next_attempt_at > now() AND attempts = 0) AS scheduled,
+    count(*) FILTER (WHERE state = 'retry' AND next_attempt_at > now() AND attempts > 0) AS retrying,
+    count(*) FILTER (WHERE state = 'waiting') AS waiting,
+    count(*) FILTER (WHERE state = 'dead') AS dead,
+    min(created_at) FILTER (WHERE state <> 'dead') AS oldest
+  FROM (SELECT state, next_attempt_at, attempts, created_at FROM {parked} WHERE subscription = $1 LIMIT $2) AS p
+)
+SELECT least((SELECT sum(events) FROM lag), $2)::bigint + due, scheduled, retrying + waiting, dead,
+  coalesce(extract(epoch FROM now() - least(oldest, (SELECT min(oldest) FROM lag))), 0)::float8
+FROM parked`
+
+// Stats counts what waits in the stream and what is parked. Held are the events this store
+// is publishing; waiting events count as Retrying.
+func (s *Store) Stats(ctx context.Context) (outbox.Stats, error) {
+	if err := s.loadSubscription(ctx); err != nil {
+		return outbox.Stats{}, err
+	}
+	conditions, args := s.subscription.Filter.conditions("e", 3)
+	var stats outbox.Stats
+	var age float64
+	err := s.own.QueryRow(ctx, s.stream.names(fmt.Sprintf(statsSQL, conditions)),
+		append([]any{s.config.Subscription, outbox.StatsLimit}, args...)...).
+		Scan(&stats.Due, &stats.Scheduled, &stats.Retrying, &stats.Dead, &age)
+	if err != nil {
+		return outbox.Stats{}, fmt.Errorf("outbox: count the events of subscription %q: %w", s.config.Subscription, err)
+	}
+	stats.OldestAge = time.Duration(age * float64(time.Second))
+	s.mu.Lock()
+	for _, sh := range s.shards {
+		if sh.out {
+			stats.Held += int64(len(sh.pages[0].places))
+		}
+	}
+	s.mu.Unlock()
+	stats.Held = min(stats.Held, stats.Due)
+	stats.Due -= stats.Held
+	return stats, nil
+}

@@ -1,0 +1,182 @@
+package pgstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+)
+
+const (
+	// DefaultSubscription is the subscription that every stream has from the start.
+	DefaultSubscription = "default"
+	// DefaultLease is how long a relay has its shards without renewing them.
+	DefaultLease = 30 * time.Second
+	// DefaultMaxAttempts is when an event is dead, where it does not say.
+	DefaultMaxAttempts = 10
+)
+
+// Config adjusts a store. The zero value is ready to use.
+type Config struct {
+	// Subscription is whose events are taken. Default "default".
+	Subscription string
+	// WorkerID names this store in the shards it has. Default: a new UUID.
+	WorkerID uuid.UUID
+	// Lease is how long a shard is kept without being renewed. Default 30 s; at least 100 ms.
+	Lease time.Duration
+	// MaxAttempts is when an event is dead, where it does not say itself. Default 10.
+	MaxAttempts int
+	// Connections is how many connections the store opens beside the pool: one reads, the
+	// others settle. Default 4; at least 2.
+	Connections int
+	// Logger is told of subscriptions that lag behind the ring. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Store takes the events of one subscription of a stream. It is an outbox.Store.
+type Store struct {
+	stream       Stream
+	config       Config
+	subscription *Subscription
+	sql          *statements
+	host         string
+	log          *slog.Logger
+
+	pool *pgxpool.Pool // the caller's: for everything that is not the relay's main road
+	own  *pgxpool.Pool // sessions with the planner settings of the main road
+
+	// reading is held by whoever reads from the stream: there is one reader, whose position in
+	// every shard is known.
+	reading chan struct{}
+	reader  *reader
+
+	mu sync.Mutex
+	// shards are those this store has, by number.
+	shards map[int16]*shard
+	// turn is the shard that was served last.
+	turn int16
+	// readErr is what a read that nobody waited for ended with.
+	readErr error
+	// When to renew the leases, to look for parked events, and to look for a slot to empty.
+	tendAt, lookAt, rotateAt time.Time
+	// parked is a batch of parked events that is not out yet; draining is set while one is.
+	parked   *parkedBatch
+	draining bool
+	// pageLimit bounds a page while events are large; zero for no bound.
+	pageLimit int
+
+	// parking is held from a change of the parked events until gated says the same: what is
+	// known of a key must change in the order in which the table did.
+	parking sync.Mutex
+}
+
+var _ outbox.Store = (*Store)(nil)
+
+// New prepares a store. It does not connect: see Open, which checks the stream, too.
+func New(pool *pgxpool.Pool, stream Stream, config Config) (*Store, error) {
+	if err := stream.Validate(); err != nil {
+		return nil, err
+	}
+	if config.Subscription == "" {
+		config.Subscription = DefaultSubscription
+	}
+	if config.WorkerID == uuid.Nil {
+		config.WorkerID = uuid.New()
+	}
+	if config.Lease == 0 {
+		config.Lease = DefaultLease
+	}
+	if config.Lease < 100*time.Millisecond {
+		return nil, fmt.Errorf("outbox: the lease is %s; it must be at least 100ms", config.Lease)
+	}
+	if config.MaxAttempts == 0 {
+		config.MaxAttempts = DefaultMaxAttempts
+	}
+	if config.MaxAttempts < 1 || config.MaxAttempts > math.MaxInt32 {
+		return nil, fmt.Errorf("outbox: the maximum of attempts is %d; it must be at least 1", config.MaxAttempts)
+	}
+	if config.Connections == 0 {
+		config.Connections = 4
+	}
+	if config.Connections < 2 {
+		return nil, fmt.Errorf("outbox: the stream has %d connections; it needs 2: one reads, one settles", config.Connections)
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	own, err := ownPool(pool, config.Connections)
+	if err != nil {
+		return nil, err
+	}
+	host, _ := os.Hostname() // only for people
+	return &Store{
+		stream: stream, config: config, host: host, log: config.Logger, pool: pool, own: own,
+		reading: make(chan struct{}, 1), shards: make(map[int16]*shard),
+	}, nil
+}
+
+// Open is New, and then reads the subscription and checks the stream with Verify.
+func Open(ctx context.Context, pool *pgxpool.Pool, stream Stream, config Config) (*Store, error) {
+	store, err := New(pool, stream, config)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.Verify(ctx); err != nil {
+		store.Close()
+		return nil, err
+	}
+	return store, nil
+}
+
+// Close leaves the shards to others and closes the store's own connections. It waits for a
+// read that is under way.
+func (s *Store) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	_ = s.Leave(ctx) // the leases end by themselves
+	s.own.Close()
+}
+
+// WorkerID is the name of this store in the shards it has.
+func (s *Store) WorkerID() uuid.UUID { return s.config.WorkerID }
+
+// Traits tells the relay what to expect.
+func (s *Store) Traits() outbox.Traits {
+	return outbox.Traits{
+		Name: LayoutName + "/" + s.config.Subscription, Lease: s.config.Lease, Backoff: true, InOrder: true,
+	}
+}
+
+// Verify checks that the stream is there, that the subscription is, and that the server can
+// be trusted with the cursors; see ErrRestored. It writes nothing.
+func (s *Store) Verify(ctx context.Context) error {
+	if err := s.stream.check(ctx, s.pool); err != nil {
+		return err
+	}
+	return s.loadSubscription(ctx)
+}
+
+// loadSubscription reads the subscription, once, and compiles the statements for its filter.
+func (s *Store) loadSubscription(ctx context.Context) error {
+	if s.subscription != nil {
+		return nil
+	}
+	subscription, err := s.stream.FindSubscription(ctx, s.pool, s.config.Subscription)
+	if err != nil {
+		return err
+	}
+	s.subscription, s.sql = subscription, s.stream.statements(subscription.Filter)
+	return nil
+}
+
+// errNoShards means that a subscription was dropped under a relay that serves it.
+var errNoShards = errors.New("the subscription has no cursors any more; was it dropped?")

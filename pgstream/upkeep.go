@@ -1,0 +1,183 @@
+package pgstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox"
+)
+
+// rotateEvery is how often a relay looks for a slot to empty.
+const rotateEvery = time.Minute
+
+// promoteAllSQL makes the first event of every key due that waits behind nothing. Nobody
+// should have left one so; it would wait for ever. It jumps from key to key by the index. $1
+// subscription.
+const promoteAllSQL = `
+WITH RECURSIVE head AS (
+  (SELECT shard, key, seq, state FROM {parked}
+   WHERE subscription = $1 AND gates AND key IS NOT NULL
+   ORDER BY shard, key, seq LIMIT 1)
+  UNION ALL
+  SELECT next.* FROM head CROSS JOIN LATERAL (
+    SELECT p.shard, p.key, p.seq, p.state FROM {parked} AS p
+    WHERE p.subscription = $1 AND p.gates AND p.key IS NOT NULL AND (p.shard, p.key) > (head.shard, head.key)
+    ORDER BY p.shard, p.key, p.seq LIMIT 1
+  ) AS next
+)
+UPDATE {parked} AS p SET state = 'retry', next_attempt_at = now(), changed_at = now()
+FROM head
+WHERE p.subscription = $1 AND p.shard = head.shard AND p.seq = head.seq AND head.state = 'waiting'`
+
+// Sweep frees keys that wait behind nothing, and empties the slot whose turn comes next. It
+// moves nothing to dead: the claim does.
+func (s *Store) Sweep(ctx context.Context) (int64, error) {
+	if err := s.promoteAll(ctx); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	rotate := !time.Now().Before(s.rotateAt)
+	s.rotateAt = time.Now().Add(rotateEvery)
+	s.mu.Unlock()
+	if !rotate {
+		return 0, nil
+	}
+	_, err := s.rotate(ctx, rotation{})
+	return 0, err
+}
+
+func (s *Store) promoteAll(ctx context.Context) error {
+	tag, err := s.own.Exec(ctx, s.stream.names(promoteAllSQL), s.config.Subscription)
+	if err != nil {
+		return fmt.Errorf("outbox: look for keys that wait behind nothing: %w", err)
+	}
+	if tag.RowsAffected() > 0 {
+		s.mu.Lock()
+		s.lookAt = time.Time{}
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// purgeStep is how many rows one statement of a purge deletes.
+const purgeStep = 1000
+
+// The rows beside the log that are purged by age, in small steps. $1 retention in seconds,
+// $2 step.
+const (
+	purgeDeliveriesSQL = `
+DELETE FROM {deliveries} WHERE ctid = ANY(ARRAY(
+  SELECT ctid FROM {deliveries} WHERE settled_at < now() - make_interval(secs => $1) ORDER BY settled_at LIMIT $2))`
+	purgeDedupeSQL = `
+DELETE FROM {dedupe} WHERE ctid = ANY(ARRAY(
+  SELECT ctid FROM {dedupe} WHERE created_at < now() - make_interval(secs => $1) ORDER BY created_at LIMIT $2))`
+	purgeDeadSQL = `
+DELETE FROM {parked} WHERE ctid = ANY(ARRAY(
+  SELECT ctid FROM {parked} WHERE state = 'dead' AND changed_at < now() - make_interval(secs => $1) LIMIT $2))`
+	countDeadSQL = `SELECT count(*) FROM {parked} WHERE state = 'dead' AND changed_at < now() - make_interval(secs => $1)`
+)
+
+// Purge empties the slots whose events are all older than the retention and settled by every
+// subscription, and trims what is kept beside them: the log of deliveries and the dedupe
+// keys. Dead events go after their own retention. It counts events.
+func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
+	if purge.Retention <= 0 {
+		return 0, errors.New("outbox: the retention must be positive")
+	}
+	if purge.BatchSize == 0 {
+		purge.BatchSize = purgeStep
+	}
+	var total int64
+	progress := func(n int64) {
+		total += n
+		if purge.Progress != nil {
+			purge.Progress(total)
+		}
+	}
+	if _, err := s.rotate(ctx, rotation{retention: purge.Retention, dryRun: purge.DryRun, emptied: progress}); err != nil {
+		return total, err
+	}
+	if purge.DeadLetterRetention > 0 {
+		if err := s.purgeDead(ctx, purge, progress); err != nil {
+			return total, err
+		}
+	}
+	if purge.DryRun {
+		return total, nil
+	}
+	for what, sql := range map[string]string{"deliveries": purgeDeliveriesSQL, "dedupe keys": purgeDedupeSQL} {
+		if err := s.purgeRows(ctx, sql, purge.Retention, purge.BatchSize, func(int64) {}); err != nil {
+			return total, fmt.Errorf("outbox: purge %s: %w", what, err)
+		}
+	}
+	return total, nil
+}
+
+func (s *Store) purgeDead(ctx context.Context, purge outbox.Purge, progress func(int64)) error {
+	if purge.DryRun {
+		var n int64
+		if err := s.pool.QueryRow(ctx, s.stream.names(countDeadSQL), purge.DeadLetterRetention.Seconds()).Scan(&n); err != nil {
+			return fmt.Errorf("outbox: count dead events: %w", err)
+		}
+		progress(n)
+		return nil
+	}
+	if err := s.purgeRows(ctx, purgeDeadSQL, purge.DeadLetterRetention, purge.BatchSize, progress); err != nil {
+		return fmt.Errorf("outbox: purge dead events: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) purgeRows(ctx context.Context, sql string, retention time.Duration, step int, progress func(int64)) error {
+	for {
+		tag, err := s.pool.Exec(ctx, s.stream.names(sql), retention.Seconds(), step)
+		if err != nil {
+			return err
+		}
+		progress(tag.RowsAffected())
+		if tag.RowsAffected() < int64(step) {
+			return nil
+		}
+	}
+}
+
+// retrySQL brings dead events back. What waits behind one under DeadBlocks goes on waiting
+// until it is delivered. $1 subscription, $2 ids.
+const retrySQL = `
+WITH retried AS (
+  UPDATE {parked} SET state = 'retry', attempts = 0, next_attempt_at = now(), reason = NULL, changed_at = now()
+  WHERE subscription = $1 AND state = 'dead' AND id = ANY($2)
+  RETURNING shard, id
+), told AS (
+  UPDATE {shards} AS c SET parked_changes = c.parked_changes + 1
+  WHERE c.subscription = $1 AND c.shard IN (SELECT shard FROM retried)
+)
+SELECT id FROM retried`
+
+// Retry brings dead events back: no attempts counted, due now, the same id. It returns those
+// that were dead.
+func (s *Store) Retry(ctx context.Context, ids ...uuid.UUID) ([]uuid.UUID, error) {
+	plain := make([][16]byte, len(ids))
+	for i, id := range ids {
+		plain[i] = id
+	}
+	rows, err := s.pool.Query(ctx, s.stream.names(retrySQL), s.config.Subscription, plain)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: retry dead events: %w", err)
+	}
+	retried, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (id uuid.UUID, err error) {
+		return id, row.Scan((*[16]byte)(&id))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("outbox: retry dead events: %w", err)
+	}
+	s.mu.Lock()
+	s.lookAt = time.Time{}
+	s.mu.Unlock()
+	return retried, nil
+}

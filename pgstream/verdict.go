@@ -1,0 +1,169 @@
+package pgstream
+
+import (
+	"github.com/packfinderz/outbox"
+)
+
+// The states of a parked event.
+const (
+	stateRetry   = "retry"
+	stateWaiting = "waiting"
+	stateDead    = "dead"
+)
+
+// verdict is what is written about one page.
+type verdict struct {
+	// pos is the new position, closes whether the window ends; first and last are the seqs
+	// settled, zero for none.
+	pos         int64
+	closes      bool
+	first, last int64
+	// parks are the events that were not delivered, rest those that stay in the page.
+	parks []park
+	rest  []int
+}
+
+// park is one event of a page that is parked.
+type park struct {
+	index    int
+	state    string
+	gates    bool
+	attempts int
+	delay    *float64 // seconds; nil for the event's not_before
+	err      *string
+	reason   *string
+}
+
+// judge turns the outcomes of a page into what is written. The cursor cannot pass an event
+// that was given back (the broker is away, or the relay stops): there the page is cut. What
+// was delivered behind the cut is remembered in the rest of the page, in memory only: a
+// relay that dies then publishes it once more.
+func (p *part) judge(outcomes []outbox.Outcome, onDead OnDead) verdict {
+	v := verdict{pos: p.cursor.pos}
+	page := p.page
+	blocked := make(map[string]string) // keys that stop in this page, and the state of what follows
+	next, cut := 0, -1
+	for i := range page.places {
+		key := page.messages[i].Key
+		if p.held != nil && p.held[i] {
+			if cut < 0 {
+				v.parks = append(v.parks, heldBack(i, key, page.places[i].delayed))
+			} else {
+				v.rest = append(v.rest, i)
+			}
+			continue
+		}
+		outcome := &outcomes[next]
+		next++
+		if cut >= 0 {
+			if outcome.Kind != outbox.Delivered {
+				v.rest = append(v.rest, i)
+			}
+			continue
+		}
+		switch outcome.Kind {
+		case outbox.Delivered:
+		case outbox.Failed:
+			v.parks = append(v.parks, failed(i, key, page.messages[i].Attempt, outcome))
+			blocked[key] = stateWaiting
+		case outbox.Died:
+			v.parks = append(v.parks, died(i, key, page.messages[i].Attempt, outcome, onDead))
+			// Under skip the key goes on; what was not tried because of this one is due at once.
+			blocked[key] = stateRetry
+			if onDead == DeadBlocks {
+				blocked[key] = stateWaiting
+			}
+		default:
+			state, behind := blocked[key]
+			if !behind || key == "" {
+				cut = i
+				v.rest = append(v.rest, i)
+				continue
+			}
+			v.parks = append(v.parks, behindFailed(i, state))
+			blocked[key] = stateWaiting
+		}
+	}
+	done := len(page.places)
+	if cut >= 0 {
+		done = cut
+	}
+	if done > 0 {
+		v.first, v.last = page.places[0].seq, page.places[done-1].seq
+		v.pos = v.last
+	}
+	if cut < 0 {
+		v.pos, v.closes = page.to, page.closes
+	}
+	return v
+}
+
+func heldBack(index int, key string, delayed bool) park {
+	if delayed {
+		return park{index: index, state: stateRetry}
+	}
+	return park{index: index, state: stateWaiting, gates: key != ""}
+}
+
+func failed(index int, key string, attempts int, outcome *outbox.Outcome) park {
+	delay := outcome.Delay.Seconds()
+	return park{index: index, state: stateRetry, gates: key != "", attempts: attempts, delay: &delay, err: &outcome.Error}
+}
+
+func died(index int, key string, attempts int, outcome *outbox.Outcome, onDead OnDead) park {
+	if outcome.Uncounted {
+		attempts--
+	}
+	reason := string(outcome.Reason)
+	return park{
+		index: index, state: stateDead, gates: key != "" && onDead == DeadBlocks,
+		attempts: attempts, err: &outcome.Error, reason: &reason,
+	}
+}
+
+func behindFailed(index int, state string) park {
+	if state == stateWaiting {
+		return park{index: index, state: stateWaiting, gates: true}
+	}
+	now := 0.0
+	return park{index: index, state: stateRetry, gates: true, delay: &now}
+}
+
+// parkList is the parked events of a settle, as arrays.
+type parkList struct {
+	shards, slots   []int16
+	seqs            []int64
+	states          []string
+	gates           []bool
+	attempts        []int32
+	delays          []*float64
+	errors, reasons []*string
+	keys            []string
+}
+
+func (l *parkList) add(number int16, page *page, parks []park) {
+	for _, p := range parks {
+		place := page.places[p.index]
+		l.shards, l.slots, l.seqs = append(l.shards, number), append(l.slots, place.slot), append(l.seqs, place.seq)
+		l.states, l.gates = append(l.states, p.state), append(l.gates, p.gates)
+		l.attempts, l.delays = append(l.attempts, int32(p.attempts)), append(l.delays, p.delay)
+		l.errors, l.reasons = append(l.errors, p.err), append(l.reasons, p.reason)
+		l.keys = append(l.keys, page.messages[p.index].Key)
+	}
+}
+
+func (l *parkList) args() []any {
+	return []any{l.shards, l.slots, l.seqs, l.states, l.gates, l.attempts, l.delays, l.errors, l.reasons}
+}
+
+// waiting are the keys of events that were parked behind another, each once.
+func (l *parkList) waiting() (shards []int16, keys []string) {
+	seen := make(map[string]struct{})
+	for i, state := range l.states {
+		if _, twice := seen[l.keys[i]]; state == stateWaiting && !twice {
+			seen[l.keys[i]] = struct{}{}
+			shards, keys = append(shards, l.shards[i]), append(keys, l.keys[i])
+		}
+	}
+	return shards, keys
+}

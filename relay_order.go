@@ -1,0 +1,70 @@
+package outbox
+
+import "context"
+
+// callInOrder runs the publisher so that of each key at most one message is under way, and
+// none after one that failed. It takes as many rounds as the busiest key has messages.
+func (r *Relay) callInOrder(ctx context.Context, messages []Message) []error {
+	if !repeatsKey(messages) {
+		return r.call(ctx, messages)
+	}
+	errs := make([]error, len(messages))
+	left := make([]int, len(messages))
+	for i := range left {
+		left[i] = i
+	}
+	failed := make(map[string]bool)
+	var round []Message
+	var places []int
+	away := false
+	for len(left) > 0 {
+		if away || ctx.Err() != nil {
+			// Nothing more will be acknowledged, and none of these was tried.
+			for _, i := range left {
+				errs[i] = ErrNotAttempted
+			}
+			return errs
+		}
+		round, places = round[:0], places[:0]
+		used := make(map[string]bool)
+		later := left[:0]
+		for _, i := range left {
+			switch key := messages[i].Key; {
+			case key != "" && failed[key]:
+				errs[i] = ErrNotAttempted
+			case key != "" && used[key]:
+				later = append(later, i)
+			default:
+				used[key] = true
+				round, places = append(round, messages[i]), append(places, i)
+			}
+		}
+		left = later
+		if len(round) == 0 {
+			continue
+		}
+		for i, err := range r.call(ctx, round) {
+			if errs[places[i]] = err; err != nil {
+				failed[messages[places[i]].Key] = true
+				away = away || Classify(err) == Down
+			}
+		}
+	}
+	return errs
+}
+
+// repeatsKey reports whether two messages have the same key.
+func repeatsKey(messages []Message) bool {
+	seen := make(map[string]struct{}, len(messages))
+	for i := range messages {
+		key := messages[i].Key
+		if key == "" {
+			continue
+		}
+		if _, ok := seen[key]; ok {
+			return true
+		}
+		seen[key] = struct{}{}
+	}
+	return false
+}
