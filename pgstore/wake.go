@@ -2,42 +2,17 @@ package pgstore
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/wake"
 )
-
-const (
-	// notifyEvery is the shortest time between two notifications. NOTIFY takes a lock at
-	// commit that all of the server's transactions share.
-	notifyEvery = 10 * time.Millisecond
-	// notifyTimeout bounds one notification; the next poll does without it.
-	notifyTimeout = 2 * time.Second
-	// probeTimeout is how long the listener waits for a notification of its own.
-	probeTimeout = 3 * time.Second
-)
-
-// notifySQL notifies the listeners of table $1. The channel is named after the table's
-// oid, so that it is the same whatever search path either side has.
-const notifySQL = `SELECT pg_notify('outbox_' || to_regclass($1)::oid::text, $2)`
 
 // Notifier tells relays in other processes that something was committed. It sends after
 // the commit, on a connection of its own choice, never in the business transaction: there
 // it would cost up to half of the peak rate.
-type Notifier struct {
-	pool   *pgxpool.Pool
-	table  string
-	wanted chan struct{}
-	stop   context.CancelFunc
-	done   chan struct{}
-}
+type Notifier struct{ inner *wake.Notifier }
 
 // NewNotifier starts a notifier for a layout's table. Use its Notify as EmitConfig.Nudge,
 // and Close it in the end.
@@ -45,122 +20,24 @@ func NewNotifier(pool *pgxpool.Pool, layout Layout) (*Notifier, error) {
 	if err := layout.Validate(); err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	n := &Notifier{
-		pool: pool, table: layout.qualified(layout.Table),
-		wanted: make(chan struct{}, 1), stop: stop, done: make(chan struct{}),
-	}
-	go n.run(ctx)
-	return n, nil
+	return &Notifier{inner: wake.NewNotifier(pool, layout.qualified(layout.Table))}, nil
 }
 
 // Notify asks for a notification. It returns at once; those asked for within ten
 // milliseconds become one. One that cannot be sent is forgotten: relays poll.
-func (n *Notifier) Notify() {
-	select {
-	case n.wanted <- struct{}{}:
-	default: // one is wanted already
-	}
-}
+func (n *Notifier) Notify() { n.inner.Notify() }
 
 // Close stops the notifier.
-func (n *Notifier) Close() {
-	n.stop()
-	<-n.done
-}
-
-func (n *Notifier) run(ctx context.Context) {
-	defer close(n.done)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-n.wanted:
-		case <-ctx.Done():
-			return
-		}
-		n.send(ctx)
-		timer.Reset(notifyEvery)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (n *Notifier) send(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
-	defer cancel()
-	// A failure only means that relays find out by polling.
-	_, _ = n.pool.Exec(ctx, notifySQL, n.table, "")
-}
+func (n *Notifier) Close() { n.inner.Close() }
 
 // Wake notifies the relays of a layout's table once. Long-lived programs use a Notifier.
-func Wake(ctx context.Context, db interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}, layout Layout) error {
-	if _, err := db.Exec(ctx, notifySQL, layout.qualified(layout.Table), ""); err != nil {
-		return fmt.Errorf("outbox: notify relays: %w", err)
-	}
-	return nil
+func Wake(ctx context.Context, db wake.Execer, layout Layout) error {
+	return wake.Send(ctx, db, layout.qualified(layout.Table))
 }
 
-// Listen calls wake for every notification until ctx ends, on a connection of its own,
-// which it makes anew when it is lost. If notifications do not arrive, as behind a pooler
-// in transaction mode, it returns outbox.ErrNoNotifications.
-func (s *Store) Listen(ctx context.Context, wake func()) error {
-	for ctx.Err() == nil {
-		// Any other error is one of the connection; the relay's own will say what is wrong.
-		if err := s.listenOnce(ctx, wake); errors.Is(err, outbox.ErrNoNotifications) {
-			return err
-		}
-		wake() // something may have been missed
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-		}
-	}
-	return nil
-}
-
-// listenOnce listens on one connection, after it has heard itself.
-func (s *Store) listenOnce(ctx context.Context, wake func()) error {
-	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
-	if err != nil {
-		return fmt.Errorf("outbox: connect to listen: %w", err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // there is nothing to lose
-	table := s.layout.qualified(s.layout.Table)
-	var channel string
-	if err := conn.QueryRow(ctx, `SELECT 'outbox_' || to_regclass($1)::oid::text`, table).Scan(&channel); err != nil {
-		return fmt.Errorf("outbox: listen to %s: %w", table, err)
-	}
-	if _, err := conn.Exec(ctx, `LISTEN `+quote(channel)); err != nil {
-		return fmt.Errorf("outbox: listen to %s: %w", table, err)
-	}
-	probe := uuid.NewString()
-	if _, err := s.pool.Exec(ctx, notifySQL, table, probe); err != nil {
-		return fmt.Errorf("outbox: listen to %s: %w", table, err)
-	}
-	heard := false
-	for {
-		wait, cancel := ctx, context.CancelFunc(func() {})
-		if !heard {
-			wait, cancel = context.WithTimeout(ctx, probeTimeout)
-		}
-		notification, err := conn.WaitForNotification(wait)
-		cancel()
-		switch {
-		case err == nil:
-		case !heard && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-			return outbox.ErrNoNotifications
-		default:
-			return fmt.Errorf("outbox: listen to %s: %w", table, err)
-		}
-		heard = heard || notification.Payload == probe
-		wake()
-	}
+// Listen calls wake for every notification until ctx ends; see outbox.Listener.
+func (s *Store) Listen(ctx context.Context, wakeUp func()) error {
+	return wake.Listen(ctx, s.pool, s.layout.qualified(s.layout.Table), wakeUp)
 }
 
 var _ outbox.Listener = (*Store)(nil)

@@ -9,6 +9,7 @@ const (
 	stateRetry   = "retry"
 	stateWaiting = "waiting"
 	stateDead    = "dead"
+	stateHeld    = "held"
 )
 
 // verdict is what is written about one page.

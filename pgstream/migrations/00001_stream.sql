@@ -54,6 +54,7 @@ CREATE TABLE outbox_subscriptions (
     tenant_id uuid,
     destination text,
     on_dead text NOT NULL DEFAULT 'skip' CHECK (on_dead IN ('skip', 'block')),
+    ready boolean NOT NULL DEFAULT true,
     created_at timestamptz NOT NULL DEFAULT now()
 );
 
@@ -70,6 +71,7 @@ CREATE TABLE outbox_shards (
     q2 bigint,
     hi bigint NOT NULL,
     pos bigint NOT NULL,
+    opened_at timestamptz,
     parked_changes bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (subscription, shard)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);

@@ -1,0 +1,161 @@
+// Package wake tells relays in other processes that something was committed, with
+// PostgreSQL's notifications. It is an accelerator: a relay that hears nothing polls.
+package wake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+)
+
+const (
+	// notifyEvery is the shortest time between two notifications. NOTIFY takes a lock at
+	// commit that all of the server's transactions share.
+	notifyEvery = 10 * time.Millisecond
+	// notifyTimeout bounds one notification; the next poll does without it.
+	notifyTimeout = 2 * time.Second
+	// probeTimeout is how long the listener waits for a notification of its own.
+	probeTimeout = 3 * time.Second
+)
+
+// notifySQL notifies the listeners of table $1. The channel is named after the table's
+// oid, so that it is the same whatever search path either side has.
+const notifySQL = `SELECT pg_notify('outbox_' || to_regclass($1)::oid::text, $2)`
+
+// Notifier tells the relays of one table. It sends after the commit, on a connection of its
+// own choice, never in the business transaction: there it would cost up to half of the peak
+// rate.
+type Notifier struct {
+	pool   *pgxpool.Pool
+	table  string
+	wanted chan struct{}
+	stop   context.CancelFunc
+	done   chan struct{}
+}
+
+// NewNotifier starts a notifier for a table, named as SQL.
+func NewNotifier(pool *pgxpool.Pool, table string) *Notifier {
+	ctx, stop := context.WithCancel(context.Background())
+	n := &Notifier{pool: pool, table: table, wanted: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
+	go n.run(ctx)
+	return n
+}
+
+// Notify asks for a notification. It returns at once; those asked for within ten
+// milliseconds become one. One that cannot be sent is forgotten: relays poll.
+func (n *Notifier) Notify() {
+	select {
+	case n.wanted <- struct{}{}:
+	default: // one is wanted already
+	}
+}
+
+// Close stops the notifier.
+func (n *Notifier) Close() {
+	n.stop()
+	<-n.done
+}
+
+func (n *Notifier) run(ctx context.Context) {
+	defer close(n.done)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-n.wanted:
+		case <-ctx.Done():
+			return
+		}
+		n.send(ctx)
+		timer.Reset(notifyEvery)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (n *Notifier) send(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
+	defer cancel()
+	// A failure only means that relays find out by polling.
+	_, _ = n.pool.Exec(ctx, notifySQL, n.table, "")
+}
+
+// Execer is what runs a statement: a pool, a connection or a transaction.
+type Execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Send notifies the relays of a table once.
+func Send(ctx context.Context, db Execer, table string) error {
+	if _, err := db.Exec(ctx, notifySQL, table, ""); err != nil {
+		return fmt.Errorf("outbox: notify relays: %w", err)
+	}
+	return nil
+}
+
+// Listen calls wake for every notification of a table until ctx ends, on a connection of its
+// own, which it makes anew when it is lost. If notifications do not arrive, as behind a
+// pooler in transaction mode, it returns outbox.ErrNoNotifications.
+func Listen(ctx context.Context, pool *pgxpool.Pool, table string, wake func()) error {
+	for ctx.Err() == nil {
+		// Any other error is one of the connection; the relay's own will say what is wrong.
+		if err := listenOnce(ctx, pool, table, wake); errors.Is(err, outbox.ErrNoNotifications) {
+			return err
+		}
+		wake() // something may have been missed
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// listenOnce listens on one connection, after it has heard itself.
+func listenOnce(ctx context.Context, pool *pgxpool.Pool, table string, wake func()) error {
+	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
+	if err != nil {
+		return fmt.Errorf("outbox: connect to listen: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // there is nothing to lose
+	var channel string
+	if err := conn.QueryRow(ctx, `SELECT 'outbox_' || to_regclass($1)::oid::text`, table).Scan(&channel); err != nil {
+		return fmt.Errorf("outbox: listen to %s: %w", table, err)
+	}
+	if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{channel}.Sanitize()); err != nil {
+		return fmt.Errorf("outbox: listen to %s: %w", table, err)
+	}
+	probe := uuid.NewString()
+	if _, err := pool.Exec(ctx, notifySQL, table, probe); err != nil {
+		return fmt.Errorf("outbox: listen to %s: %w", table, err)
+	}
+	heard := false
+	for {
+		wait, cancel := ctx, context.CancelFunc(func() {})
+		if !heard {
+			wait, cancel = context.WithTimeout(ctx, probeTimeout)
+		}
+		notification, err := conn.WaitForNotification(wait)
+		cancel()
+		switch {
+		case err == nil:
+		case !heard && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+			return outbox.ErrNoNotifications
+		default:
+			return fmt.Errorf("outbox: listen to %s: %w", table, err)
+		}
+		heard = heard || notification.Payload == probe
+		wake()
+	}
+}

@@ -1,0 +1,144 @@
+package pgstream
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+)
+
+// Lag is how far a subscription is behind, and why.
+type Lag struct {
+	// Subscription is its name.
+	Subscription string `json:"subscription"`
+	// Shards are its shards, by number.
+	Shards []ShardLag `json:"shards"`
+	// Parked counts the parked events by state.
+	Parked map[string]int64 `json:"parked"`
+	// Relays are those that are alive.
+	Relays []RelayInfo `json:"relays"`
+	// OldestTransaction is the transaction of the server that has been running longest; nil if
+	// none is, or we may not see it.
+	OldestTransaction *Transaction `json:"oldestTransaction,omitempty"`
+}
+
+// ShardLag is how far one shard is behind.
+type ShardLag struct {
+	// Shard is its number.
+	Shard int `json:"shard"`
+	// Events are unread; the count stops at outbox.StatsLimit.
+	Events int64 `json:"events"`
+	// Seconds is the age of the oldest unread event.
+	Seconds float64 `json:"seconds"`
+	// WindowSeconds is how long ago the open window was opened; zero if none is.
+	WindowSeconds float64 `json:"windowSeconds"`
+	// Owner is the relay that has it; empty if none does.
+	Owner string `json:"owner,omitempty"`
+	// LeaseSeconds is for how long it still has it.
+	LeaseSeconds float64 `json:"leaseSeconds"`
+}
+
+// RelayInfo is a relay that is alive.
+type RelayInfo struct {
+	// Worker is its id, Host and PID where it runs.
+	Worker string `json:"worker"`
+	Host   string `json:"host"`
+	PID    int    `json:"pid"`
+	// StartedAt is since when.
+	StartedAt time.Time `json:"startedAt"`
+}
+
+// Transaction is a running transaction of the server.
+type Transaction struct {
+	// PID is its backend, Seconds for how long it has run.
+	PID     int     `json:"pid"`
+	Seconds float64 `json:"seconds"`
+	// State and Application are as pg_stat_activity has them.
+	State       string `json:"state"`
+	Application string `json:"application"`
+}
+
+const (
+	lagSQL = `
+SELECT c.shard,
+  (SELECT count(*) FROM (SELECT FROM {stream} AS e WHERE ` + unread + `%[1]s LIMIT $2) AS l),
+  coalesce(extract(epoch FROM now() - (SELECT e.created_at FROM {stream} AS e WHERE ` + unread + `%[1]s ORDER BY e.xid LIMIT 1)), 0)::float8,
+  CASE WHEN c.s2 IS NULL THEN 0 ELSE extract(epoch FROM now() - c.opened_at) END::float8,
+  coalesce(c.owner::text, ''),
+  greatest(coalesce(extract(epoch FROM c.locked_until - now()), 0), 0)::float8
+FROM {shards} AS c WHERE c.subscription = $1 ORDER BY c.shard`
+
+	parkedCountSQL = `SELECT state, count(*) FROM {parked} WHERE subscription = $1 GROUP BY state`
+
+	relaysSQL = `
+SELECT worker::text, host, pid, started_at FROM {relays} WHERE subscription = $1 AND alive_until > now() ORDER BY started_at, worker`
+
+	oldestTransactionSQL = `
+SELECT pid, extract(epoch FROM now() - xact_start)::float8, coalesce(state, ''), coalesce(application_name, '')
+FROM pg_stat_activity
+WHERE xact_start IS NOT NULL AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+ORDER BY xact_start LIMIT 1`
+)
+
+// Lag reads how far a subscription is behind.
+func (s Stream) Lag(ctx context.Context, pool *pgxpool.Pool, name string) (*Lag, error) {
+	subscription, err := s.FindSubscription(ctx, pool, name)
+	if err != nil {
+		return nil, err
+	}
+	lag := &Lag{Subscription: name, Parked: map[string]int64{stateRetry: 0, stateWaiting: 0, stateDead: 0, stateHeld: 0}}
+	if err := s.readLag(ctx, pool, subscription, lag); err != nil {
+		return nil, fmt.Errorf("outbox: read the lag of subscription %q: %w", name, err)
+	}
+	return lag, nil
+}
+
+func (s Stream) readLag(ctx context.Context, pool *pgxpool.Pool, subscription *Subscription, lag *Lag) error {
+	conditions, args := subscription.Filter.conditions("e", 3)
+	rows, err := pool.Query(ctx, s.names(fmt.Sprintf(lagSQL, conditions)), append([]any{lag.Subscription, outbox.StatsLimit}, args...)...)
+	if err != nil {
+		return err
+	}
+	lag.Shards, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (sh ShardLag, err error) {
+		return sh, row.Scan(&sh.Shard, &sh.Events, &sh.Seconds, &sh.WindowSeconds, &sh.Owner, &sh.LeaseSeconds)
+	})
+	if err != nil {
+		return err
+	}
+	if rows, err = pool.Query(ctx, s.names(parkedCountSQL), lag.Subscription); err != nil {
+		return err
+	}
+	var state string
+	var count int64
+	if _, err := pgx.ForEachRow(rows, []any{&state, &count}, func() error {
+		lag.Parked[state] = count
+		return nil
+	}); err != nil {
+		return err
+	}
+	if rows, err = pool.Query(ctx, s.names(relaysSQL), lag.Subscription); err != nil {
+		return err
+	}
+	lag.Relays, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r RelayInfo, err error) {
+		err = row.Scan(&r.Worker, &r.Host, &r.PID, &r.StartedAt)
+		r.StartedAt = r.StartedAt.UTC()
+		return r, err
+	})
+	if err != nil {
+		return err
+	}
+	if rows, err = pool.Query(ctx, oldestTransactionSQL); err != nil {
+		return err
+	}
+	oldest, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t Transaction, err error) {
+		return t, row.Scan(&t.PID, &t.Seconds, &t.State, &t.Application)
+	})
+	if err == nil && len(oldest) > 0 {
+		lag.OldestTransaction = &oldest[0]
+	}
+	return err
+}

@@ -1,0 +1,153 @@
+package pgstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Replay says which delivered events to publish again, and to whom. At least one of ID,
+// Since, Until, Key, Type and Topic is set; together they narrow each other.
+type Replay struct {
+	// Subscription is whose relay publishes them. Default "default".
+	Subscription string
+	// ID is a single event.
+	ID uuid.UUID
+	// Since and Until bound when the events were emitted: at or after, and before.
+	Since, Until time.Time
+	// Key, Type and Topic are those of the events.
+	Key, Type, Topic string
+	// Rate is how many events become due per second; zero for all at once.
+	Rate int
+	// DryRun counts only.
+	DryRun bool
+	// Progress is told the number so far, after each step; nil for nobody.
+	Progress func(done int64)
+}
+
+// replayStep is how many events one statement of a replay copies.
+const replayStep = 1000
+
+// replayFrom is the part of the stream that a replay can take: what the subscription has
+// passed. In steps, by seq over all shards. $1 subscription, $2 last seq, $3 step.
+const replayFrom = `
+FROM {shards} AS c
+CROSS JOIN LATERAL (
+  SELECT e.shard, e.seq, {e.event}
+  FROM {stream} AS e
+  WHERE e.shard = c.shard AND e.seq > $2 AND ` + passed + `%[1]s
+  ORDER BY e.seq
+  LIMIT $3
+) AS e
+WHERE c.subscription = $1
+ORDER BY e.seq
+LIMIT $3`
+
+// replaySQL parks copies that gate nothing, each due a little after the one before: $4 seconds
+// after the last, beginning $5 seconds from now. One that is parked already is left alone.
+const replaySQL = `
+WITH picked AS MATERIALIZED (SELECT e.*` + replayFrom + `), parked AS (
+  INSERT INTO {parked} (subscription, shard, seq, state, gates, replayed, next_attempt_at, {event})
+  SELECT $1, e.shard, e.seq, 'retry', false, true,
+    now() + make_interval(secs => $5::float8 + $4::float8 * row_number() OVER (ORDER BY e.seq)), {e.event}
+  FROM picked AS e
+  ORDER BY e.seq
+  ON CONFLICT DO NOTHING
+  RETURNING seq
+)
+SELECT (SELECT count(*) FROM parked), (SELECT count(*) FROM picked), coalesce((SELECT max(seq) FROM picked), 0)`
+
+const replayCountSQL = `
+SELECT 0, count(*), coalesce(max(seq), 0) FROM (SELECT e.seq` + replayFrom + `) AS e WHERE $4::float8 IS NOT NULL AND $5::float8 IS NOT NULL`
+
+// Replay publishes delivered events again, with the same ids, in order, at the rate that was
+// asked for. Copies are parked for the relay; the cursors, and the log itself, do not move.
+// It returns how many there are.
+func (s Stream) Replay(ctx context.Context, pool *pgxpool.Pool, replay Replay) (int64, error) {
+	if replay.Subscription == "" {
+		replay.Subscription = DefaultSubscription
+	}
+	if replay.Rate < 0 {
+		return 0, errors.New("outbox: the rate of a replay is negative")
+	}
+	if err := s.check(ctx, pool); err != nil {
+		return 0, err
+	}
+	subscription, err := s.FindSubscription(ctx, pool, replay.Subscription)
+	if err != nil {
+		return 0, err
+	}
+	conditions, args, err := replay.conditions(6)
+	if err != nil {
+		return 0, err
+	}
+	filter, filterArgs := subscription.Filter.conditions("e", 6+len(args))
+	sql := replaySQL
+	if replay.DryRun {
+		sql = replayCountSQL
+	}
+	sql = s.names(fmt.Sprintf(sql, conditions+filter))
+	args = append(args, filterArgs...)
+	// Without a rate the events are still due one after the other, so that they stay in order.
+	gap := time.Microsecond.Seconds()
+	if replay.Rate > 0 {
+		gap = 1 / float64(replay.Rate)
+	}
+	var total, last int64
+	start := time.Now()
+	for {
+		var parked, picked, until int64
+		// What has been scheduled so far reaches into the future by what was not used up yet.
+		ahead := gap*float64(total) - time.Since(start).Seconds()
+		if replay.Rate == 0 {
+			ahead = 0
+		}
+		err := pool.QueryRow(ctx, sql, append([]any{replay.Subscription, last, replayStep, gap, ahead}, args...)...).Scan(&parked, &picked, &until)
+		if err != nil {
+			return total, fmt.Errorf("outbox: replay: %w", err)
+		}
+		if replay.DryRun {
+			parked = picked
+		}
+		total += parked
+		if replay.Progress != nil {
+			replay.Progress(total)
+		}
+		if picked < replayStep {
+			return total, nil
+		}
+		last = until
+	}
+}
+
+// conditions are what the replay asks for, as SQL with parameters from $first on.
+func (r *Replay) conditions(first int) (sql string, args []any, err error) {
+	var b strings.Builder
+	add := func(condition string, value any) {
+		fmt.Fprintf(&b, " AND e."+condition, first+len(args))
+		args = append(args, value)
+	}
+	if r.ID != uuid.Nil {
+		add("id = $%d", [16]byte(r.ID))
+	}
+	if !r.Since.IsZero() {
+		add("created_at >= $%d", r.Since)
+	}
+	if !r.Until.IsZero() {
+		add("created_at < $%d", r.Until)
+	}
+	for condition, value := range map[string]string{"key = $%d": r.Key, "type = $%d": r.Type, "topic = $%d": r.Topic} {
+		if value != "" {
+			add(condition, value)
+		}
+	}
+	if len(args) == 0 {
+		return "", nil, errors.New("outbox: say what to replay: an id, a time, a key, a type or a topic")
+	}
+	return b.String(), args, nil
+}

@@ -1,0 +1,46 @@
+package pgstream
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/wake"
+)
+
+// Notifier tells relays in other processes that something was committed. It sends after
+// the commit, on a connection of its own choice, never in the business transaction: there
+// it would cost up to half of the peak rate.
+type Notifier struct{ inner *wake.Notifier }
+
+// NewNotifier starts a notifier for a stream. Use its Notify as EmitConfig.Nudge, and Close
+// it in the end.
+func NewNotifier(pool *pgxpool.Pool, stream Stream) (*Notifier, error) {
+	if err := stream.Validate(); err != nil {
+		return nil, err
+	}
+	return &Notifier{inner: wake.NewNotifier(pool, stream.table("outbox_stream"))}, nil
+}
+
+// Notify asks for a notification. It returns at once; those asked for within ten
+// milliseconds become one. One that cannot be sent is forgotten: relays poll.
+func (n *Notifier) Notify() { n.inner.Notify() }
+
+// Close stops the notifier.
+func (n *Notifier) Close() { n.inner.Close() }
+
+// Wake notifies the relays of a stream once. Long-lived programs use a Notifier.
+func Wake(ctx context.Context, db wake.Execer, stream Stream) error {
+	return wake.Send(ctx, db, stream.table("outbox_stream"))
+}
+
+// Listen calls wake for every notification until ctx ends; see outbox.Listener.
+func (s *Store) Listen(ctx context.Context, wakeUp func()) error {
+	return wake.Listen(ctx, s.pool, s.stream.table("outbox_stream"), wakeUp)
+}
+
+var (
+	_ outbox.Listener = (*Store)(nil)
+	_ outbox.Leaver   = (*Store)(nil)
+)
