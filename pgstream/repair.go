@@ -17,9 +17,6 @@ type Repaired struct {
 	Subscriptions int `json:"subscriptions"`
 }
 
-// ErrRelaysRunning means that a repair was refused because relays are alive.
-var ErrRelaysRunning = errors.New("relays are running; stop them first")
-
 // repairSQL parks what the cursors of the old server had not passed, and lets the cursors
 // begin at this statement's own snapshot. A row that this server wrote itself bears the xid
 // that wrote it; the old snapshots say nothing about it, so it counts as unread. q1 and hi
@@ -67,6 +64,7 @@ WHERE m.seq > coalesce(pg_sequence_last_value({'stream_seq'}), 0)`
 // snapshots of its cursors are those of another server. Events that a subscription had not
 // passed are parked for it, due now and in order; every subscription goes on from there. On
 // a stream that needs no repair it does nothing. Run it before producers write again.
+// Relays that run all the same lose their shards, by the fence, before anything moves.
 func (s Stream) Repair(ctx context.Context, pool *pgxpool.Pool) (Repaired, error) {
 	err := s.check(ctx, pool)
 	if err == nil {
@@ -79,14 +77,6 @@ func (s Stream) Repair(ctx context.Context, pool *pgxpool.Pool) (Repaired, error
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, s.names(`LOCK TABLE {shards} IN EXCLUSIVE MODE`)); err != nil {
 			return err
-		}
-		var running bool
-		if err := tx.QueryRow(ctx, s.names(`SELECT EXISTS (SELECT FROM {shards} WHERE owner IS NOT NULL AND locked_until > now() AND locked_until < 'infinity'
-			AND EXISTS (SELECT FROM {relays} AS r WHERE r.worker = owner AND r.alive_until > now()))`)).Scan(&running); err != nil {
-			return err
-		}
-		if running {
-			return ErrRelaysRunning
 		}
 		if err := tx.QueryRow(ctx, s.names(repairSQL)).Scan(&done.Events, &done.Subscriptions); err != nil {
 			return err

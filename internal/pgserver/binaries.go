@@ -4,6 +4,7 @@ package pgserver
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,4 +88,18 @@ func newestFirst(pattern string) []string {
 		}
 	})
 	return dirs
+}
+
+// Program is the path of one of PostgreSQL's programs, such as pg_dump, of the same version
+// as the servers that Start starts.
+func Program(name string) (string, error) {
+	dir, err := findBinaries()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("find %s: %w", name, err)
+	}
+	return path, nil
 }

@@ -1,0 +1,164 @@
+package pgstream_test
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgserver"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+// restore dumps a database and loads it into a new cluster, where transactions are counted
+// from the beginning.
+func restore(t *testing.T, from string) *harness {
+	t.Helper()
+	run := func(name string, in []byte, args ...string) []byte {
+		t.Helper()
+		program, err := pgserver.Program(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, problems bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, &problems
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, problems.Bytes())
+		}
+		return out.Bytes()
+	}
+	dump := run("pg_dump", nil, "--no-owner", "--dbname", from)
+	server := pgtest.Server(t, nil)
+	restored := &harness{url: server.URL("postgres")}
+	run("psql", dump, "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", restored.url)
+	restored.pool = restored.connect(t)
+	return restored
+}
+
+// TestRepair restores a dump with events in every state: delivered, in the middle of a
+// window, parked, and unread.
+func TestRepair(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	if err := (pgstream.Stream{}).CreateSubscription(t.Context(), h.pool, pgstream.Subscription{Name: "other"}, pgstream.StartOldest); err != nil {
+		t.Fatal(err)
+	}
+	// The old server is older than the new one will be.
+	for range 2000 {
+		pgtest.Exec(t, h.pool, `SELECT pg_current_xact_id()`)
+	}
+	store := h.open(t, pgstream.Config{})
+	first := emit(t, h.pool, "a", "b", "a", "c")
+	batch, err := store.Claim(t.Context(), 2)
+	if err != nil || len(batch.Messages()) != 2 {
+		t.Fatalf("claimed %v: %v", batch, err)
+	}
+	// a is delivered and b fails; the second half of the window is unread.
+	if _, err := batch.Settle(t.Context(), []outbox.Outcome{{Kind: outbox.Delivered}, {Kind: outbox.Failed}}); err != nil {
+		t.Fatal(err)
+	}
+	batch.Abandon()
+	second := emit(t, h.pool, "b", "a", "")
+
+	restored := restore(t, h.url)
+	if _, err := pgstream.Open(t.Context(), restored.pool, pgstream.Stream{}, pgstream.Config{}); !errors.Is(err, pgstream.ErrRestored) {
+		t.Fatalf("a restored stream was opened: %v", err)
+	}
+	// A producer did not wait for the repair.
+	early := emit(t, restored.pool, "a")
+	done, err := pgstream.Stream{}.Repair(t.Context(), restored.pool)
+	// One was parked before; the other subscription had read nothing.
+	if err != nil || done.Subscriptions != 2 || done.Events != 5+1+7+1 {
+		t.Fatalf("repaired %+v: %v", done, err)
+	}
+	if again, err := (pgstream.Stream{}).Repair(t.Context(), restored.pool); err != nil || again != (pgstream.Repaired{}) {
+		t.Errorf("repaired twice: %+v, %v", again, err)
+	}
+	fresh := emit(t, restored.pool, "a", "")
+	all := slices.Concat(first, second, early, fresh)
+	got := drain(t, restored.open(t, pgstream.Config{}))
+	if !sameSet(got, all[1:]) {
+		t.Errorf("got %v, want %v", got, all[1:])
+	}
+	inOrder(t, got, first[2], second[1], early[0], fresh[0])
+	inOrder(t, got, first[1], second[0])
+	other := restored.open(t, pgstream.Config{Subscription: "other"})
+	if got := drain(t, other); !sameSet(got, all) {
+		t.Errorf("the other subscription got %v, want %v", got, all)
+	}
+	// It works on, and a new subscription finds everything.
+	last := emit(t, restored.pool, "a")
+	if got := drain(t, other); !slices.Equal(got, last) {
+		t.Errorf("after the repair: %v, want %v", got, last)
+	}
+	if err := (pgstream.Stream{}).CreateSubscription(t.Context(), restored.pool, pgstream.Subscription{Name: "late"}, pgstream.StartOldest); err != nil {
+		t.Fatal(err)
+	}
+	if got := drain(t, restored.open(t, pgstream.Config{Subscription: "late"})); !sameSet(got, append(all, last...)) {
+		t.Errorf("from the oldest: %d events, want %d", len(got), len(all)+1)
+	}
+}
+
+// inOrder fails unless the ids come in this order.
+func inOrder(t *testing.T, got []uuid.UUID, want ...uuid.UUID) {
+	t.Helper()
+	for i := 1; i < len(want); i++ {
+		if slices.Index(got, want[i-1]) > slices.Index(got, want[i]) {
+			t.Errorf("%s came after %s", want[i-1], want[i])
+		}
+	}
+}
+
+// TestRepairTakesShardsFromRelays repairs under a relay that has a page out.
+func TestRepairTakesShardsFromRelays(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	store := h.open(t, pgstream.Config{})
+	want := emit(t, h.pool, "a", "b")
+	batch, err := store.Claim(t.Context(), 10)
+	if err != nil || len(batch.Messages()) != 2 {
+		t.Fatalf("claimed %v: %v", batch, err)
+	}
+	// A row from the future, as a restored one would be.
+	var id uuid.UUID
+	err = h.pool.QueryRow(t.Context(), `INSERT INTO outbox_stream (shard, id, topic, type, payload, xid)
+		VALUES (0, gen_random_uuid(), 'orders', 'made', '{}', '999999999') RETURNING id`).Scan(&id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err := (pgstream.Stream{}).Repair(t.Context(), h.pool); err != nil || done.Events != 3 {
+		t.Fatalf("repaired %+v: %v", done, err)
+	}
+	lost, err := batch.Settle(t.Context(), []outbox.Outcome{{Kind: outbox.Delivered}, {Kind: outbox.Delivered}})
+	if err != nil || !sameSet(lost, want) {
+		t.Errorf("the page was settled over the repair; lost %v: %v", lost, err)
+	}
+	batch.Abandon()
+	if got := drain(t, store); !sameSet(got, append(want, id)) {
+		t.Errorf("got %v, want %v", got, append(want, id))
+	}
+}
+
+// TestRestoredDatabaseStopsARelay checks every new connection, not only the first.
+func TestRestoredDatabaseStopsARelay(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{})
+	store := h.open(t, pgstream.Config{})
+	drain(t, store)
+	pgtest.Exec(t, h.pool, `UPDATE outbox_shards SET s1 = '999999999:999999999:'`)
+	pgtest.Exec(t, h.pool, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	var err error
+	for range 5 {
+		store.PassTime()
+		if _, err = store.Claim(t.Context(), 10); errors.Is(err, pgstream.ErrRestored) {
+			return
+		}
+	}
+	t.Errorf("claimed on a restored database: %v", err)
+}
