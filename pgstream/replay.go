@@ -48,13 +48,13 @@ WHERE c.subscription = $1
 ORDER BY e.seq
 LIMIT $3`
 
-// replaySQL parks copies that gate nothing, each due a little after the one before: $4 seconds
-// after the last, beginning $5 seconds from now. One that is parked already is left alone.
+// replaySQL parks copies that gate nothing. $4 is when the replay began, $5 the seconds from
+// one to the next, $6 how many came before. One that is parked already is left alone.
 const replaySQL = `
 WITH picked AS MATERIALIZED (SELECT e.*` + replayFrom + `), parked AS (
   INSERT INTO {parked} (subscription, shard, seq, state, gates, replayed, next_attempt_at, {event})
   SELECT $1, e.shard, e.seq, 'retry', false, true,
-    now() + make_interval(secs => $5::float8 + $4::float8 * row_number() OVER (ORDER BY e.seq)), {e.event}
+    $4::timestamptz + make_interval(secs => $5::float8 * ($6::bigint + row_number() OVER (ORDER BY e.seq))), {e.event}
   FROM picked AS e
   ORDER BY e.seq
   ON CONFLICT DO NOTHING
@@ -63,7 +63,9 @@ WITH picked AS MATERIALIZED (SELECT e.*` + replayFrom + `), parked AS (
 SELECT (SELECT count(*) FROM parked), (SELECT count(*) FROM picked), coalesce((SELECT max(seq) FROM picked), 0)`
 
 const replayCountSQL = `
-SELECT 0, count(*), coalesce(max(seq), 0) FROM (SELECT e.seq` + replayFrom + `) AS e WHERE $4::float8 IS NOT NULL AND $5::float8 IS NOT NULL`
+SELECT 0, count(*), coalesce(max(seq), 0)
+FROM (SELECT e.seq` + replayFrom + `) AS e
+WHERE ($4::timestamptz, $5::float8, $6::bigint) IS NOT NULL`
 
 // Replay publishes delivered events again, with the same ids, in order, at the rate that was
 // asked for. Copies are parked for the relay; the cursors, and the log itself, do not move.
@@ -82,11 +84,11 @@ func (s Stream) Replay(ctx context.Context, pool *pgxpool.Pool, replay Replay) (
 	if err != nil {
 		return 0, err
 	}
-	conditions, args, err := replay.conditions(6)
+	conditions, args, err := replay.conditions(7)
 	if err != nil {
 		return 0, err
 	}
-	filter, filterArgs := subscription.Filter.conditions("e", 6+len(args))
+	filter, filterArgs := subscription.Filter.conditions("e", 7+len(args))
 	sql := replaySQL
 	if replay.DryRun {
 		sql = replayCountSQL
@@ -98,16 +100,15 @@ func (s Stream) Replay(ctx context.Context, pool *pgxpool.Pool, replay Replay) (
 	if replay.Rate > 0 {
 		gap = 1 / float64(replay.Rate)
 	}
+	var began time.Time
+	if err := pool.QueryRow(ctx, `SELECT now()`).Scan(&began); err != nil {
+		return 0, fmt.Errorf("outbox: replay: %w", err)
+	}
 	var total, last int64
-	start := time.Now()
 	for {
 		var parked, picked, until int64
-		// What has been scheduled so far reaches into the future by what was not used up yet.
-		ahead := gap*float64(total) - time.Since(start).Seconds()
-		if replay.Rate == 0 {
-			ahead = 0
-		}
-		err := pool.QueryRow(ctx, sql, append([]any{replay.Subscription, last, replayStep, gap, ahead}, args...)...).Scan(&parked, &picked, &until)
+		all := append([]any{replay.Subscription, last, replayStep, began, gap, total}, args...)
+		err := pool.QueryRow(ctx, sql, all...).Scan(&parked, &picked, &until)
 		if err != nil {
 			return total, fmt.Errorf("outbox: replay: %w", err)
 		}
