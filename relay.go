@@ -36,7 +36,7 @@ func NewRelay(config Config) (*Relay, error) {
 	sequencer, ok := config.Publisher.(Sequencer)
 	return &Relay{
 		config:   config,
-		inOrder:  config.Store.Traits().InOrder && !(ok && sequencer.KeepsOrder()),
+		inOrder:  config.Store.Traits().InOrder && (!ok || !sequencer.KeepsOrder()),
 		log:      config.Logger.With("store", config.Store.Traits().Name),
 		breaker:  newBreaker(),
 		inFlight: newIDSet(),

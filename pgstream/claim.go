@@ -169,7 +169,7 @@ func (s *Store) step(ctx context.Context, n int) (more bool, exhausted []outbox.
 		return false, exhausted, err
 	}
 	if !looked && !s.hasReady() {
-		opened, err := s.openWindows(ctx, n)
+		opened, err := s.openWindows(ctx)
 		if err != nil || !opened {
 			return false, exhausted, err
 		}

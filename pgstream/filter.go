@@ -19,24 +19,24 @@ type Filter struct {
 	TenantID uuid.UUID `json:"tenantId,omitzero"`
 }
 
-// conditions are the filter as SQL on a table, with parameters from $first on.
-func (f Filter) conditions(alias string, first int) (sql string, args []any) {
+// conditions are the filter as SQL on a table e, with parameters from $first on.
+func (f Filter) conditions(first int) (sql string, args []any) {
 	var b strings.Builder
 	add := func(condition string, value any) {
-		fmt.Fprintf(&b, "\n    AND "+condition, alias, first+len(args))
+		fmt.Fprintf(&b, "\n    AND e."+condition, first+len(args))
 		args = append(args, value)
 	}
 	if f.Namespace != "" {
-		add("%s.namespace = $%d::text", f.Namespace)
+		add("namespace = $%d::text", f.Namespace)
 	}
 	if len(f.Topics) > 0 {
-		add("%s.topic = ANY($%d::text[])", f.Topics)
+		add("topic = ANY($%d::text[])", f.Topics)
 	}
 	if len(f.Types) > 0 {
-		add("%s.type = ANY($%d::text[])", f.Types)
+		add("type = ANY($%d::text[])", f.Types)
 	}
 	if f.TenantID != uuid.Nil {
-		add("%s.tenant_id = $%d::uuid", [16]byte(f.TenantID))
+		add("tenant_id = $%d::uuid", [16]byte(f.TenantID))
 	}
 	return b.String(), args
 }

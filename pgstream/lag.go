@@ -98,7 +98,7 @@ func (s Stream) Lag(ctx context.Context, pool *pgxpool.Pool, name string) (*Lag,
 }
 
 func (s Stream) readLag(ctx context.Context, pool *pgxpool.Pool, subscription *Subscription, lag *Lag) error {
-	conditions, args := subscription.Filter.conditions("e", 3)
+	conditions, args := subscription.Filter.conditions(3)
 	rows, err := pool.Query(ctx, s.names(fmt.Sprintf(lagSQL, conditions)), append([]any{lag.Subscription, outbox.StatsLimit}, args...)...)
 	if err != nil {
 		return err

@@ -46,15 +46,15 @@ WHERE EXISTS (
 ORDER BY 1`
 
 // rotate empties slots. A slot with an event that some subscription has not settled stays as
-// it is for another turn: nothing is lost, and the subscriptions are returned, and reported.
-func (s *Store) rotate(ctx context.Context, r rotation) (lagging []string, err error) {
+// it is for another turn: nothing is lost, and the log says who lags.
+func (s *Store) rotate(ctx context.Context, r rotation) error {
 	// On a restored database the cursors say nothing.
 	if err := s.stream.check(ctx, s.pool); err != nil {
-		return nil, err
+		return err
 	}
 	rows, err := s.pool.Query(ctx, s.stream.names(slotsSQL))
 	if err != nil {
-		return nil, fmt.Errorf("outbox: read the ring: %w", err)
+		return fmt.Errorf("outbox: read the ring: %w", err)
 	}
 	type slot struct {
 		number int
@@ -65,7 +65,7 @@ func (s *Store) rotate(ctx context.Context, r rotation) (lagging []string, err e
 		return sl, row.Scan(&sl.number, &sl.next, &sl.age)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("outbox: read the ring: %w", err)
+		return fmt.Errorf("outbox: read the ring: %w", err)
 	}
 	for _, sl := range slots {
 		if !sl.next && (r.retention == 0 || sl.age < r.retention.Seconds()) {
@@ -73,15 +73,14 @@ func (s *Store) rotate(ctx context.Context, r rotation) (lagging []string, err e
 		}
 		behind, err := s.empty(ctx, sl.number, r)
 		if err != nil {
-			return lagging, fmt.Errorf("outbox: empty slot %d: %w", sl.number, err)
+			return fmt.Errorf("outbox: empty slot %d: %w", sl.number, err)
 		}
 		if sl.next && len(behind) > 0 {
 			s.log.Warn("subscriptions lag behind the ring; nothing is lost, but the slot keeps its events for another turn",
 				"slot", sl.number, "subscriptions", behind)
-			lagging = behind
 		}
 	}
-	return lagging, nil
+	return nil
 }
 
 // empty truncates one slot, unless somebody still needs it or uses it.

@@ -48,7 +48,7 @@ func (s Stream) names(sql string) string {
 const filterParam = 7
 
 func (s Stream) statements(filter Filter) *statements {
-	conditions, filterArgs := filter.conditions("e", filterParam)
+	conditions, filterArgs := filter.conditions(filterParam)
 	return &statements{
 		filterArgs: filterArgs,
 		refresh:    s.names(refreshSQL), open: s.names(openSQL),

@@ -8,13 +8,13 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// passed is the condition that a cursor c has passed a row e of its shard: s1 sees it, or it
+// hasPassed is the condition that a cursor c has passed a row e of its shard: s1 sees it, or it
 // is in the window and behind the position. What was passed is delivered, or parked.
-const passed = `(pg_visible_in_snapshot(e.xid, c.s1) OR (c.s2 IS NOT NULL AND e.seq <= c.pos AND pg_visible_in_snapshot(e.xid, c.s2)))`
+const hasPassed = `(pg_visible_in_snapshot(e.xid, c.s1) OR (c.s2 IS NOT NULL AND e.seq <= c.pos AND pg_visible_in_snapshot(e.xid, c.s2)))`
 
 // unread is the condition that a cursor has not passed a row, in a form that the index on
 // xid serves.
-const unread = `e.xid >= pg_snapshot_xmin(c.s1) AND e.shard = c.shard AND NOT ` + passed
+const unread = `e.xid >= pg_snapshot_xmin(c.s1) AND e.shard = c.shard AND NOT ` + hasPassed
 
 // statsSQL counts up to $2 events. $1 subscription.
 const statsSQL = `
@@ -42,7 +42,7 @@ func (s *Store) Stats(ctx context.Context) (outbox.Stats, error) {
 	if err := s.loadSubscription(ctx); err != nil {
 		return outbox.Stats{}, err
 	}
-	conditions, args := s.subscription.Filter.conditions("e", 3)
+	conditions, args := s.subscription.Filter.conditions(3)
 	var stats outbox.Stats
 	var age float64
 	err := s.own.QueryRow(ctx, s.stream.names(fmt.Sprintf(statsSQL, conditions)),

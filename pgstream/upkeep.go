@@ -47,8 +47,7 @@ func (s *Store) Sweep(ctx context.Context) (int64, error) {
 	if !rotate {
 		return 0, nil
 	}
-	_, err := s.rotate(ctx, rotation{})
-	return 0, err
+	return 0, s.rotate(ctx, rotation{})
 }
 
 func (s *Store) promoteAll(ctx context.Context) error {
@@ -99,7 +98,7 @@ func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
 			purge.Progress(total)
 		}
 	}
-	if _, err := s.rotate(ctx, rotation{retention: purge.Retention, dryRun: purge.DryRun, emptied: progress}); err != nil {
+	if err := s.rotate(ctx, rotation{retention: purge.Retention, dryRun: purge.DryRun, emptied: progress}); err != nil {
 		return total, err
 	}
 	if purge.DeadLetterRetention > 0 {

@@ -205,7 +205,7 @@ func (s *Store) fitPages(cut, limit int) {
 
 // openWindows opens a window in every shard that is between two, if there may be something in
 // it. It is what an idle relay polls with: if there is not, it writes nothing.
-func (s *Store) openWindows(ctx context.Context, n int) (opened bool, err error) {
+func (s *Store) openWindows(ctx context.Context) (opened bool, err error) {
 	var numbers, wide []int16
 	var fences, wideFences []int64
 	s.mu.Lock()
