@@ -153,7 +153,10 @@ func (s *Store) step(ctx context.Context, n int) (more bool, exhausted []outbox.
 		return false, nil, err
 	}
 	now := time.Now()
-	if !now.Before(s.tendAt) {
+	s.mu.Lock()
+	tend := !now.Before(s.tendAt)
+	s.mu.Unlock()
+	if tend {
 		if err := s.tend(ctx); err != nil {
 			return false, nil, err
 		}

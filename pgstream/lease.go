@@ -44,15 +44,14 @@ func (s *Store) owned() (numbers []int16, fences []int64) {
 // tend renews the leases, and takes or gives up shards so that every relay of the
 // subscription has its share.
 func (s *Store) tend(ctx context.Context) error {
-	total, others, free, err := s.heartbeat(ctx)
+	now, err := s.heartbeat(ctx)
 	if err != nil {
 		return err
 	}
-	if total == 0 {
+	if now.shards == 0 {
 		return fmt.Errorf("outbox: subscription %q: %w", s.config.Subscription, errNoShards)
 	}
-	relays := others + 1
-	share := (total + relays - 1) / relays
+	share := now.share()
 	s.mu.Lock()
 	have := len(s.shards)
 	for _, sh := range s.shards {
@@ -63,7 +62,7 @@ func (s *Store) tend(ctx context.Context) error {
 	if err := s.handOver(ctx); err != nil {
 		return err
 	}
-	if have < share && free > 0 {
+	if have < share && now.free > 0 {
 		if err := s.takeFree(ctx, share-have); err != nil {
 			return err
 		}
@@ -71,9 +70,6 @@ func (s *Store) tend(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tendAt = time.Now().Add(min(tendEvery, s.config.Lease/3))
-	if len(s.shards) < share && total < relays {
-		return nil // there are more relays than shards
-	}
 	if len(s.shards) < share {
 		// Somebody is about to hand shards over, or to lose them.
 		s.tendAt = time.Now().Add(min(time.Second, s.config.Lease/6))
@@ -81,14 +77,31 @@ func (s *Store) tend(ctx context.Context) error {
 	return nil
 }
 
+// census is what a relay knows of the others.
+type census struct {
+	shards, free int
+	// relays is how many there are, and rank how many of them come before this one.
+	relays, rank int
+}
+
+// share is how many shards this relay should have: the same for all, and what is left over
+// for the first ones.
+func (c census) share() int {
+	share := c.shards / c.relays
+	if c.rank < c.shards%c.relays {
+		share++
+	}
+	return share
+}
+
 // heartbeat keeps this relay listed and its shards locked, and drops those that are lost.
-func (s *Store) heartbeat(ctx context.Context) (total, others, free int, err error) {
+func (s *Store) heartbeat(ctx context.Context) (now census, err error) {
 	numbers, fences := s.owned()
 	var kept []int16
 	err = s.own.QueryRow(ctx, s.sql.tend, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(),
-		s.host, os.Getpid(), numbers, fences).Scan(&others, &total, &free, &kept)
+		s.host, os.Getpid(), numbers, fences).Scan(&now.relays, &now.rank, &now.shards, &now.free, &kept)
 	if err != nil {
-		return 0, 0, 0, fmt.Errorf("outbox: renew the leases of subscription %q: %w", s.config.Subscription, err)
+		return now, fmt.Errorf("outbox: renew the leases of subscription %q: %w", s.config.Subscription, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +110,7 @@ func (s *Store) heartbeat(ctx context.Context) (total, others, free int, err err
 			delete(s.shards, number)
 		}
 	}
-	return total, others, free, nil
+	return now, nil
 }
 
 // shed marks shards to be given up, those that are at rest first.
@@ -197,7 +210,7 @@ func (s *Store) reload(ctx context.Context) error {
 
 // renew keeps the leases while a batch is being published.
 func (s *Store) renew(ctx context.Context, shards map[int16]int64) error {
-	if _, _, _, err := s.heartbeat(ctx); err != nil {
+	if _, err := s.heartbeat(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -219,9 +232,6 @@ func (s *Store) Leave(ctx context.Context) error {
 		return fmt.Errorf("outbox: leave the stream: %w", ctx.Err())
 	}
 	defer func() { <-s.reading }()
-	if s.sql == nil {
-		return nil // it has never been connected
-	}
 	numbers, fences := s.owned()
 	s.mu.Lock()
 	s.shards = make(map[int16]*shard)

@@ -28,7 +28,7 @@ WITH unread AS MATERIALIZED (
   FROM {shards} AS c
   JOIN {subscriptions} AS s ON s.name = c.subscription
   JOIN {stream} AS e ON e.shard = c.shard
-  WHERE NOT (` + hasPassed + ` AND ` + restored + `)
+  WHERE NOT (` + behindCursor + ` AND ` + restored + `)
     AND (s.namespace IS NULL OR s.namespace = e.namespace) AND (s.topics IS NULL OR e.topic = ANY(s.topics))
     AND (s.types IS NULL OR e.type = ANY(s.types)) AND (s.tenant_id IS NULL OR e.tenant_id = s.tenant_id)
 ), parking AS (

@@ -40,7 +40,7 @@ FROM {shards} AS c
 CROSS JOIN LATERAL (
   SELECT e.shard, e.seq, {e.event}
   FROM {stream} AS e
-  WHERE e.shard = c.shard AND e.seq > $2 AND ` + hasPassed + `%[1]s
+  WHERE e.shard = c.shard AND e.seq > $2 AND ` + behindCursor + `%[1]s
   ORDER BY e.seq
   LIMIT $3
 ) AS e
@@ -88,7 +88,7 @@ func (s Stream) Replay(ctx context.Context, pool *pgxpool.Pool, replay Replay) (
 	if err != nil {
 		return 0, err
 	}
-	filter, filterArgs := subscription.Filter.conditions(7+len(args))
+	filter, filterArgs := subscription.Filter.conditions(7 + len(args))
 	sql := replaySQL
 	if replay.DryRun {
 		sql = replayCountSQL

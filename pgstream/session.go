@@ -54,9 +54,6 @@ func (s *Store) connect(ctx context.Context) error {
 	if s.reader != nil {
 		return nil
 	}
-	if err := s.loadSubscription(ctx); err != nil {
-		return err
-	}
 	conn, err := s.own.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("outbox: connect to read the stream: %w", err)
@@ -69,8 +66,39 @@ func (s *Store) connect(ctx context.Context) error {
 		discard(conn)
 		return err
 	}
+	if err := s.noteServer(ctx, conn); err != nil {
+		discard(conn)
+		return err
+	}
 	s.forget()
 	s.reader = &reader{conn: conn}
+	return nil
+}
+
+// noteServerSQL remembers which server, and which timeline of it, the stream is on.
+const noteServerSQL = `
+UPDATE {settings} AS o SET system_identifier = n.system_identifier, timeline = n.timeline
+FROM (SELECT system_identifier, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint AS timeline
+  FROM pg_control_system()) AS n,
+  (SELECT system_identifier, timeline FROM {settings}) AS old
+WHERE (o.system_identifier, o.timeline) IS DISTINCT FROM (n.system_identifier, n.timeline)
+RETURNING old.system_identifier IS NOT NULL, n.system_identifier, n.timeline`
+
+// noteServer says when the server is another one than before, as after a promotion.
+func (s *Store) noteServer(ctx context.Context, conn query) error {
+	var known bool
+	var system, timeline int64
+	err := conn.QueryRow(ctx, s.stream.names(noteServerSQL)).Scan(&known, &system, &timeline)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil // the same as before
+	}
+	if err != nil {
+		return fmt.Errorf("outbox: note the server's identity: %w", err)
+	}
+	if known {
+		s.log.Info("the stream is on another server, or was promoted; reading goes on from the stored cursors",
+			"system_identifier", system, "timeline", timeline)
+	}
 	return nil
 }
 

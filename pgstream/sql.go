@@ -181,7 +181,8 @@ WITH me AS (
   RETURNING c.shard
 )
 SELECT
-  (SELECT count(*) FROM {relays} WHERE subscription = $1 AND worker <> $2 AND alive_until > now()),
+  (SELECT count(*) FROM {relays} WHERE subscription = $1 AND worker <> $2 AND alive_until > now()) + 1,
+  (SELECT count(*) FROM {relays} WHERE subscription = $1 AND worker < $2 AND alive_until > now()),
   (SELECT count(*) FROM {shards} WHERE subscription = $1),
   (SELECT count(*) FROM {shards} WHERE subscription = $1 AND (owner IS NULL OR locked_until < now())),
   coalesce((SELECT array_agg(shard) FROM kept), '{}')`

@@ -8,13 +8,13 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// hasPassed is the condition that a cursor c has passed a row e of its shard: s1 sees it, or it
+// behindCursor is the condition that a cursor c has gone past a row e of its shard: s1 sees it, or it
 // is in the window and behind the position. What was passed is delivered, or parked.
-const hasPassed = `(pg_visible_in_snapshot(e.xid, c.s1) OR (c.s2 IS NOT NULL AND e.seq <= c.pos AND pg_visible_in_snapshot(e.xid, c.s2)))`
+const behindCursor = `(pg_visible_in_snapshot(e.xid, c.s1) OR (c.s2 IS NOT NULL AND e.seq <= c.pos AND pg_visible_in_snapshot(e.xid, c.s2)))`
 
 // unread is the condition that a cursor has not passed a row, in a form that the index on
 // xid serves.
-const unread = `e.xid >= pg_snapshot_xmin(c.s1) AND e.shard = c.shard AND NOT ` + hasPassed
+const unread = `e.xid >= pg_snapshot_xmin(c.s1) AND e.shard = c.shard AND NOT ` + behindCursor
 
 // statsSQL counts up to $2 events. $1 subscription.
 const statsSQL = `
@@ -39,9 +39,6 @@ FROM parked`
 // Stats counts what waits in the stream and what is parked. Held are the events this store
 // is publishing; waiting events count as Retrying.
 func (s *Store) Stats(ctx context.Context) (outbox.Stats, error) {
-	if err := s.loadSubscription(ctx); err != nil {
-		return outbox.Stats{}, err
-	}
 	conditions, args := s.subscription.Filter.conditions(3)
 	var stats outbox.Stats
 	var age float64

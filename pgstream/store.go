@@ -81,11 +81,37 @@ type Store struct {
 
 var _ outbox.Store = (*Store)(nil)
 
-// New prepares a store. It does not connect: see Open, which checks the stream, too.
-func New(pool *pgxpool.Pool, stream Stream, config Config) (*Store, error) {
+// Open opens a subscription of a stream, after a look at whether the stream is there and
+// its server can be trusted with the cursors; see ErrRestored. Close it in the end.
+func Open(ctx context.Context, pool *pgxpool.Pool, stream Stream, config Config) (*Store, error) {
 	if err := stream.Validate(); err != nil {
 		return nil, err
 	}
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := stream.check(ctx, pool); err != nil {
+		return nil, err
+	}
+	subscription, err := stream.FindSubscription(ctx, pool, config.Subscription)
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownPool(pool, config.Connections)
+	if err != nil {
+		return nil, err
+	}
+	host, _ := os.Hostname() // only for people
+	return &Store{
+		stream: stream, config: config, subscription: subscription, sql: stream.statements(subscription.Filter),
+		host: host, log: config.Logger, pool: pool, own: own,
+		reading: make(chan struct{}, 1), shards: make(map[int16]*shard),
+	}, nil
+}
+
+// withDefaults fills in what is zero and refuses what cannot work.
+func (config Config) withDefaults() (Config, error) {
 	if config.Subscription == "" {
 		config.Subscription = DefaultSubscription
 	}
@@ -96,45 +122,24 @@ func New(pool *pgxpool.Pool, stream Stream, config Config) (*Store, error) {
 		config.Lease = DefaultLease
 	}
 	if config.Lease < 100*time.Millisecond {
-		return nil, fmt.Errorf("outbox: the lease is %s; it must be at least 100ms", config.Lease)
+		return config, fmt.Errorf("outbox: the lease is %s; it must be at least 100ms", config.Lease)
 	}
 	if config.MaxAttempts == 0 {
 		config.MaxAttempts = DefaultMaxAttempts
 	}
 	if config.MaxAttempts < 1 || config.MaxAttempts > math.MaxInt32 {
-		return nil, fmt.Errorf("outbox: the maximum of attempts is %d; it must be at least 1", config.MaxAttempts)
+		return config, fmt.Errorf("outbox: the maximum of attempts is %d; it must be at least 1", config.MaxAttempts)
 	}
 	if config.Connections == 0 {
 		config.Connections = 4
 	}
 	if config.Connections < 2 {
-		return nil, fmt.Errorf("outbox: the stream has %d connections; it needs 2: one reads, one settles", config.Connections)
+		return config, fmt.Errorf("outbox: the stream has %d connections; it needs 2: one reads, one settles", config.Connections)
 	}
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	own, err := ownPool(pool, config.Connections)
-	if err != nil {
-		return nil, err
-	}
-	host, _ := os.Hostname() // only for people
-	return &Store{
-		stream: stream, config: config, host: host, log: config.Logger, pool: pool, own: own,
-		reading: make(chan struct{}, 1), shards: make(map[int16]*shard),
-	}, nil
-}
-
-// Open is New, and then reads the subscription and checks the stream with Verify.
-func Open(ctx context.Context, pool *pgxpool.Pool, stream Stream, config Config) (*Store, error) {
-	store, err := New(pool, stream, config)
-	if err != nil {
-		return nil, err
-	}
-	if err := store.Verify(ctx); err != nil {
-		store.Close()
-		return nil, err
-	}
-	return store, nil
+	return config, nil
 }
 
 // Close leaves the shards to others and closes the store's own connections. It waits for a
@@ -154,28 +159,6 @@ func (s *Store) Traits() outbox.Traits {
 	return outbox.Traits{
 		Name: LayoutName + "/" + s.config.Subscription, Lease: s.config.Lease, Backoff: true, InOrder: true,
 	}
-}
-
-// Verify checks that the stream is there, that the subscription is, and that the server can
-// be trusted with the cursors; see ErrRestored. It writes nothing.
-func (s *Store) Verify(ctx context.Context) error {
-	if err := s.stream.check(ctx, s.pool); err != nil {
-		return err
-	}
-	return s.loadSubscription(ctx)
-}
-
-// loadSubscription reads the subscription, once, and compiles the statements for its filter.
-func (s *Store) loadSubscription(ctx context.Context) error {
-	if s.subscription != nil {
-		return nil
-	}
-	subscription, err := s.stream.FindSubscription(ctx, s.pool, s.config.Subscription)
-	if err != nil {
-		return err
-	}
-	s.subscription, s.sql = subscription, s.stream.statements(subscription.Filter)
-	return nil
 }
 
 // errNoShards means that a subscription was dropped under a relay that serves it.

@@ -40,6 +40,16 @@ func (sh *shard) room() bool {
 	return sh.known && !sh.ended && !sh.leaving && waiting < 1
 }
 
+// reading is what a read needs to know of a shard, as it was when the read began.
+type reading struct {
+	shard *shard
+	from  int64
+	cursor
+}
+
+// current reports whether the shard is still in the window that was read.
+func (r *reading) current() bool { return r.shard.known && r.shard.cursor.s2 == r.s2 }
+
 // readPages reads a page of every shard that has room: of the late part one shard after the
 // other, of the main part all at once.
 func (s *Store) readPages(ctx context.Context, n int) error {
@@ -48,24 +58,27 @@ func (s *Store) readPages(ctx context.Context, n int) error {
 	if s.pageLimit > 0 {
 		limit = min(n, s.pageLimit)
 	}
-	var late, main []*shard
+	var late, main []*reading
 	for _, sh := range s.sorted() {
-		switch {
-		case !sh.room():
-		case sh.read < sh.cursor.q1:
-			late = append(late, sh)
-		default:
-			main = append(main, sh)
+		if !sh.room() {
+			continue
+		}
+		r := &reading{shard: sh, from: sh.read, cursor: sh.cursor}
+		if r.from < r.q1 {
+			late = append(late, r)
+		} else {
+			main = append(main, r)
 		}
 	}
 	s.mu.Unlock()
-	for _, sh := range late {
-		found, err := s.readLate(ctx, sh, limit)
+	for _, r := range late {
+		found, err := s.readLate(ctx, r, limit)
 		if err != nil {
 			return err
 		}
 		if !found {
-			main = append(main, sh)
+			r.from = r.q1
+			main = append(main, r)
 		}
 	}
 	if len(main) == 0 {
@@ -76,70 +89,71 @@ func (s *Store) readPages(ctx context.Context, n int) error {
 
 // readLate reads a page of the late part. It reports false when that part is empty, or has
 // been read already.
-func (s *Store) readLate(ctx context.Context, sh *shard, limit int) (found bool, err error) {
-	c := sh.cursor
-	args := append([]any{sh.number, sh.read, c.q1, c.s1, c.s2, limit}, s.sql.filterArgs...)
+func (s *Store) readLate(ctx context.Context, r *reading, limit int) (found bool, err error) {
+	number := r.shard.number
+	args := append([]any{number, r.from, r.q1, r.s1, r.s2, limit}, s.sql.filterArgs...)
 	pages, err := s.query(ctx, s.sql.late, args, limit)
 	if err != nil {
-		return false, fmt.Errorf("outbox: read the late events of shard %d: %w", sh.number, err)
+		return false, fmt.Errorf("outbox: read the late events of shard %d: %w", number, err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !sh.known || sh.cursor.s2 != c.s2 {
-		return true, nil // it changed hands meanwhile
-	}
-	p := pages[sh.number]
+	p := pages[number]
 	if p == nil {
-		sh.read = c.q1
 		return false, nil
 	}
 	p.part, p.to = partLate, p.last()
 	if !p.full {
-		p.to = c.q1
+		p.to = r.q1
 	}
-	sh.read = p.to
-	sh.pages = append(sh.pages, p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.current() {
+		r.shard.read = p.to
+		r.shard.pages = append(r.shard.pages, p)
+	}
 	return true, nil
 }
 
 // readMain reads a page of the main part of every shard given.
-func (s *Store) readMain(ctx context.Context, shards []*shard, limit int) error {
-	slices.SortFunc(shards, func(a, b *shard) int { return int(a.number) - int(b.number) })
+func (s *Store) readMain(ctx context.Context, shards []*reading, limit int) error {
+	slices.SortFunc(shards, func(a, b *reading) int { return int(a.shard.number) - int(b.shard.number) })
 	numbers := make([]int16, len(shards))
-	pos, hi := make([]int64, len(shards)), make([]int64, len(shards))
+	from, hi := make([]int64, len(shards)), make([]int64, len(shards))
 	s1, s2 := make([]string, len(shards)), make([]string, len(shards))
-	for i, sh := range shards {
-		numbers[i], pos[i], hi[i], s1[i], s2[i] = sh.number, sh.read, sh.cursor.hi, sh.cursor.s1, sh.cursor.s2
+	for i, r := range shards {
+		numbers[i], from[i], hi[i], s1[i], s2[i] = r.shard.number, r.from, r.hi, r.s1, r.s2
 	}
-	args := append([]any{numbers, pos, hi, snapshots(s1), snapshots(s2), limit}, s.sql.filterArgs...)
+	args := append([]any{numbers, from, hi, snapshots(s1), snapshots(s2), limit}, s.sql.filterArgs...)
 	pages, err := s.query(ctx, s.sql.main, args, limit)
 	if err != nil {
 		return fmt.Errorf("outbox: read the stream: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, sh := range shards {
-		if !sh.known || sh.cursor.s2 != s2[i] {
-			continue // it changed hands meanwhile
+	for _, r := range shards {
+		if r.current() {
+			r.shard.take(pages[r.shard.number])
 		}
-		p := pages[sh.number]
-		if p == nil {
-			p = &page{}
-		}
-		p.part = partMain
-		if p.full {
-			p.to = p.last()
-			sh.read = p.to
-			sh.full++
-		} else {
-			p.closes = true
-			sh.ended = true
-			sh.wide = sh.full >= widePages
-			sh.full = 0
-		}
-		sh.pages = append(sh.pages, p)
 	}
 	return nil
+}
+
+// take adds a page of the main part; nil is an empty one.
+func (sh *shard) take(p *page) {
+	if p == nil {
+		p = &page{}
+	}
+	p.part = partMain
+	if p.full {
+		p.to = p.last()
+		sh.read = p.to
+		sh.full++
+	} else {
+		p.closes = true
+		sh.ended = true
+		sh.wide = sh.full >= widePages
+		sh.full = 0
+	}
+	sh.pages = append(sh.pages, p)
 }
 
 // snapshots writes snapshots as an array for a text parameter. Each is made of digits,

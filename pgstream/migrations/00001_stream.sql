@@ -20,7 +20,7 @@ CREATE SEQUENCE outbox_stream_seq AS bigint CACHE 1 NO CYCLE;
 -- transaction has its xid before it draws a seq, and a lock taken inside the INSERT comes
 -- before both. Producers never write slot, xid and seq themselves.
 CREATE TABLE outbox_stream (
-    slot smallint NOT NULL DEFAULT (floor(extract(epoch FROM now()) / {{.SlotSeconds}})::bigint % {{.Slots}}),
+    slot smallint NOT NULL DEFAULT (floor(date_part('epoch', now()) / {{.SlotSeconds}})::bigint % {{.Slots}}),
     shard smallint NOT NULL CHECK (shard BETWEEN 0 AND {{.MaxShard}}),
     id uuid NOT NULL,
     namespace text,
