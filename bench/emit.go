@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 const (
@@ -58,6 +60,17 @@ func handwritten(layout string) byHand {
 				return []any{id, "file.stored", "UploadFile", "42", id.String(), body, 5}
 			},
 		}
+	case pgstream.LayoutName:
+		return byHand{
+			`INSERT INTO outbox_stream (shard, id, namespace, topic, type, key, aggregate_type, aggregate_id, tenant_id, headers,
+			   content_type, payload, not_before, max_attempts)
+			 VALUES (outbox_shard($5, $1), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+			func() []any {
+				return []any{
+					uuid.Must(uuid.NewV7()), nil, "orders", "order_created", "order/42", "order", "42", nil, nil, "application/json", body, nil, nil,
+				}
+			},
+		}
 	default:
 		return byHand{
 			`INSERT INTO modkit_outbox_events (id, namespace, topic, tenant_id, dedupe_key, payload, next_attempt_at, status,
@@ -77,6 +90,10 @@ func event(layout string) outbox.Event {
 		return outbox.Event{Type: "order_created", AggregateType: "vendor_order", AggregateID: uuid.NewString(), Payload: payload()}
 	case "doorito":
 		return outbox.Event{Type: "file.stored", AggregateType: "UploadFile", AggregateID: "42", Payload: payload()}
+	case pgstream.LayoutName:
+		return outbox.Event{
+			Topic: "orders", Type: "order_created", AggregateType: "order", AggregateID: "42", ContentType: "application/json", Payload: payload(),
+		}
 	default:
 		return outbox.Event{Namespace: "shop", Topic: "orders", Payload: payload()}
 	}
@@ -85,24 +102,34 @@ func event(layout string) outbox.Event {
 // benchEmit measures what emit adds to the INSERT it runs, and what EmitMany saves.
 func benchEmit(ctx context.Context, b *bench) error {
 	for _, shipped := range layouts.All() {
-		if err := benchEmitLayout(ctx, b, shipped); err != nil {
+		files, err := shipped.Migrations(shipped.Layout)
+		if err != nil {
+			return err
+		}
+		if err := benchEmitTarget(ctx, b, shipped.Layout.Name, shipped.Layout, files); err != nil {
 			return fmt.Errorf("%s: %w", shipped.Layout.Name, err)
 		}
+	}
+	files, err := pgstream.Migrations(pgstream.Shape{})
+	if err != nil {
+		return err
+	}
+	if err := benchEmitTarget(ctx, b, pgstream.LayoutName, pgstream.Stream{}, files); err != nil {
+		return fmt.Errorf("%s: %w", pgstream.LayoutName, err)
 	}
 	return nil
 }
 
-func benchEmitLayout(ctx context.Context, b *bench, shipped layouts.Shipped) error {
-	name := shipped.Layout.Name
+func benchEmitTarget(ctx context.Context, b *bench, name string, target outboxpgx.Target, files fs.FS) error {
 	pool, err := b.pool(ctx)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	if err := migrate(ctx, pool, shipped); err != nil {
+	if err := migrateFiles(ctx, pool, files); err != nil {
 		return err
 	}
-	emitter, err := outboxpgx.New(shipped.Layout, nil)
+	emitter, err := outboxpgx.New(target, nil)
 	if err != nil {
 		return err
 	}
@@ -193,6 +220,10 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, shipped layouts.Shipped) e
 	if err != nil {
 		return err
 	}
+	return migrateFiles(ctx, pool, files)
+}
+
+func migrateFiles(ctx context.Context, pool *pgxpool.Pool, files fs.FS) error {
 	db := stdlib.OpenDBFromPool(pool)
 	defer func() { _ = db.Close() }() // the pool stays open
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithDisableGlobalRegistry(true))

@@ -15,7 +15,7 @@ import (
 // be committed by itself, apart from the change it tells of.
 var ErrNoTransaction = errors.New("outbox: the *gorm.DB is not a transaction; use db.Transaction, db.Begin or InTx")
 
-// Target is a place events are emitted to: a pgstore.Layout.
+// Target is a place events are emitted to: a pgstream.Stream or a pgstore.Layout.
 type Target = emit.Target
 
 // Emitter writes events to one target. It is safe for concurrent use.

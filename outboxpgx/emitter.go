@@ -10,7 +10,7 @@ import (
 	"github.com/packfinderz/outbox/internal/emit"
 )
 
-// Target is a place events are emitted to: a pgstore.Layout.
+// Target is a place events are emitted to: a pgstream.Stream or a pgstore.Layout.
 type Target = emit.Target
 
 // Beginner starts transactions: a *pgxpool.Pool or a *pgx.Conn.

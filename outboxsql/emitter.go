@@ -12,7 +12,7 @@ import (
 	"github.com/packfinderz/outbox/internal/emit"
 )
 
-// Target is a place events are emitted to: a pgstore.Layout.
+// Target is a place events are emitted to: a pgstream.Stream or a pgstore.Layout.
 type Target = emit.Target
 
 // Emitter writes events to one target. It is safe for concurrent use.

@@ -52,6 +52,10 @@ func New(target Target, config *outbox.EmitConfig) (*Emitter, error) {
 		return nil, fmt.Errorf("outbox: EmitConfig.MaxPayload is %d; it must be between 1 and %d",
 			e.config.MaxPayload, maxPayloadCeiling)
 	}
+	if e.config.Serialize && plan.Lock == "" {
+		return nil, fmt.Errorf("outbox: EmitConfig.Serialize is set, but %s keeps no order per key; emit to the stream, or leave it out",
+			plan.Target)
+	}
 	return e, nil
 }
 
@@ -71,13 +75,16 @@ func (e *Emitter) Emit(ctx context.Context, conn Conn, ev outbox.Event) (outbox.
 	if err != nil {
 		return outbox.Emitted{}, err
 	}
-	args := make([]any, len(e.plan.Columns))
-	for i, column := range e.plan.Columns {
-		args[i] = column.value(&ev)
+	if err := e.lock(ctx, conn, ev); err != nil {
+		return outbox.Emitted{}, err
 	}
-	statement := e.plan.Insert
+	statement, columns := e.plan.Insert, e.plan.Columns
 	if fresh {
-		statement = e.plan.InsertNew
+		statement, columns = e.plan.InsertNew, e.plan.newColumns()
+	}
+	args := make([]any, len(columns))
+	for i, column := range columns {
+		args[i] = column.value(&ev)
 	}
 	for range conflictRounds {
 		inserted, err := conn.Exec(ctx, statement, args)
@@ -116,15 +123,14 @@ func (e *Emitter) EmitMany(ctx context.Context, conn Conn, events []outbox.Event
 		allFresh = allFresh && fresh
 		pending[i] = i
 	}
+	if err := e.lock(ctx, conn, events...); err != nil {
+		return nil, err
+	}
 	if allFresh {
 		return e.insertFresh(ctx, conn, events)
 	}
 	if e.plan.SortByDedupe {
-		slices.SortStableFunc(pending, func(a, b int) int {
-			return cmp.Or(
-				cmp.Compare(events[a].DedupeKey, events[b].DedupeKey),
-				bytes.Compare(events[a].ID[:], events[b].ID[:]))
-		})
+		slices.SortStableFunc(pending, func(a, b int) int { return compareDedupe(&events[a], &events[b]) })
 	}
 	results := make([]outbox.Emitted, len(events))
 	for range conflictRounds {
@@ -154,6 +160,28 @@ func (e *Emitter) EmitMany(ctx context.Context, conn Conn, events []outbox.Event
 	return nil, e.foreignConflict(&events[pending[0]])
 }
 
+// lock waits until no other transaction can emit events of the same keys, where that was
+// asked for: their order is then that of the commits. It has to be had before the INSERT
+// gives an event its place.
+func (e *Emitter) lock(ctx context.Context, conn Conn, events ...outbox.Event) error {
+	if !e.config.Serialize {
+		return nil
+	}
+	keys := make([]string, 0, len(events))
+	for i := range events {
+		if events[i].Key != "" {
+			keys = append(keys, events[i].Key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	if _, err := conn.Exec(ctx, e.plan.Lock, []any{conn.Array(keys)}); err != nil {
+		return fmt.Errorf("outbox: lock the keys of %d events: %w", len(events), err)
+	}
+	return nil
+}
+
 // insertFresh inserts events that can meet no conflict.
 func (e *Emitter) insertFresh(ctx context.Context, conn Conn, events []outbox.Event) ([]outbox.Emitted, error) {
 	results := make([]outbox.Emitted, len(events))
@@ -162,16 +190,16 @@ func (e *Emitter) insertFresh(ctx context.Context, conn Conn, events []outbox.Ev
 		rows[i] = &events[i]
 		results[i].ID = events[i].ID
 	}
-	if _, err := conn.Exec(ctx, e.plan.InsertManyNew, e.arrays(conn, rows)); err != nil {
+	if _, err := conn.Exec(ctx, e.plan.InsertManyNew, arrays(conn, e.plan.newColumns(), rows)); err != nil {
 		return nil, fmt.Errorf("outbox: emit %d events: %w", len(events), err)
 	}
 	return results, nil
 }
 
 // arrays are the arguments of a statement for many events.
-func (e *Emitter) arrays(conn Conn, rows []*outbox.Event) []any {
-	args := make([]any, len(e.plan.Columns))
-	for i, column := range e.plan.Columns {
+func arrays(conn Conn, columns []Column, rows []*outbox.Event) []any {
+	args := make([]any, len(columns))
+	for i, column := range columns {
 		args[i] = conn.Array(column.values(rows))
 	}
 	return args
@@ -181,14 +209,21 @@ func (e *Emitter) arrays(conn Conn, rows []*outbox.Event) []any {
 func (e *Emitter) insertMany(
 	ctx context.Context, conn Conn, events []outbox.Event, pending []int, results []outbox.Emitted,
 ) (missed []int, err error) {
-	rows := pick(events, pending)
-	inserted := make(map[uuid.UUID]struct{}, len(rows))
-	err = conn.Query(ctx, e.plan.InsertMany, e.arrays(conn, rows), func(scan func(...any) error) error {
+	inserted := make(map[uuid.UUID]bool, len(pending))
+	sent := make([]int, 0, len(pending))
+	for _, i := range pending {
+		if _, repeated := inserted[events[i].ID]; !repeated {
+			inserted[events[i].ID] = false
+			sent = append(sent, i)
+		}
+	}
+	args := arrays(conn, e.plan.Columns, pick(events, sent))
+	err = conn.Query(ctx, e.plan.InsertMany, args, func(scan func(...any) error) error {
 		var id uuid.UUID
 		if err := scan(&id); err != nil {
 			return err
 		}
-		inserted[id] = struct{}{}
+		inserted[id] = true
 		return nil
 	})
 	if err != nil {
@@ -196,12 +231,12 @@ func (e *Emitter) insertMany(
 	}
 	for _, i := range pending {
 		id := events[i].ID
-		if _, ok := inserted[id]; !ok {
+		if !inserted[id] {
 			missed = append(missed, i)
 			continue
 		}
 		// The same id twice in one call: the first is the row, the second a repeat.
-		delete(inserted, id)
+		inserted[id] = false
 		results[i] = outbox.Emitted{ID: id}
 	}
 	return missed, nil
@@ -238,6 +273,9 @@ func (e *Emitter) prepare(index int, ev *outbox.Event) (fresh bool, err error) {
 	if ev.Topic == "" && e.plan.Fields.Topic.Stored {
 		ev.Topic = e.config.DefaultTopic
 	}
+	if ev.Key == "" && e.plan.KeyFromAggregate && ev.AggregateType != "" && ev.AggregateID != "" {
+		ev.Key = ev.AggregateType + "/" + ev.AggregateID
+	}
 	if refused := e.plan.check(ev, e.config.MaxPayload); refused != nil {
 		return false, &outbox.EventError{Index: index, Field: refused.field, Problem: refused.problem}
 	}
@@ -259,6 +297,17 @@ func (e *Emitter) prepare(index int, ev *outbox.Event) (fresh bool, err error) {
 func (e *Emitter) foreignConflict(ev *outbox.Event) error {
 	return fmt.Errorf("outbox: emit event %s: a unique constraint of %s refused it, and neither the id nor the "+
 		"dedupe key is there; the table has a constraint the layout does not know", ev.ID, e.plan.Target)
+}
+
+// compareDedupe orders events by what may be unique about them, the same way in every
+// transaction. A dedupe key is unique within a namespace, a topic or a type.
+func compareDedupe(a, b *outbox.Event) int {
+	return cmp.Or(
+		cmp.Compare(a.DedupeKey, b.DedupeKey),
+		cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Topic, b.Topic),
+		cmp.Compare(a.Type, b.Type),
+		bytes.Compare(a.ID[:], b.ID[:]))
 }
 
 func pick(events []outbox.Event, places []int) []*outbox.Event {

@@ -21,15 +21,18 @@ type Plan struct {
 	Target string
 	// Fields are the event fields the target can store, with their rules.
 	Fields Fields
-	// Columns are the parameters of Insert and InsertMany, in order.
+	// Columns are the parameters of the statements that insert, in order.
 	Columns []Column
 	// Insert writes one event: $1… are the columns. It affects no row on a conflict.
 	Insert string
-	// InsertMany writes many: $1… are arrays, one per column. It returns the ids it wrote.
+	// InsertMany writes many: $1… are arrays, one per column. No id is there twice. It
+	// returns the ids it wrote.
 	InsertMany string
 	// InsertNew and InsertManyNew do the same for events that can meet no conflict, because
 	// their ids are new and they have no dedupe keys. That saves a quarter of the time.
 	InsertNew, InsertManyNew string
+	// NewColumns is how many of Columns these two take; zero for all.
+	NewColumns int
 	// Find looks up events that were there already. Its parameters are arrays of the
 	// columns FindColumns names; it returns (1-based place, id).
 	Find        string
@@ -39,6 +42,12 @@ type Plan struct {
 	// DedupeFromID is set where the dedupe column cannot be NULL: an event without a
 	// key gets its id as one.
 	DedupeFromID bool
+	// KeyFromAggregate is set where events of one key keep their order: an event without a
+	// key of its own gets "type/id" of its aggregate, whose events are expected in order.
+	KeyFromAggregate bool
+	// Lock makes the transaction the only one that emits events of some keys until it ends.
+	// $1 is the array of the keys. Empty where the target keeps no order per key.
+	Lock string
 	// SortByDedupe is set where the order of the rows in a statement means nothing.
 	// Rows are then written in key order, so that two transactions emitting the same
 	// keys wait for each other instead of deadlocking.

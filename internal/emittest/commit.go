@@ -1,7 +1,6 @@
 package emittest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
 )
@@ -51,7 +49,7 @@ func testNewRow(_ *testing.T, b *bed) {
 	later := time.Date(2031, 3, 30, 1, 30, 0, 123000, time.UTC)
 	tenant := uuid.New()
 	var want map[string]any
-	switch b.layout.Name {
+	switch b.place.name {
 	case "packfinderz":
 		want = map[string]any{
 			"event_type": "order_created", "aggregate_type": "vendor_order", "aggregate_id": event.AggregateID,
@@ -70,6 +68,14 @@ func testNewRow(_ *testing.T, b *bed) {
 			"namespace": "mini-chat", "topic": "usage", "tenant_id": tenant.String(), "dedupe_key": event.DedupeKey,
 			"status": "pending", "attempts": 0.0, "locked_by": nil, "locked_until": nil, "last_error": nil,
 		}
+	case "standard":
+		event.Namespace, event.Key, event.AggregateType, event.AggregateID = "shop", "customer-7", "order", "42"
+		event.TenantID, event.DedupeKey = tenant, tenant.String()+"/placed/42"
+		event.ContentType, event.MaxAttempts, event.NotBefore = "application/json", 7, later
+		want = map[string]any{
+			"namespace": "shop", "topic": "orders", "type": "order_created", "key": "customer-7", "aggregate_type": "order",
+			"aggregate_id": "42", "tenant_id": tenant.String(), "headers": nil, "content_type": "application/json", "max_attempts": 7.0,
+		}
 	}
 	want["id"] = event.ID.String()
 	for _, many := range []bool{false, true} {
@@ -85,10 +91,10 @@ func testNewRow(_ *testing.T, b *bed) {
 		var doc []byte
 		var due *time.Time
 		b.must(b.pool.QueryRow(b.Context(), `SELECT to_jsonb(t) FROM `+b.table()+` t`).Scan(&doc))
-		if !b.layout.Columns.NextAttemptAt.IsZero() {
-			b.must(b.pool.QueryRow(b.Context(), `SELECT next_attempt_at FROM `+b.table()).Scan(&due))
+		if b.place.due != "" {
+			b.must(b.pool.QueryRow(b.Context(), `SELECT `+b.place.due+` FROM `+b.table()).Scan(&due))
 			if due == nil || !due.Equal(later) {
-				b.Errorf("next_attempt_at is %v, want %s", due, later)
+				b.Errorf("%s is %v, want %s", b.place.due, due, later)
 			}
 		}
 		var row map[string]any
@@ -101,7 +107,7 @@ func testNewRow(_ *testing.T, b *bed) {
 		if row["created_at"] == nil {
 			b.Errorf("created_at is NULL")
 		}
-		pgExec(b, `DELETE FROM `+b.table())
+		b.clear()
 	}
 }
 
@@ -118,11 +124,8 @@ func testMany(_ *testing.T, b *bed) {
 	b.must(err)
 	b.must(tx.Commit(b.Context()))
 	b.wantCount(n)
-	payload := pgx.Identifier{b.layout.Columns.Payload.Name}.Sanitize()
 	for _, i := range []int{0, 1, n / 2, n - 1} {
-		var got []byte
-		b.must(b.pool.QueryRow(b.Context(), `SELECT `+payload+` FROM `+b.table()+` WHERE id = $1`, done[i].ID).Scan(&got))
-		if string(got) != string(jsonb(b, events[i].Payload)) {
+		if got := b.payload(done[i].ID); string(got) != string(b.stored(events[i].Payload)) {
 			b.Errorf("event %d: payload is %s", i, got)
 		}
 	}
@@ -160,7 +163,7 @@ func testLostCommit(_ *testing.T, b *bed) {
 	emitAgain(b, e, event, true)
 	b.wantCount(1)
 
-	if !b.hasDedupe() {
+	if !b.place.dedupe {
 		return
 	}
 	keyed := b.event()
@@ -235,17 +238,4 @@ func testInTx(_ *testing.T, b *bed) {
 	if nudges != 1 {
 		b.Fatalf("nudged %d times, want once: nothing more was committed", nudges)
 	}
-}
-
-func pgExec(b *bed, sql string) {
-	b.Helper()
-	_, err := b.pool.Exec(context.Background(), sql)
-	b.must(err)
-}
-
-// jsonb is a document in the spelling jsonb gives it.
-func jsonb(b *bed, doc []byte) (out []byte) {
-	b.Helper()
-	b.must(b.pool.QueryRow(b.Context(), `SELECT $1::text::jsonb::text`, string(doc)).Scan(&out))
-	return out
 }

@@ -47,7 +47,7 @@ func testSameDedupeKey(_ *testing.T, b *bed) {
 	event := b.event()
 	event.DedupeKey = "order-1"
 	tx := b.begin(e)
-	if !b.hasDedupe() {
+	if !b.place.dedupe {
 		_, err := tx.Emit(b.Context(), event)
 		wantRefused(b, err, "dedupe key", "no column")
 		return
@@ -62,12 +62,8 @@ func testSameDedupeKey(_ *testing.T, b *bed) {
 		}
 	}
 	// The same key in another scope is another event.
-	elsewhere := event
-	if elsewhere.Type != "" {
-		elsewhere.Type = "file.deleted"
-	} else {
-		elsewhere.Topic = "billing"
-	}
+	elsewhere := b.eventIn(1)
+	elsewhere.DedupeKey = event.DedupeKey
 	done, err := tx.Emit(b.Context(), elsewhere)
 	b.must(err)
 	if done.AlreadyEnqueued {
@@ -79,7 +75,7 @@ func testSameDedupeKey(_ *testing.T, b *bed) {
 
 // testDedupeRace lets the second transaction run into the first one's uncommitted row.
 func testDedupeRace(_ *testing.T, b *bed) {
-	if !b.hasDedupe() {
+	if !b.place.dedupe {
 		event := b.event()
 		event.ID = uuid.New()
 		raceOn(b, event) // the id is the only key there is
@@ -117,19 +113,40 @@ func raceOn(b *bed, event outbox.Event) {
 	b.wantCount(1)
 }
 
-// testBatchRace would deadlock if rows were written in the order given: the batches are
-// long enough that each is in the middle when they meet.
+// testBatchRace would deadlock if rows were written in the order given.
 func testBatchRace(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
-	const size, rounds = 400, 10
-	batch := make([]outbox.Event, size)
-	for i := range batch {
-		batch[i] = b.event()
-		if b.hasDedupe() {
-			batch[i].DedupeKey = fmt.Sprintf("key-%03d", i)
+	raceBatches(b, nil, raceSize, func(i int) outbox.Event {
+		event := b.event()
+		if b.place.dedupe {
+			event.DedupeKey = fmt.Sprintf("key-%03d", i)
 		} else {
-			batch[i].ID = uuid.MustParse(fmt.Sprintf("00000000-0000-7000-8000-%012d", i+1))
+			event.ID = uuid.MustParse(fmt.Sprintf("00000000-0000-7000-8000-%012d", i+1))
 		}
+		return event
+	})
+}
+
+// testScopeRace would deadlock if rows were written in the order of their keys alone.
+func testScopeRace(_ *testing.T, b *bed) {
+	raceBatches(b, nil, raceSize, func(i int) outbox.Event {
+		event := b.eventIn(i)
+		event.DedupeKey = "key"
+		return event
+	})
+}
+
+// raceSize is the size of batches that are long enough to meet in their middle.
+const raceSize = 400
+
+// raceBatches emits the same events in opposite orders at the same time, several times, and
+// expects so many rows each time.
+func raceBatches(b *bed, config *outbox.EmitConfig, rows int, event func(i int) outbox.Event) {
+	b.Helper()
+	e := b.emitter(config)
+	const rounds = 10
+	batch := make([]outbox.Event, raceSize)
+	for i := range batch {
+		batch[i] = event(i)
 	}
 	reversed := slices.Clone(batch)
 	slices.Reverse(reversed)
@@ -149,8 +166,8 @@ func testBatchRace(_ *testing.T, b *bed) {
 		for range 2 {
 			b.must(<-failures)
 		}
-		b.wantCount(size)
-		pgExec(b, `DELETE FROM `+b.table())
+		b.wantCount(rows)
+		b.clear()
 	}
 }
 
@@ -175,8 +192,8 @@ func testSerializationFailure(_ *testing.T, b *bed) {
 // testForeignConstraint gives the table a constraint of its owner's.
 func testForeignConstraint(_ *testing.T, b *bed) {
 	e := b.emitter(nil)
-	column := pgx.Identifier{b.layout.Columns.Payload.Name}.Sanitize()
-	pgExec(b, `CREATE UNIQUE INDEX ON `+b.table()+` ((`+column+`->>'order'))`)
+	column := pgx.Identifier{b.place.payload}.Sanitize()
+	b.exec(`CREATE UNIQUE INDEX ON ` + b.table() + ` ((` + column + `->>'order'))`)
 	event := b.event()
 	event.Payload = []byte(`{"order": "1"}`)
 	tx := b.begin(e)

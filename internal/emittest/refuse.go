@@ -1,14 +1,15 @@
 package emittest
 
 import (
+	"bytes"
 	"errors"
-	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
 )
@@ -26,7 +27,7 @@ func wantRefused(b *bed, err error, field, words string) {
 	}
 }
 
-// testRefusals tries what the layout cannot take. All of it runs in one transaction,
+// testRefusals tries what the target cannot take. All of it runs in one transaction,
 // which still commits: nothing reached the database.
 func testRefusals(_ *testing.T, b *bed) {
 	e := b.emitter(nil)
@@ -37,14 +38,33 @@ func testRefusals(_ *testing.T, b *bed) {
 		field, words string
 		change       func(*outbox.Event)
 	}
-	cases := []refusal{
-		{"payload", "nil", func(ev *outbox.Event) { ev.Payload = nil }},
-		{"payload", "not valid JSON", func(ev *outbox.Event) { ev.Payload = []byte{} }},
-		{"headers", "no column", func(ev *outbox.Event) { ev.Headers = map[string]string{"a": "b"} }},
-		{"content type", "no column", func(ev *outbox.Event) { ev.ContentType = "text/plain" }},
-		{"key", "no column", func(ev *outbox.Event) { ev.Key = "k" }},
+	cases := []refusal{{"payload", "nil", func(ev *outbox.Event) { ev.Payload = nil }}}
+	if !b.place.raw {
+		cases = append(cases, refusal{"payload", "not valid JSON", func(ev *outbox.Event) { ev.Payload = []byte{} }})
 	}
-	switch b.layout.Name {
+	if !b.place.ordered {
+		cases = append(cases,
+			refusal{"headers", "no column", func(ev *outbox.Event) { ev.Headers = map[string]string{"a": "b"} }},
+			refusal{"content type", "no column", func(ev *outbox.Event) { ev.ContentType = "text/plain" }},
+			refusal{"key", "no column", func(ev *outbox.Event) { ev.Key = "k" }})
+	}
+	if b.place.tenants {
+		cases = append(cases,
+			refusal{"dedupe key", "limit is 1024", func(ev *outbox.Event) { ev.DedupeKey = long }},
+			refusal{"dedupe key", "tenant", func(ev *outbox.Event) { ev.TenantID, ev.DedupeKey = tenant, "1/2" }},
+			refusal{"dedupe key", "tenant", func(ev *outbox.Event) { ev.TenantID, ev.DedupeKey = tenant, tenant.String() }},
+			refusal{"dedupe key", "tenant", func(ev *outbox.Event) { ev.TenantID, ev.DedupeKey = tenant, tenant.String()+"x/1" }},
+			refusal{"dedupe key", "tenant", func(ev *outbox.Event) { ev.TenantID, ev.DedupeKey = tenant, uuid.NewString()+"/1" }},
+			refusal{"dedupe key", "tenant", func(ev *outbox.Event) { ev.TenantID, ev.DedupeKey = tenant, "urn:uuid:"+tenant.String()+"/1" }})
+		hex := strings.ReplaceAll(tenant.String(), "-", "")
+		for _, spelling := range []string{tenant.String(), hex, strings.ToUpper(tenant.String()), strings.ToUpper(hex)} {
+			event := b.event()
+			event.TenantID, event.DedupeKey = tenant, spelling+"/turn/request"
+			_, err := tx.Emit(b.Context(), event)
+			b.must(err)
+		}
+	}
+	switch b.place.name {
 	case "packfinderz":
 		cases = append(cases,
 			refusal{"type", "empty", func(ev *outbox.Event) { ev.Type = "" }},
@@ -70,20 +90,19 @@ func testRefusals(_ *testing.T, b *bed) {
 			refusal{"topic", "empty", func(ev *outbox.Event) { ev.Topic = "" }},
 			refusal{"topic", "NUL", func(ev *outbox.Event) { ev.Topic = "a\x00b" }},
 			refusal{"topic", "UTF-8", func(ev *outbox.Event) { ev.Topic = "a\xff" }},
-			refusal{"type", "no column", func(ev *outbox.Event) { ev.Type = "t" }},
-			refusal{"dedupe key", "limit is 1024", func(ev *outbox.Event) { ev.DedupeKey = long }},
-			refusal{"dedupe key", "tenant", func(ev *outbox.Event) { ev.TenantID, ev.DedupeKey = tenant, "1/2" }},
-			refusal{"dedupe key", "tenant", func(ev *outbox.Event) { ev.TenantID, ev.DedupeKey = tenant, tenant.String() }},
-			refusal{"dedupe key", "tenant", func(ev *outbox.Event) { ev.TenantID, ev.DedupeKey = tenant, tenant.String()+"x/1" }},
-			refusal{"dedupe key", "tenant", func(ev *outbox.Event) { ev.TenantID, ev.DedupeKey = tenant, uuid.NewString()+"/1" }},
-			refusal{"dedupe key", "tenant", func(ev *outbox.Event) { ev.TenantID, ev.DedupeKey = tenant, "urn:uuid:"+tenant.String()+"/1" }})
-		hex := strings.ReplaceAll(tenant.String(), "-", "")
-		for _, spelling := range []string{tenant.String(), hex, strings.ToUpper(tenant.String()), strings.ToUpper(hex)} {
-			event := b.event()
-			event.TenantID, event.DedupeKey = tenant, spelling+"/turn/request"
-			_, err := tx.Emit(b.Context(), event)
-			b.must(err)
-		}
+			refusal{"type", "no column", func(ev *outbox.Event) { ev.Type = "t" }})
+	case "standard":
+		cases = append(cases,
+			refusal{"topic", "empty", func(ev *outbox.Event) { ev.Topic = "" }},
+			refusal{"type", "empty", func(ev *outbox.Event) { ev.Type = "" }},
+			refusal{"type", "limit is 255", func(ev *outbox.Event) { ev.Type = long[:256] }},
+			refusal{"key", "limit is 1024", func(ev *outbox.Event) { ev.Key = long[:1025] }},
+			refusal{"key", "NUL", func(ev *outbox.Event) { ev.Key = "a\x00b" }},
+			refusal{"aggregate id", "UTF-8", func(ev *outbox.Event) { ev.AggregateType, ev.AggregateID = "a", "\xff" }},
+			refusal{"headers", "limit is 65536", func(ev *outbox.Event) { ev.Headers = map[string]string{"a": strings.Repeat("x", 65536)} }},
+			refusal{"headers", "empty name", func(ev *outbox.Event) { ev.Headers = map[string]string{"": "x"} }},
+			refusal{"max attempts", "between 1", func(ev *outbox.Event) { ev.MaxAttempts = -1 }},
+			refusal{"not before", "year", func(ev *outbox.Event) { ev.NotBefore = time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC) }})
 	}
 	for _, c := range cases {
 		event := b.event()
@@ -128,7 +147,7 @@ func testPayloadLimit(_ *testing.T, b *bed) {
 	b.wantCount(2)
 
 	// Unless set, the limit is 1 MiB.
-	tx = b.begin(b.open(b.T, b.url, b.layout, nil))
+	tx = b.begin(b.emitter(nil))
 	_, err = tx.Emit(b.Context(), sized(outbox.DefaultMaxPayload))
 	b.must(err)
 	_, err = tx.Emit(b.Context(), sized(outbox.DefaultMaxPayload+1))
@@ -165,6 +184,11 @@ func testHostilePayloads(_ *testing.T, b *bed) {
 		strings.Repeat("[", 900) + strings.Repeat("]", 900),
 		`{"a": "'; DROP TABLE x; --", "b": "$$ $1 \\ \" {}"}`,
 	}
+	if b.place.raw {
+		// Bytes are bytes, and there may be none.
+		taken = append(slices.AppendSeq(taken, maps.Keys(refused)), "")
+		clear(refused)
+	}
 	tx := b.begin(e)
 	for payload, words := range refused {
 		event := b.event()
@@ -172,7 +196,6 @@ func testHostilePayloads(_ *testing.T, b *bed) {
 		_, err := tx.Emit(b.Context(), event)
 		wantRefused(b, err, "payload", words)
 	}
-	column := pgx.Identifier{b.layout.Columns.Payload.Name}.Sanitize()
 	var ids []uuid.UUID
 	for _, payload := range taken {
 		event := b.event()
@@ -189,10 +212,8 @@ func testHostilePayloads(_ *testing.T, b *bed) {
 	}
 	b.must(tx.Commit(b.Context()))
 	for i, id := range ids {
-		var got string
-		b.must(b.pool.QueryRow(b.Context(), fmt.Sprintf(`SELECT %s::text FROM %s WHERE id = $1`, column, b.table()), id).Scan(&got))
-		if want := string(jsonb(b, []byte(taken[i/2]))); got != want {
-			b.Errorf("%.60s came back as %.60s", want, got)
+		if got, want := b.payload(id), b.stored([]byte(taken[i/2])); !bytes.Equal(got, want) {
+			b.Errorf("%.60q came back as %.60q", want, got)
 		}
 	}
 }
@@ -207,7 +228,7 @@ func testTimeZones(_ *testing.T, b *bed) {
 		time.Date(2030, 10, 27, 2, 30, 0, 0, time.FixedZone("CEST", 7200)),
 		time.Date(2030, 10, 27, 2, 30, 0, 0, berlin),
 	}
-	due := !b.layout.Columns.NextAttemptAt.IsZero()
+	due := b.place.due != ""
 	for _, zone := range []string{"UTC", "Europe/Berlin", "America/St_Johns"} {
 		for _, moment := range moments {
 			event := b.event()
@@ -230,7 +251,7 @@ func testTimeZones(_ *testing.T, b *bed) {
 				continue
 			}
 			var next time.Time
-			b.must(b.pool.QueryRow(b.Context(), `SELECT next_attempt_at FROM `+b.table()+` WHERE id = $1`, done.ID).Scan(&next))
+			b.must(b.pool.QueryRow(b.Context(), `SELECT `+b.place.due+` FROM `+b.table()+` WHERE id = $1`, done.ID).Scan(&next))
 			if !next.Equal(moment) {
 				b.Errorf("%s: due at %s, want %s", zone, next, moment)
 			}
@@ -238,12 +259,11 @@ func testTimeZones(_ *testing.T, b *bed) {
 	}
 }
 
-// testHostileNames runs the layout under names that would hurt if they were not quoted.
+// testHostileNames runs the target under names that would hurt if they were not quoted.
 func testHostileNames(_ *testing.T, b *bed) {
-	b.layout.Schema = `my "schema"; DROP TABLE x; --`
-	b.layout.Table = `Événements "d'ordre"; SELECT 1 --`
+	b.place = b.place.elsewhere(`my "schema"; DROP TABLE x; --`, `Événements "d'ordre"; SELECT 1 --`)
 	e := b.emitter(nil)
-	pgExec(b, `CREATE TABLE x ()`)
+	b.exec(`CREATE TABLE x ()`)
 	tx := b.begin(e)
 	event := b.event()
 	event.ID = uuid.New()
@@ -256,5 +276,5 @@ func testHostileNames(_ *testing.T, b *bed) {
 	b.must(err)
 	b.must(tx.Commit(b.Context()))
 	b.wantCount(2)
-	pgExec(b, `DROP TABLE x`) // it is still there
+	b.exec(`DROP TABLE x`) // it is still there
 }

@@ -1,11 +1,13 @@
 // Package emittest is the conformance suite of the emitters: every one of them runs it,
-// on every shipped layout, against a real PostgreSQL.
+// on every shipped layout and on the stream, against a real PostgreSQL.
 package emittest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -13,8 +15,6 @@ import (
 	"github.com/packfinderz/outbox/internal/emit"
 	"github.com/packfinderz/outbox/internal/layouttest"
 	"github.com/packfinderz/outbox/internal/pgtest"
-	"github.com/packfinderz/outbox/layouts"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // Tx is one transaction of the emitter under test, opened by its user.
@@ -40,10 +40,10 @@ type Open func(t *testing.T, url string, target emit.Target, config *outbox.Emit
 // Run runs the suite.
 func Run(t *testing.T, open Open) {
 	t.Helper()
-	for _, shipped := range layouts.All() {
-		t.Run(shipped.Layout.Name, func(t *testing.T) {
+	for _, place := range places() {
+		t.Run(place.name, func(t *testing.T) {
 			t.Parallel()
-			for name, test := range map[string]func(*testing.T, *bed){
+			tests := map[string]func(*testing.T, *bed){
 				"a committed transaction leaves one event, a rolled-back one none": testCommitAndRollback,
 				"a new row starts as the contract says":                            testNewRow,
 				"many events go in together":                                       testMany,
@@ -58,13 +58,24 @@ func Run(t *testing.T, open Open) {
 				"a refused event touches nothing":                                  testRefusals,
 				"time zones":                                                       testTimeZones,
 				"InTx commits, nudges and rolls back":                              testInTx,
-				"a unique constraint the layout does not know":                     testForeignConstraint,
 				"names that need quoting":                                          testHostileNames,
-			} {
+			}
+			if place.dedupe {
+				tests["two batches racing on one key of many scopes"] = testScopeRace
+			}
+			if place.ordered {
+				tests["a batch keeps its order"] = testBatchOrder
+				tests["an aggregate's events have its key"] = testAggregateKey
+				tests["an event that waited comes after those that did not"] = testPlaceAfterWait
+				tests["a key's events are in the order of the commits"] = testSerialize
+				tests["two serialized batches of the same keys"] = testSerializedBatches
+			} else {
+				tests["a unique constraint the layout does not know"] = testForeignConstraint
+			}
+			for name, test := range tests {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					url := pgtest.URL(t)
-					test(t, &bed{T: t, shipped: shipped, layout: shipped.Layout, url: url, open: open})
+					test(t, &bed{T: t, place: place, url: pgtest.URL(t), open: open})
 				})
 			}
 		})
@@ -74,27 +85,22 @@ func Run(t *testing.T, open Open) {
 // bed is the database of one test.
 type bed struct {
 	*testing.T
-	shipped layouts.Shipped
-	layout  pgstore.Layout
-	url     string
-	open    Open
-	pool    *pgxpool.Pool
+	place place
+	url   string
+	open  Open
+	pool  *pgxpool.Pool
 }
 
-// migrate makes the layout's tables.
+// migrate makes the target's tables.
 func (b *bed) migrate() {
 	b.Helper()
 	pool, err := pgxpool.New(b.Context(), b.url)
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	b.Cleanup(pool.Close)
 	b.pool = pool
-	files, err := b.shipped.Migrations(b.layout)
-	if err != nil {
-		b.Fatal(err)
-	}
-	pgtest.Migrate(b.T, pool, b.layout.Schema, files)
+	files, err := b.place.migrations()
+	b.must(err)
+	pgtest.Migrate(b.T, pool, b.place.schema, files)
 }
 
 // emitter makes the tables and opens an emitter on them.
@@ -103,7 +109,7 @@ func (b *bed) emitter(config *outbox.EmitConfig) Emitter {
 	if b.pool == nil {
 		b.migrate()
 	}
-	return b.open(b.T, b.url, b.layout, config)
+	return b.open(b.T, b.url, b.place.target, config)
 }
 
 // begin starts a transaction that is rolled back at the end if the test forgets it.
@@ -117,18 +123,61 @@ func (b *bed) begin(e Emitter) Tx {
 	return tx
 }
 
-// event is a valid event for the layout.
-func (b *bed) event() outbox.Event { return layouttest.Event(b.layout.Name) }
+// event is a valid event for the target.
+func (b *bed) event() outbox.Event { return layouttest.Event(b.place.name) }
 
-// hasDedupe reports whether the layout has a dedupe key.
-func (b *bed) hasDedupe() bool { return !b.layout.Columns.DedupeKey.IsZero() }
-
-// table is the quoted name of the layout's table.
-func (b *bed) table() string {
-	if b.layout.Schema == "" {
-		return pgx.Identifier{b.layout.Table}.Sanitize()
+// eventIn is a valid event in one of many scopes of dedupe keys.
+func (b *bed) eventIn(scope int) outbox.Event {
+	event := b.event()
+	if event.Topic != "" {
+		event.Topic = fmt.Sprintf("%s-%d", event.Topic, scope)
+	} else {
+		event.Type = fmt.Sprintf("%s-%d", event.Type, scope)
 	}
-	return pgx.Identifier{b.layout.Schema, b.layout.Table}.Sanitize()
+	return event
+}
+
+// table is the quoted name of the table that has the events.
+func (b *bed) table() string { return b.quoted(b.place.tables[0]) }
+
+func (b *bed) quoted(table string) string {
+	if b.place.schema == "" {
+		return pgx.Identifier{table}.Sanitize()
+	}
+	return pgx.Identifier{b.place.schema, table}.Sanitize()
+}
+
+// clear empties the tables.
+func (b *bed) clear() {
+	b.Helper()
+	for _, table := range b.place.tables {
+		b.exec(`DELETE FROM ` + b.quoted(table))
+	}
+}
+
+// exec runs a statement that must succeed.
+func (b *bed) exec(sql string) {
+	b.Helper()
+	_, err := b.pool.Exec(b.Context(), sql)
+	b.must(err)
+}
+
+// stored is a payload as the column gives it back: jsonb has a spelling of its own.
+func (b *bed) stored(payload []byte) (out []byte) {
+	b.Helper()
+	if b.place.raw {
+		return payload
+	}
+	b.must(b.pool.QueryRow(b.Context(), `SELECT $1::text::jsonb::text`, string(payload)).Scan(&out))
+	return out
+}
+
+// payload is what the row of an event has.
+func (b *bed) payload(id uuid.UUID) (out []byte) {
+	b.Helper()
+	column := pgx.Identifier{b.place.payload}.Sanitize()
+	b.must(b.pool.QueryRow(b.Context(), `SELECT `+column+` FROM `+b.table()+` WHERE id = $1`, id).Scan(&out))
+	return out
 }
 
 // count is the number of committed rows.

@@ -7,7 +7,7 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// Event is a valid event of a shipped layout.
+// Event is a valid event of a shipped layout, or of the stream.
 func Event(layout string) outbox.Event {
 	event := outbox.Event{Payload: []byte(`{"amount": 12}`)}
 	switch layout {
@@ -17,6 +17,8 @@ func Event(layout string) outbox.Event {
 		event.Type, event.AggregateType, event.AggregateID = "file.stored", "UploadFile", "42"
 	case "modkit":
 		event.Namespace, event.Topic = "mini-chat", "usage"
+	case "standard":
+		event.Topic, event.Type = "orders", "order_created"
 	}
 	return event
 }

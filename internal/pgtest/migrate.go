@@ -60,6 +60,7 @@ func upStatements(file string) (statements []string) {
 	var statement strings.Builder
 	up, block := false, false
 	for line := range strings.Lines(file) {
+		ends := strings.HasSuffix(strings.TrimSpace(line), ";")
 		switch directive, ok := strings.CutPrefix(strings.TrimSpace(line), "-- +goose "); {
 		case ok && directive == "Up":
 			up = true
@@ -68,12 +69,13 @@ func upStatements(file string) (statements []string) {
 			return statements
 		case ok:
 			block = directive == "StatementBegin"
+			ends = !block
 		}
 		if !up {
 			continue
 		}
 		statement.WriteString(line)
-		if !block && strings.HasSuffix(strings.TrimSpace(line), ";") {
+		if !block && ends {
 			statements = append(statements, statement.String())
 			statement.Reset()
 		}
