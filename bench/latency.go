@@ -42,7 +42,7 @@ func benchLatency(ctx context.Context, b *bench, _ *program) error {
 			if !nudged {
 				name, ceiling = shipped.Layout.Name+": commit to publish, polling", polledCeiling
 			}
-			took, pings, err := latencies(ctx, b, shipped, nudged)
+			took, pings, err := latencies(ctx, b, latencyLayout(shipped), nudged)
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -52,6 +52,25 @@ func benchLatency(ctx context.Context, b *bench, _ *program) error {
 		}
 	}
 	return nil
+}
+
+// latencyTarget is a place events are emitted to and relayed from.
+type latencyTarget struct {
+	name    string
+	target  outboxpgx.Target
+	migrate func(ctx context.Context, pool *pgxpool.Pool) error
+	open    func(ctx context.Context, pool *pgxpool.Pool) (store outbox.Store, done func(), err error)
+}
+
+func latencyLayout(shipped layouts.Shipped) latencyTarget {
+	return latencyTarget{
+		name: shipped.Layout.Name, target: shipped.Layout,
+		migrate: func(ctx context.Context, pool *pgxpool.Pool) error { return migrate(ctx, pool, shipped) },
+		open: func(_ context.Context, pool *pgxpool.Pool) (outbox.Store, func(), error) {
+			store, err := pgstore.New(pool, shipped.Layout, pgstore.Config{})
+			return store, func() {}, err
+		},
+	}
 }
 
 // percentile is rounded to microseconds; took is sorted.
@@ -64,7 +83,7 @@ func percentile(took []time.Duration, p int) time.Duration {
 
 // latencies emits for latencyFor and returns the time each event took, sorted, and beside
 // it what the machine and the server did to a round trip in that time.
-func latencies(ctx context.Context, b *bench, shipped layouts.Shipped, nudged bool) (took, pings []time.Duration, err error) {
+func latencies(ctx context.Context, b *bench, target latencyTarget, nudged bool) (took, pings []time.Duration, err error) {
 	url, err := b.database(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -79,7 +98,7 @@ func latencies(ctx context.Context, b *bench, shipped layouts.Shipped, nudged bo
 		return nil, nil, fmt.Errorf("connect: %w", err)
 	}
 	defer pool.Close()
-	if err := migrate(ctx, pool, shipped); err != nil {
+	if err := target.migrate(ctx, pool); err != nil {
 		return nil, nil, err
 	}
 	// A pool of its own, as a relay in a program of its own has.
@@ -88,10 +107,11 @@ func latencies(ctx context.Context, b *bench, shipped layouts.Shipped, nudged bo
 		return nil, nil, fmt.Errorf("connect: %w", err)
 	}
 	defer relayPool.Close()
-	store, err := pgstore.New(relayPool, shipped.Layout, pgstore.Config{})
+	store, done, err := target.open(ctx, relayPool)
 	if err != nil {
 		return nil, nil, err
 	}
+	defer done()
 	watch := &latencyWatch{committed: make(map[uuid.UUID]time.Time), published: make(map[uuid.UUID]time.Time)}
 	relay, err := outbox.NewRelay(outbox.Config{
 		Store: store, Publisher: watch, Poll: latencyPoll, Logger: slog.New(slog.DiscardHandler),
@@ -103,7 +123,7 @@ func latencies(ctx context.Context, b *bench, shipped layouts.Shipped, nudged bo
 	if nudged {
 		config.Nudge = relay.Nudge
 	}
-	emitter, err := outboxpgx.New(shipped.Layout, config)
+	emitter, err := outboxpgx.New(target.target, config)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,7 +133,7 @@ func latencies(ctx context.Context, b *bench, shipped layouts.Shipped, nudged bo
 	pinging, stopPinging := context.WithCancel(ctx)
 	var pinger sync.WaitGroup
 	pinger.Go(func() { pings = pingTimes(pinging, pool) })
-	err = produce(ctx, pool, emitter, event(shipped.Layout.Name), watch)
+	err = produce(ctx, pool, emitter, event(target.name), watch)
 	stopPinging()
 	pinger.Wait()
 	time.Sleep(2 * latencyPoll) // the last events are published
@@ -199,6 +219,9 @@ func (w *latencyWatch) Publish(_ context.Context, messages []outbox.Message) []e
 	}
 	return make([]error, len(messages))
 }
+
+// KeepsOrder makes it a publisher that takes whole batches: nothing fails here.
+func (w *latencyWatch) KeepsOrder() bool { return true }
 
 // join returns the time of each event. One that came before its commit had returned to
 // the producer took none.

@@ -24,6 +24,7 @@ var benches = []struct {
 }{
 	{"emit", benchEmit},
 	{"relay", benchRelay},
+	{"stream", benchStream},
 }
 
 func main() {

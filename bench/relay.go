@@ -74,7 +74,7 @@ func benchRates(ctx context.Context, b *bench, outbox *program) error {
 	}
 	for _, shipped := range layouts.All() {
 		name := shipped.Layout.Name
-		river, bare := quotient(times["river"], times[name]), quotient(times[bareName(name)], times[name])
+		river, bare := quotient(times[peers.River], times[name]), quotient(times[bareName(name)], times[name])
 		b.promise(name+": relay / river", river >= riverFloor, "%.1f (at least %.1f)", river, riverFloor)
 		b.promise(name+": relay / bare loop", bare >= bareFloor, "%.2f (at least %.2f)", bare, bareFloor)
 	}
@@ -86,7 +86,7 @@ func (b *bench) peers() (contenders []*contender) {
 	for _, peer := range peers.All() {
 		contenders = append(contenders, &contender{
 			name: peer.Name,
-			once: peer.Name != "river",
+			once: peer.Name != peers.River,
 			run: func(ctx context.Context) (time.Duration, error) {
 				url, err := b.database(ctx)
 				if err != nil {
@@ -123,7 +123,7 @@ func (b *bench) layoutPair(shipped layouts.Shipped, outbox *program) []*contende
 		}
 	}
 	return []*contender{
-		{name: layout, run: consume(outbox.drain)},
+		{name: layout, run: consume(func(ctx context.Context, layout, url string) (time.Duration, error) { return outbox.drain(ctx, layout, url) })},
 		{name: bareName(layout), run: consume(runBare)},
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/packfinderz/outbox/internal/pgserver"
 	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 const (
@@ -40,23 +41,25 @@ func benchIdle(ctx context.Context, b *bench, outbox *program) (err error) {
 		return fmt.Errorf("count statements: %w", err)
 	}
 	idle := &bench{server: server}
-	for _, shipped := range layouts.All() {
-		url, err := idle.loaded(ctx, shipped, 1)
+	var names []string
+	for _, table := range idleTables(idle) {
+		url, err := table.make(ctx)
 		if err != nil {
 			return err
 		}
-		stop, err := startRelay(ctx, outbox, shipped.Layout.Name, url)
+		stop, err := startRelay(ctx, outbox, table.layout, url)
 		if err != nil {
 			return err
 		}
 		defer stop()
+		names = append(names, table.layout)
 	}
 	time.Sleep(idleSettles)
 	if _, err := counter.Exec(ctx, "SELECT pg_stat_statements_reset()"); err != nil {
 		return fmt.Errorf("count statements: %w", err)
 	}
 	time.Sleep(idleFor)
-	for i, shipped := range layouts.All() {
+	for i, name := range names {
 		var calls float64
 		err := counter.QueryRow(ctx, `SELECT coalesce(sum(calls), 0)::float8 FROM pg_stat_statements s
 			JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = $1`, fmt.Sprintf("bench_%d", i+1)).Scan(&calls)
@@ -64,10 +67,31 @@ func benchIdle(ctx context.Context, b *bench, outbox *program) (err error) {
 			return fmt.Errorf("count statements: %w", err)
 		}
 		perSecond := calls / idleFor.Seconds()
-		b.promise(shipped.Layout.Name+": idle", perSecond > 0 && perSecond <= idleCeiling,
+		b.promise(name+": idle", perSecond > 0 && perSecond <= idleCeiling,
 			"%.1f statements/s (at most %.0f)", perSecond, idleCeiling)
 	}
 	return nil
+}
+
+// idleTable is an outbox with one event in it.
+type idleTable struct {
+	layout string
+	make   func(ctx context.Context) (url string, err error)
+}
+
+// idleTables are the layouts' and the stream.
+func idleTables(b *bench) (list []idleTable) {
+	for _, shipped := range layouts.All() {
+		list = append(list, idleTable{shipped.Layout.Name, func(ctx context.Context) (string, error) { return b.loaded(ctx, shipped, 1) }})
+	}
+	return append(list, idleTable{pgstream.LayoutName, func(ctx context.Context) (string, error) {
+		log, err := b.stream(ctx)
+		if err != nil {
+			return "", err
+		}
+		defer log.pool.Close()
+		return log.url, log.load(ctx, 1)
+	}})
 }
 
 // startRelay starts a relay that runs until stop is called.

@@ -42,7 +42,9 @@ func benchMemory(ctx context.Context, b *bench, outbox *program) error {
 	if err != nil {
 		return err
 	}
-	peak, err := peakWhileDraining(ctx, conn, command.Process.Pid)
+	peak, err := peakWhileDraining(ctx, conn, command.Process.Pid, `
+		SELECT EXISTS (SELECT FROM modkit_outbox_events WHERE status = 'pending')
+		  OR EXISTS (SELECT FROM modkit_outbox_events WHERE status = 'processing')`)
 	// It is stopped in any case; how it ends is not measured.
 	_ = command.Process.Signal(os.Interrupt)
 	_ = command.Wait()
@@ -57,8 +59,10 @@ func benchMemory(ctx context.Context, b *bench, outbox *program) error {
 	return b.drop(ctx, url)
 }
 
-// peakWhileDraining returns the peak, in KiB, when nothing waits any more.
-func peakWhileDraining(ctx context.Context, conn *pgx.Conn, pid int) (peak int, err error) {
+// peakWhileDraining returns the peak, in KiB, when nothing waits any more. The query says
+// whether something does, by index and without counting: the relay has to be alone with
+// its work.
+func peakWhileDraining(ctx context.Context, conn *pgx.Conn, pid int, query string) (peak int, err error) {
 	for {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil {
@@ -71,10 +75,8 @@ func peakWhileDraining(ctx context.Context, conn *pgx.Conn, pid int) (peak int, 
 		if peak, err = strconv.Atoi(string(found[1])); err != nil {
 			return 0, fmt.Errorf("read the relay's memory: %w", err)
 		}
-		// By index and without counting: the relay has to be alone with its work.
 		var waiting bool
-		err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM modkit_outbox_events WHERE status = 'pending')
-			OR EXISTS (SELECT FROM modkit_outbox_events WHERE status = 'processing')`).Scan(&waiting)
+		err = conn.QueryRow(ctx, query).Scan(&waiting)
 		if err != nil {
 			return 0, fmt.Errorf("look what waits: %w", err)
 		}

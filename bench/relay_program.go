@@ -33,13 +33,14 @@ func (p *program) path() string { return filepath.Join(p.dir, "outbox") }
 func (p *program) remove() { _ = os.RemoveAll(p.dir) } // a temporary folder
 
 // command is the program with a discarding destination and otherwise default flags.
-func (p *program) command(ctx context.Context, verb, layout, url string) *exec.Cmd {
-	return exec.CommandContext(ctx, p.path(), verb, "--layout", layout, "--from", url, "--to", "discard:")
+func (p *program) command(ctx context.Context, verb, layout, url string, flags ...string) *exec.Cmd {
+	args := append([]string{verb, "--layout", layout, "--from", url, "--to", "discard:"}, flags...)
+	return exec.CommandContext(ctx, p.path(), args...)
 }
 
 // drain runs a drain from its start to its exit, and checks that it left nothing.
-func (p *program) drain(ctx context.Context, layout, url string) (time.Duration, error) {
-	command := p.command(ctx, "drain", layout, url)
+func (p *program) drain(ctx context.Context, layout, url string, flags ...string) (time.Duration, error) {
+	command := p.command(ctx, "drain", layout, url, flags...)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	start := time.Now()

@@ -20,6 +20,12 @@ const (
 	insertSize = 1000
 )
 
+// The names of the peers that something is promised against.
+const (
+	River          = "river"
+	WatermillQueue = "watermill-sql, queue, delete on ack"
+)
+
 // Workload is what a peer has to consume.
 type Workload struct {
 	// Events is how many events there are.

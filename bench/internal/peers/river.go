@@ -26,7 +26,7 @@ const riverOpen = "SELECT count(*) FROM river_job WHERE state <> 'completed'"
 
 func riverJobs() Peer {
 	return Peer{
-		Name:     "river",
+		Name:     River,
 		Module:   "github.com/riverqueue/river",
 		Settings: fmt.Sprintf("%d workers, least fetch cooldown and poll interval, no job timeout", riverWorkers),
 		Run:      runRiver,

@@ -6,7 +6,7 @@ package peers
 import "github.com/ThreeDotsLabs/watermill-sql/v4/pkg/sql"
 
 func watermillQueue() Peer {
-	return newWatermill("watermill-sql, queue, delete on ack", func(batch int) watermillMode {
+	return newWatermill(WatermillQueue, func(batch int) watermillMode {
 		schema := sql.PostgreSQLQueueSchema{SubscribeBatchSize: batch}
 		table := schema.MessagesTable(watermillTopic)
 		return watermillMode{
