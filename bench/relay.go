@@ -123,7 +123,9 @@ func (b *bench) layoutPair(shipped layouts.Shipped, outbox *program) []*contende
 		}
 	}
 	return []*contender{
-		{name: layout, run: consume(func(ctx context.Context, layout, url string) (time.Duration, error) { return outbox.drain(ctx, layout, url) })},
+		{name: layout, run: consume(func(ctx context.Context, layout, url string) (time.Duration, error) {
+			return outbox.drain(ctx, layout, url)
+		})},
 		{name: bareName(layout), run: consume(runBare)},
 	}
 }
