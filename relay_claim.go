@@ -84,6 +84,13 @@ func (r *Relay) drained(ctx context.Context, held chan struct{}) bool {
 	if len(held) > 0 {
 		return false
 	}
+	if idler, ok := r.config.Store.(Idler); ok {
+		idle, err := idler.Idle(ctx)
+		if err != nil {
+			r.storeFailed(ctx, "look for what is left", err)
+		}
+		return idle && err == nil
+	}
 	stats, err := r.config.Store.Stats(ctx)
 	if err != nil {
 		r.storeFailed(ctx, "stats", err)

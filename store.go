@@ -61,6 +61,13 @@ type Leaver interface {
 	Leave(ctx context.Context) error
 }
 
+// Idler is implemented by stores that can tell whether work is left without counting it.
+type Idler interface {
+	// Idle reports whether no event is due, held or waiting for a retry, here or elsewhere.
+	// What waits for a person, or for a time that was set at emit, does not count.
+	Idle(ctx context.Context) (bool, error)
+}
+
 // ErrNoNotifications means that a store's notifications do not arrive, as behind a pooler
 // in transaction mode.
 var ErrNoNotifications = errors.New("notifications do not arrive (a connection pooler in transaction mode?)")

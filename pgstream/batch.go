@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -14,6 +15,7 @@ import (
 // pageBatch is a batch of pages, each of a shard of its own.
 type pageBatch struct {
 	store    *Store
+	db       sender
 	parts    []*part
 	messages []outbox.Message
 }
@@ -102,7 +104,7 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 		b.store.parking.Lock()
 		defer b.store.parking.Unlock()
 	}
-	moved, err := b.store.move(ctx, b.parts, verdicts, &parks)
+	moved, err := b.store.move(ctx, b.db, b.parts, verdicts, &parks)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: settle %d pages of the stream: %w", len(b.parts), err)
 	}
@@ -118,6 +120,9 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 			continue
 		}
 		p.finish(&verdicts[i], changes)
+		if p.shard.leaving {
+			b.store.tendAt = time.Time{} // somebody waits for it
+		}
 		b.store.expect(verdicts[i].parks)
 	}
 	return lost, nil
@@ -188,7 +193,9 @@ func (p *page) keep(rest []int) {
 
 // move runs the settle statement for all parts. It returns, for each shard that moved, how
 // often others have changed its parked events.
-func (s *Store) move(ctx context.Context, parts []*part, verdicts []verdict, parks *parkList) (map[int16]int64, error) {
+func (s *Store) move(
+	ctx context.Context, db sender, parts []*part, verdicts []verdict, parks *parkList,
+) (moved map[int16]int64, err error) {
 	// In the order of their numbers: see sessionSQL.
 	order := make([]int, len(parts))
 	for i := range order {
@@ -210,11 +217,11 @@ func (s *Store) move(ctx context.Context, parts []*part, verdicts []verdict, par
 		numbers, fences, pos, s2, newPos, closes, names, s1, first, last,
 	}
 	if len(parks.shards) == 0 {
-		rows, err := s.own.Query(ctx, s.sql.settle, args...)
+		rows, err := db.Query(ctx, s.sql.settle, args...)
 		if err != nil {
 			return nil, err
 		}
-		return collectMoved(rows)
+		return s.collectMoved(rows)
 	}
 	// One round trip is one transaction. What waits behind a key that has just been freed is
 	// made due by the second statement, which sees what the first waited for.
@@ -222,26 +229,36 @@ func (s *Store) move(ctx context.Context, parts []*part, verdicts []verdict, par
 	queue.Queue(s.sql.settlePark, append(args, parks.args()...)...)
 	shards, keys := parks.waiting()
 	queue.Queue(s.sql.promote, s.config.Subscription, shards, keys)
-	results := s.own.SendBatch(ctx, queue)
+	results := db.SendBatch(ctx, queue)
 	rows, err := results.Query()
 	if err != nil {
 		_ = results.Close() // it says the same
 		return nil, err
 	}
-	moved, err := collectMoved(rows)
+	moved, err = s.collectMoved(rows)
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
 	}
 	return moved, err
 }
 
-func collectMoved(rows pgx.Rows) (map[int16]int64, error) {
+// collectMoved reads a settle's answer. When relays came or went since the leases were last
+// looked at, that is done at once.
+func (s *Store) collectMoved(rows pgx.Rows) (map[int16]int64, error) {
 	moved := make(map[int16]int64)
 	var number int16
 	var changes int64
-	_, err := pgx.ForEachRow(rows, []any{&number, &changes}, func() error {
+	var relays int
+	if _, err := pgx.ForEachRow(rows, []any{&number, &changes, &relays}, func() error {
 		moved[number] = changes
 		return nil
-	})
-	return moved, err
+	}); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(moved) > 0 && relays != s.relays {
+		s.tendAt = time.Time{}
+	}
+	return moved, nil
 }

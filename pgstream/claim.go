@@ -23,14 +23,12 @@ const (
 // Claim takes the next pages of one or more shards, up to n events, or parked events that are
 // due. Pages of one shard are strictly one after the other; the next is read meanwhile.
 func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
-	var exhausted []outbox.Message
 	for range claimRounds {
 		if batch := s.next(n); batch != nil {
 			s.readAhead(ctx, n)
-			return withExhausted(batch, exhausted), nil
+			return s.withExhausted(batch), nil
 		}
-		more, dead, err := s.advance(ctx, n)
-		exhausted = append(exhausted, dead...)
+		more, err := s.advance(ctx, n)
 		if err != nil {
 			return nil, err
 		}
@@ -39,9 +37,9 @@ func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
 		}
 	}
 	if batch := s.next(n); batch != nil {
-		return withExhausted(batch, exhausted), nil
+		return s.withExhausted(batch), nil
 	}
-	return emptyBatch{exhausted: exhausted}, nil
+	return s.withExhausted(emptyBatch{}), nil
 }
 
 // next hands out what has been read: pages of as many shards as fit, in turn.
@@ -52,29 +50,29 @@ func (s *Store) next(n int) outbox.Batch {
 		s.parked, s.draining = nil, true
 		return parked
 	}
-	var batch *pageBatch
+	batch := &pageBatch{store: s, db: s.own}
 	for _, sh := range s.inTurn() {
 		if !sh.ready() {
 			continue
 		}
-		if batch == nil {
+		if len(batch.messages) == 0 {
 			sh.split(n)
 		}
+		// A page with nothing to publish is settled along with the others.
 		part := sh.part()
-		if part.count == 0 {
-			continue // nothing to publish: advance settles it
-		}
-		if batch == nil {
-			batch = &pageBatch{store: s}
-		} else if len(batch.messages)+part.count > n {
-			break
+		if len(batch.messages) > 0 && len(batch.messages)+part.count > n {
+			continue
 		}
 		batch.add(part)
-		sh.out = true
-		s.turn = sh.number
+		if part.count > 0 {
+			s.turn = sh.number
+		}
 	}
-	if batch == nil {
-		return nil
+	if len(batch.messages) == 0 {
+		return nil // advance settles pages that are all there is
+	}
+	for _, part := range batch.parts {
+		part.shard.out = true
 	}
 	return batch
 }
@@ -95,14 +93,14 @@ func (s *Store) inTurn() []*shard {
 	return list
 }
 
-// readAhead reads on in the background, if nobody reads.
+// readAhead does in the background, if nobody does it already, what the next claims need.
 func (s *Store) readAhead(ctx context.Context, n int) {
 	select {
 	case s.reading <- struct{}{}:
 	default:
 		return
 	}
-	if s.reader == nil || !s.hasRoom() {
+	if !s.hasRoom() && !s.isDue(time.Now()) {
 		<-s.reading
 		return
 	}
@@ -110,7 +108,7 @@ func (s *Store) readAhead(ctx context.Context, n int) {
 	go func() {
 		defer cancel()
 		defer func() { <-s.reading }()
-		if err := s.readPages(ctx, n); err != nil {
+		if err := s.prepare(ctx, n); err != nil {
 			s.disconnect()
 			s.mu.Lock()
 			s.readErr = err
@@ -119,23 +117,29 @@ func (s *Store) readAhead(ctx context.Context, n int) {
 	}()
 }
 
+// isDue reports whether it is time for the leases or for parked events.
+func (s *Store) isDue(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !now.Before(s.tendAt) || !now.Before(s.lookAt) && s.parked == nil && !s.draining
+}
+
 // advance makes something ready, if there is anything. Only one caller reads at a time; one
 // that had to wait finds what the other has read.
-func (s *Store) advance(ctx context.Context, n int) (more bool, exhausted []outbox.Message, err error) {
+func (s *Store) advance(ctx context.Context, n int) (more bool, err error) {
 	select {
 	case s.reading <- struct{}{}:
 	case <-ctx.Done():
-		return false, nil, ctx.Err()
+		return false, ctx.Err()
 	}
 	defer func() { <-s.reading }()
 	if err := s.takeReadErr(); err != nil {
-		return false, nil, err
+		return false, err
 	}
-	more, exhausted, err = s.step(ctx, n)
-	if err != nil {
+	if more, err = s.step(ctx, n); err != nil {
 		s.disconnect()
 	}
-	return more, exhausted, err
+	return more, err
 }
 
 func (s *Store) takeReadErr() error {
@@ -146,11 +150,10 @@ func (s *Store) takeReadErr() error {
 	return err
 }
 
-// step does whatever is due: leases, parked events, pages, and when all that was read is
-// settled, new windows.
-func (s *Store) step(ctx context.Context, n int) (more bool, exhausted []outbox.Message, err error) {
+// prepare does whatever is due: leases, cursors that are not known, parked events, pages.
+func (s *Store) prepare(ctx context.Context, n int) error {
 	if err := s.connect(ctx); err != nil {
-		return false, nil, err
+		return err
 	}
 	now := time.Now()
 	s.mu.Lock()
@@ -158,37 +161,46 @@ func (s *Store) step(ctx context.Context, n int) (more bool, exhausted []outbox.
 	s.mu.Unlock()
 	if tend {
 		if err := s.tend(ctx); err != nil {
-			return false, nil, err
+			return err
 		}
 	}
 	if err := s.reload(ctx); err != nil {
-		return false, nil, err
+		return err
 	}
-	looked, exhausted, err := s.look(ctx, n, now)
-	if err != nil {
-		return false, exhausted, err
+	if err := s.look(ctx, n, now); err != nil {
+		return err
 	}
-	if err := s.readPages(ctx, n); err != nil {
-		return false, exhausted, err
+	return s.readPages(ctx, n)
+}
+
+// step is prepare and, when that made nothing ready, opens new windows.
+func (s *Store) step(ctx context.Context, n int) (more bool, err error) {
+	if err := s.prepare(ctx, n); err != nil {
+		return false, err
 	}
-	if !looked && !s.hasReady() {
+	if !s.hasReady() {
 		opened, err := s.openWindows(ctx)
 		if err != nil || !opened {
-			return false, exhausted, err
+			return false, err
 		}
 		if err := s.readPages(ctx, n); err != nil {
-			return false, exhausted, err
+			return false, err
 		}
 	}
 	passed, err := s.passSilent(ctx)
-	return looked || passed || s.hasReady(), exhausted, err
+	return passed || s.hasReady(), err
 }
 
-// passSilent settles pages that hold nothing to publish: they are empty, or all their events
-// wait. Nobody else would.
+// passSilent settles pages that hold nothing to publish, because they are empty or all their
+// events wait, when there is nothing that they could be settled along with.
 func (s *Store) passSilent(ctx context.Context) (passed bool, err error) {
 	s.mu.Lock()
-	batch := &pageBatch{store: s}
+	if s.parked != nil || s.hasLoud() {
+		s.mu.Unlock()
+		return false, nil
+	}
+	// By the reader, which does not wait for the disk: nothing was published.
+	batch := &pageBatch{store: s, db: s.reader.conn}
 	for _, sh := range s.sorted() {
 		if !sh.ready() {
 			continue
@@ -207,7 +219,7 @@ func (s *Store) passSilent(ctx context.Context) (passed bool, err error) {
 	return true, err
 }
 
-// hasReady reports whether a page can be handed out.
+// hasReady reports whether something can be handed out or passed.
 func (s *Store) hasReady() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,19 +228,28 @@ func (s *Store) hasReady() bool {
 			return true
 		}
 	}
+	return s.parked != nil
+}
+
+// hasLoud reports whether a page has something to publish.
+func (s *Store) hasLoud() bool {
+	for _, sh := range s.shards {
+		if sh.ready() && sh.part().count > 0 {
+			return true
+		}
+	}
 	return false
 }
 
-// emptyBatch is the batch of a claim that found nothing to publish.
-type emptyBatch struct {
-	exhausted []outbox.Message
-}
-
 // withExhausted adds events that were found with their attempts used up.
-func withExhausted(batch outbox.Batch, exhausted []outbox.Message) outbox.Batch {
-	if len(exhausted) == 0 {
+func (s *Store) withExhausted(batch outbox.Batch) outbox.Batch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.exhausted) == 0 {
 		return batch
 	}
+	exhausted := s.exhausted
+	s.exhausted = nil
 	return exhaustedBatch{Batch: batch, exhausted: exhausted}
 }
 
@@ -239,8 +260,11 @@ type exhaustedBatch struct {
 
 func (b exhaustedBatch) Exhausted() []outbox.Message { return b.exhausted }
 
+// emptyBatch is the batch of a claim that found nothing to publish.
+type emptyBatch struct{}
+
 func (b emptyBatch) Messages() []outbox.Message  { return nil }
-func (b emptyBatch) Exhausted() []outbox.Message { return b.exhausted }
+func (b emptyBatch) Exhausted() []outbox.Message { return nil }
 func (b emptyBatch) Reclaimed() int              { return 0 }
 func (b emptyBatch) Renew(context.Context) error { return nil }
 func (b emptyBatch) Abandon()                    {}

@@ -17,6 +17,8 @@ const (
 	// tendEvery is the longest time between two renewals of the leases; it is also how long a
 	// new relay waits for its share.
 	tendEvery = 5 * time.Second
+	// hurryEvery is the same for a relay that has less than its share.
+	hurryEvery = 200 * time.Millisecond
 	// leaveTimeout bounds the good-bye of a relay that stops.
 	leaveTimeout = 5 * time.Second
 )
@@ -69,10 +71,11 @@ func (s *Store) tend(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.relays = now.relays
 	s.tendAt = time.Now().Add(min(tendEvery, s.config.Lease/3))
 	if len(s.shards) < share {
 		// Somebody is about to hand shards over, or to lose them.
-		s.tendAt = time.Now().Add(min(time.Second, s.config.Lease/6))
+		s.tendAt = time.Now().Add(min(hurryEvery, s.config.Lease/6))
 	}
 	return nil
 }

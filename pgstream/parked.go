@@ -93,13 +93,12 @@ func (s *Store) lookBy(at time.Time) {
 	}
 }
 
-// look reads parked events that are due. It reports whether there were any.
-func (s *Store) look(ctx context.Context, n int, now time.Time) (found bool, exhausted []outbox.Message, err error) {
+// look reads parked events that are due, unless some are out.
+func (s *Store) look(ctx context.Context, n int, now time.Time) error {
 	s.mu.Lock()
 	if s.draining || s.parked != nil || now.Before(s.lookAt) {
-		found = s.parked != nil
 		s.mu.Unlock()
-		return found, nil, nil
+		return nil
 	}
 	limit := n
 	fences := make(map[int16]int64)
@@ -113,31 +112,31 @@ func (s *Store) look(ctx context.Context, n int, now time.Time) (found bool, exh
 			numbers = append(numbers, sh.number)
 		}
 	}
+	s.lookAt = now.Add(lookEvery)
 	s.mu.Unlock()
+	if len(numbers) == 0 {
+		return nil
+	}
 	batch := &parkedBatch{store: s, fences: fences}
 	spent := &parkedBatch{store: s, fences: fences}
-	if len(numbers) > 0 {
-		if err := s.readParked(ctx, numbers, limit, batch, spent); err != nil {
-			return false, nil, err
-		}
+	if err := s.readParked(ctx, numbers, limit, batch, spent); err != nil {
+		return err
 	}
 	if len(spent.rows) > 0 {
 		if err := spent.bury(ctx); err != nil {
-			return false, nil, err
+			return err
 		}
-		exhausted = spent.messages
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lookAt = now.Add(lookEvery)
-	if len(batch.rows)+len(spent.rows) == 0 {
-		return false, nil, nil
+	s.exhausted = append(s.exhausted, spent.messages...)
+	if len(batch.rows)+len(spent.rows) > 0 {
+		s.lookBy(now.Add(parkedEvery))
 	}
-	s.lookAt = now.Add(parkedEvery)
 	if len(batch.rows) > 0 {
 		s.parked = batch
 	}
-	return true, exhausted, nil
+	return nil
 }
 
 // readParked reads due events into batch, and those whose attempts are used up into spent.

@@ -136,6 +136,12 @@ type query interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
+// sender is query with batches.
+type sender interface {
+	query
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+}
+
 // ErrRestored means that the events and cursors of a stream come from another server, or
 // another time of it: what their snapshots say is not true here.
 var ErrRestored = errors.New("the stream was restored from a dump, or the server went back in time; run outbox repair")

@@ -146,7 +146,7 @@ WITH u AS MATERIALIZED (
   SELECT $1, u.shard, u.part, u.s1::pg_snapshot, u.s2::pg_snapshot, u.first_seq, u.last_seq, $2
   FROM moved JOIN u USING (shard) WHERE u.first_seq > 0
 )%s
-SELECT shard, parked_changes FROM moved`
+SELECT shard, parked_changes, (SELECT count(*) FROM {relays} WHERE subscription = $1 AND alive_until > now()) FROM moved`
 
 	// parkSQL copies events that were not delivered. Arrays, one entry per event: $14 shards,
 	// $15 slots, $16 seqs, $17 states, $18 gates, $19 attempts, $20 delays in seconds, NULL for

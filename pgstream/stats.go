@@ -36,6 +36,27 @@ SELECT least((SELECT sum(events) FROM lag), $2)::bigint + due, scheduled, retryi
   coalesce(extract(epoch FROM now() - least(oldest, (SELECT min(oldest) FROM lag))), 0)::float8
 FROM parked`
 
+// idleSQL looks for an event that is unread, or that will be tried again. One that waits
+// behind such an event is not looked for, and one that waits behind a dead or held event
+// waits for a person. $1 subscription.
+const idleSQL = `
+SELECT NOT EXISTS (
+  SELECT FROM {shards} AS c WHERE c.subscription = $1 AND EXISTS (SELECT FROM {stream} AS e WHERE ` + unread + `%[1]s)
+) AND NOT EXISTS (
+  SELECT FROM {parked} WHERE subscription = $1 AND state = 'retry' AND (attempts > 0 OR next_attempt_at <= now())
+)`
+
+// Idle reports whether nothing is left to do until somebody emits, or a scheduled event is
+// due; see outbox.Idler.
+func (s *Store) Idle(ctx context.Context) (idle bool, err error) {
+	conditions, args := s.subscription.Filter.conditions(2)
+	err = s.own.QueryRow(ctx, s.stream.names(fmt.Sprintf(idleSQL, conditions)), append([]any{s.config.Subscription}, args...)...).Scan(&idle)
+	if err != nil {
+		return false, fmt.Errorf("outbox: look for unread events of subscription %q: %w", s.config.Subscription, err)
+	}
+	return idle, nil
+}
+
 // Stats counts what waits in the stream and what is parked. Held are the events this store
 // is publishing; waiting events count as Retrying.
 func (s *Store) Stats(ctx context.Context) (outbox.Stats, error) {

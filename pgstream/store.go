@@ -71,6 +71,10 @@ type Store struct {
 	// parked is a batch of parked events that is not out yet; draining is set while one is.
 	parked   *parkedBatch
 	draining bool
+	// exhausted are events that were found with their attempts used up, to be reported.
+	exhausted []outbox.Message
+	// relays is how many there were when the leases were last looked at.
+	relays int
 	// pageLimit bounds a page while events are large; zero for no bound.
 	pageLimit int
 

@@ -43,4 +43,5 @@ func (s *Store) Listen(ctx context.Context, wakeUp func()) error {
 var (
 	_ outbox.Listener = (*Store)(nil)
 	_ outbox.Leaver   = (*Store)(nil)
+	_ outbox.Idler    = (*Store)(nil)
 )
