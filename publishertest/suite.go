@@ -4,6 +4,7 @@ package publishertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,6 +40,9 @@ type Features struct {
 	Ordered bool
 	// Binary is set where payloads that are not JSON or UTF-8 arrive unchanged.
 	Binary bool
+	// Poison spoils a message so that the publisher fails it and no other; nil where none can
+	// be. A publisher that keeps order is shown one.
+	Poison func(*outbox.Message)
 }
 
 // Run runs the suite. open makes a harness with nothing received yet.
@@ -52,6 +56,7 @@ func Run(t *testing.T, features Features, open func(t *testing.T) Harness) {
 		"acknowledged means arrived":                testAcknowledged,
 		"a publisher that can be pinged answers":    testPing,
 		"messages are not changed by the publisher": testUnchanged,
+		"nothing of a key after its failed message": testSequencer,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -204,4 +209,44 @@ func testUnchanged(t *testing.T, h Harness, _ Features) {
 	if after := fmt.Sprintf("%+v", messages); after != before {
 		t.Errorf("the publisher changed its messages:\n%s\n%s", before, after)
 	}
+}
+
+// testSequencer has a message fail between others of its key, and one without a key.
+func testSequencer(t *testing.T, h Harness, features Features) {
+	t.Helper()
+	sequencer, ok := h.Publisher().(outbox.Sequencer)
+	if !ok || !sequencer.KeepsOrder() || features.Poison == nil {
+		return // the relay sees to the order, or nothing ever fails
+	}
+	plan := []struct{ key, fate string }{
+		{"a", "arrives"}, {"a", "fails"}, {"b", "arrives"}, {"a", "waits"},
+		{"", "fails"}, {"", "arrives"}, {"b", "arrives"}, {"a", "waits"},
+	}
+	messages := Messages(len(plan))
+	var arriving []outbox.Message
+	for i := range messages {
+		messages[i].Key = plan[i].key
+		switch plan[i].fate {
+		case "arrives":
+			arriving = append(arriving, messages[i])
+		case "fails":
+			features.Poison(&messages[i])
+		}
+	}
+	errs := h.Publisher().Publish(t.Context(), messages)
+	if len(errs) != len(messages) {
+		t.Fatalf("%d results for %d messages", len(errs), len(messages))
+	}
+	for i, err := range errs {
+		fate := "arrives"
+		if errors.Is(err, outbox.ErrNotAttempted) {
+			fate = "waits"
+		} else if err != nil {
+			fate = "fails"
+		}
+		if fate != plan[i].fate {
+			t.Errorf("message %d of key %q: %v; want that it %s", i, messages[i].Key, err, plan[i].fate)
+		}
+	}
+	want(t, h, features, arriving)
 }

@@ -56,4 +56,7 @@ func (discard) Publish(_ context.Context, messages []outbox.Message) []error {
 	return make([]error, len(messages))
 }
 
+// KeepsOrder is true: nothing fails here.
+func (discard) KeepsOrder() bool { return true }
+
 func (discard) Close() error { return nil }

@@ -84,7 +84,9 @@ func open(t *testing.T, to string, out io.Writer) dest.Destination {
 
 func TestLines(t *testing.T) {
 	t.Parallel()
-	features := publishertest.Features{Ordered: true, Binary: true}
+	features := publishertest.Features{Ordered: true, Binary: true, Poison: func(m *outbox.Message) {
+		m.CreatedAt = m.CreatedAt.AddDate(10_000, 0, 0) // no date of JSON
+	}}
 	t.Run("stdout", func(t *testing.T) {
 		t.Parallel()
 		publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
@@ -192,5 +194,8 @@ func TestOpenRefuses(t *testing.T) {
 	discard := open(t, "discard:", nil)
 	if errs := discard.Publish(t.Context(), publishertest.Messages(3)); len(errs) != 3 || errs[0] != nil {
 		t.Errorf("discard: answers %v", errs)
+	}
+	if sequencer, ok := discard.(outbox.Sequencer); !ok || !sequencer.KeepsOrder() {
+		t.Error("discard: does not keep order")
 	}
 }

@@ -33,9 +33,18 @@ func (l *lines) Publish(_ context.Context, messages []outbox.Message) []error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.buffer.Reset()
+	failed := make(map[string]bool) // by key
 	for i := range messages {
-		if err := appendLine(&l.buffer, &messages[i]); err != nil {
+		m := &messages[i]
+		if failed[m.Key] {
+			errs[i] = outbox.ErrNotAttempted
+			continue
+		}
+		if err := appendLine(&l.buffer, m); err != nil {
 			errs[i] = outbox.Terminal(err)
+			if m.Key != "" {
+				failed[m.Key] = true
+			}
 		}
 	}
 	if err := l.write(); err != nil {
@@ -46,6 +55,9 @@ func (l *lines) Publish(_ context.Context, messages []outbox.Message) []error {
 	}
 	return errs
 }
+
+// KeepsOrder is true: lines are written in order, and none of a key after one that failed.
+func (l *lines) KeepsOrder() bool { return true }
 
 func (l *lines) write() error {
 	if l.file == nil {
