@@ -1,6 +1,7 @@
 package pgstream
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/internal/migrations"
 	"github.com/packfinderz/outbox/internal/sqlname"
@@ -83,6 +86,24 @@ func (s Shape) WithDefaults() (Shape, error) {
 		return s, fmt.Errorf("outbox: there are %d shards; choose a power of two up to 256", s.Shards)
 	}
 	return s, nil
+}
+
+// Shape reads the shape of a stream, or returns ErrNoStream.
+func (s Stream) Shape(ctx context.Context, pool *pgxpool.Pool) (shape Shape, err error) {
+	var table *string
+	if err := pool.QueryRow(ctx, `SELECT to_regclass($1)::text`, s.table("outbox_settings")).Scan(&table); err != nil {
+		return shape, fmt.Errorf("outbox: look for the stream: %w", err)
+	}
+	if table == nil {
+		return shape, fmt.Errorf("outbox: %w", ErrNoStream)
+	}
+	var seconds int
+	err = pool.QueryRow(ctx, s.names(`SELECT slots, slot_seconds, shards FROM {settings}`)).Scan(&shape.Slots, &seconds, &shape.Shards)
+	if err != nil {
+		return shape, fmt.Errorf("outbox: read the stream's shape: %w", err)
+	}
+	shape.SlotLength = time.Duration(seconds) * time.Second
+	return shape, nil
 }
 
 //go:embed migrations/*.sql

@@ -97,8 +97,8 @@ func (s Stream) Subscriptions(ctx context.Context, pool *pgxpool.Pool) ([]Subscr
 	return list, nil
 }
 
-// check refuses a subscription that cannot be made.
-func (sub *Subscription) check() error {
+// Validate refuses a subscription that cannot be made.
+func (sub *Subscription) Validate() error {
 	problem := ""
 	switch {
 	case sub.Name == "":
@@ -107,7 +107,7 @@ func (sub *Subscription) check() error {
 		problem = fmt.Sprintf("has a name of more than %d characters", maxSubscriptionName)
 	case !utf8.ValidString(sub.Name) || strings.ContainsFunc(sub.Name, unicode.IsControl):
 		problem = "has a name with characters that cannot be shown"
-	case sub.OnDead != DeadSkips && sub.OnDead != DeadBlocks:
+	case sub.OnDead != "" && sub.OnDead != DeadSkips && sub.OnDead != DeadBlocks:
 		problem = fmt.Sprintf("says %q of dead events; choose %q or %q", sub.OnDead, DeadSkips, DeadBlocks)
 	}
 	if problem != "" {
@@ -146,11 +146,11 @@ UPDATE {subscriptions} SET ready = true WHERE name = $1`
 // CreateSubscription makes a subscription. One that was not made to the end, because the
 // connection broke, takes nothing; drop it and make it again.
 func (s Stream) CreateSubscription(ctx context.Context, pool *pgxpool.Pool, sub Subscription, start Start) error {
+	if err := sub.Validate(); err != nil {
+		return err
+	}
 	if sub.OnDead == "" {
 		sub.OnDead = DeadSkips
-	}
-	if err := sub.check(); err != nil {
-		return err
 	}
 	if err := s.check(ctx, pool); err != nil {
 		return err

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/packfinderz/outbox/layoutfile"
+	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+// source is where a command finds events: --from, --layout, --schema, --table.
+type source struct {
+	from, layout, schema, table string
+}
+
+func (s *source) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	s.databaseFlags(cmd)
+	f.StringVar(&s.layout, "layout", pgstream.LayoutName, "standard, another shipped layout's `name`, or the path of a layout file (see outbox layouts)")
+	f.StringVar(&s.table, "table", "", "`name` of the table (default: the layout's)")
+}
+
+// databaseFlags are for the commands that only a stream has.
+func (s *source) databaseFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.from, "from", "", "database `URL`, such as postgres://user@host/database (or OUTBOX_DATABASE_URL)")
+	f.StringVar(&s.schema, "schema", "", "`schema` of the tables (default: the search path's first)")
+}
+
+// resolve finds what --layout names, and places it.
+func (s *source) resolve() (target, error) {
+	switch {
+	case s.layout == "":
+		return nil, usagef("--layout is empty; choose one of %s, or give the path of a layout file", shippedNames())
+	case s.layout == pgstream.LayoutName:
+		if s.table != "" {
+			return nil, usagef("--table: the tables of layout %s have fixed names; choose a --schema", s.layout)
+		}
+		return s.stream()
+	case isPath(s.layout):
+		layout, err := layoutfile.Load(s.layout)
+		if err != nil {
+			return nil, &usageError{err}
+		}
+		return s.place(queueTable{Layout: layout})
+	}
+	shipped, ok := layouts.Find(s.layout)
+	if !ok {
+		return nil, usagef("there is no layout %q; choose one of %s, or give the path of a layout file", s.layout, shippedNames())
+	}
+	return s.place(queueTable{shipped.Layout, shipped.Migrations})
+}
+
+// stream places the stream.
+func (s *source) stream() (stream, error) {
+	found := stream{pgstream.Stream{Schema: s.schema}}
+	if err := found.Validate(); err != nil {
+		return found, &usageError{err}
+	}
+	return found, nil
+}
+
+// place gives a table the schema and the name of the flags.
+func (s *source) place(table queueTable) (target, error) {
+	if s.schema != "" {
+		table.Schema = s.schema
+	}
+	if s.table != "" {
+		table.Table = s.table
+	}
+	if err := table.Validate(); err != nil {
+		return nil, &usageError{err}
+	}
+	return table, nil
+}
+
+func isPath(layout string) bool {
+	switch strings.ToLower(filepath.Ext(layout)) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return strings.ContainsRune(layout, filepath.Separator)
+}
+
+func shippedNames() string {
+	names := []string{pgstream.LayoutName}
+	for _, shipped := range layouts.All() {
+		names = append(names, shipped.Layout.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// config parses the URL. Its text is never repeated: it may hold a password.
+func (s *source) config() (*pgx.ConnConfig, error) {
+	from := s.from
+	if from == "" {
+		from = os.Getenv("OUTBOX_DATABASE_URL")
+	}
+	if from == "" {
+		return nil, usagef("--from is missing; give a database URL, or set OUTBOX_DATABASE_URL")
+	}
+	config, err := pgx.ParseConfig(from)
+	if err != nil {
+		return nil, usagef("the database URL cannot be read; it looks like postgres://user:password@host:5432/database")
+	}
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "outbox"
+	}
+	return config, nil
+}
+
+// connect opens one connection, or says which server did not answer.
+func (s *source) connect(ctx context.Context) (*pgx.Conn, error) {
+	config, err := s.config()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, classify(fmt.Errorf("connect: %w", err), "")
+	}
+	return conn, nil
+}
+
+// connectPool opens a pool of at most so many connections.
+func connectPool(ctx context.Context, conn *pgx.ConnConfig, connections int) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig("")
+	if err != nil {
+		return nil, fmt.Errorf("prepare the pool: %w", err)
+	}
+	config.ConnConfig, config.MaxConns = conn, int32(connections)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the pool: %w", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, classify(fmt.Errorf("connect: %w", err), "")
+	}
+	return pool, nil
+}
