@@ -46,7 +46,8 @@ func refused(t *testing.T, words, stdin string, args ...string) {
 
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"", "migrate", "migrate up", "migrate down", "migrate status", "layouts", "emit", "relay", "drain", "purge", "demo", "version"} {
+	for _, command := range []string{"", "migrate", "migrate up", "migrate down", "migrate status", "layouts", "emit", "relay", "drain", "purge", "stats", "retry",
+		"subscriptions", "subscriptions create", "subscriptions list", "subscriptions drop", "replay", "repair", "demo", "version"} {
 		help := ok(t, "", append(strings.Fields(command), "--help")...)
 		if !strings.Contains(help, "Usage:") {
 			t.Errorf("outbox %s --help prints %q", command, help)
@@ -66,7 +67,7 @@ func TestBadCommandLines(t *testing.T) {
 		"unknown command":                  "frobnicate",
 		"unknown flag":                     "emit --frobnicate",
 		"up, down or status":               "migrate",
-		"--layout is missing":              "migrate up --from postgres://localhost/x",
+		"--layout is empty":                "migrate up --from postgres://localhost/x --layout=",
 		"there is no layout":               "migrate up --from postgres://localhost/x --layout nope",
 		"no such file":                     "migrate up --from postgres://localhost/x --layout ./nope.yaml",
 		"--from is missing":                "migrate up --layout modkit --from=",
@@ -79,7 +80,7 @@ func TestBadCommandLines(t *testing.T) {
 		"no such file or directory":        "emit --layout modkit --from postgres://localhost/x --payload @/nowhere",
 		"MaxPayload":                       "emit --layout modkit --from postgres://localhost/x --payload {} --max-payload -1",
 		"takes at most 1":                  "layouts a b",
-		"choose one of doorito, modkit, p": "layouts nope",
+		"choose one of standard, doorito,": "layouts nope",
 	} {
 		refused(t, words, "", strings.Fields(args)...)
 		if got := run(t, "", strings.Fields(args)...); strings.Contains(got.err+got.out, "hunter2") {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/google/uuid"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/outboxpgx"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // emitPage is how many events go into one statement.
@@ -31,7 +29,7 @@ aggregateType, aggregateId, tenantId, dedupeKey, key, headers, contentType, notB
 maxAttempts and payload (JSON), or payloadBase64 where the column holds bytes.
 
 All events go into one transaction: if one line is refused, nothing is written.`,
-		Example: `  outbox emit --layout modkit --namespace shop --topic orders --payload '{"order":1}'
+		Example: `  outbox emit --type order_placed --topic orders --key order-1 --payload '{"order":1}'
   outbox emit --layout doorito < events.jsonl`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,6 +44,7 @@ All events go into one transaction: if one line is refused, nothing is written.`
 	one.flags(cmd)
 	cmd.Flags().StringVar(&config.DefaultNamespace, "namespace-default", "", "`namespace` of events that have none")
 	cmd.Flags().StringVar(&config.DefaultTopic, "topic-default", "", "`topic` of events that have none")
+	cmd.Flags().BoolVar(&config.Serialize, "serialize", false, "wait for other transactions that emit events of the same keys, with the same flag")
 	cmd.Flags().IntVar(&config.MaxPayload, "max-payload", outbox.DefaultMaxPayload, "largest payload in `bytes`")
 	return cmd
 }
@@ -58,11 +57,11 @@ type events interface {
 }
 
 func (a *app) emit(ctx context.Context, from *source, config *outbox.EmitConfig, input events) error {
-	layout, _, err := from.resolve()
+	found, err := from.resolve()
 	if err != nil {
 		return err
 	}
-	emitter, err := outboxpgx.New(layout, config)
+	emitter, err := outboxpgx.New(found, config)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -95,10 +94,10 @@ func (a *app) emit(ctx context.Context, from *source, config *outbox.EmitConfig,
 		}
 	})
 	if err != nil {
-		return classify(err, fmt.Sprintf("is the table there, and is it a %s table? See outbox migrate", layout.Name))
+		return classify(err, found.ifMissing())
 	}
 	// Wakes relays; if it fails they poll.
-	_ = pgstore.Wake(ctx, conn, layout)
+	_ = found.wake(ctx, conn)
 	return a.printEmitted(done)
 }
 

@@ -131,7 +131,7 @@ func TestCustomLayoutFile(t *testing.T) {
 		t.Errorf("got %q, %v", body, err)
 	}
 	refused(t, "has no migrations", "", "migrate", "up", "--from", url, "--layout", file)
-	if got := ok(t, "", "layouts", "--json"); strings.Count(got, "\n") != 3 {
+	if got := ok(t, "", "layouts", "--json"); strings.Count(got, "\n") != 4 {
 		t.Errorf("layouts --json: %s", got)
 	}
 	if got := ok(t, "", "layouts", "doorito", "--json"); !strings.HasPrefix(got, `{"name":"doorito"`) {

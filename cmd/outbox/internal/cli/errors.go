@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 // usageError is an error found before anything was tried; the program exits with 2.
@@ -27,6 +28,16 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return usagef("unknown command or argument %q; see %s --help", args[0], cmd.CommandPath())
 	}
 	return nil
+}
+
+// exactArgs wants one argument for each name.
+func exactArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return usagef("%s takes %s; see --help", cmd.CommandPath(), strings.Join(names, " "))
+		}
+		return nil
+	}
 }
 
 func maxArgs(n int) cobra.PositionalArgs {
@@ -51,7 +62,9 @@ func classify(err error, hint string) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, outbox.ErrInvalidEvent), errors.Is(err, outbox.ErrInvalidLayout):
+	case errors.Is(err, outbox.ErrInvalidEvent), errors.Is(err, outbox.ErrInvalidLayout),
+		errors.Is(err, pgstream.ErrNoStream), errors.Is(err, pgstream.ErrRestored),
+		errors.Is(err, pgstream.ErrNoSubscription), errors.Is(err, pgstream.ErrSubscriptionExists):
 		return &usageError{err}
 	case errors.As(err, &connectErr):
 		return usagef("cannot reach the database: %w", err)

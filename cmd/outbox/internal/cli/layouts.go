@@ -5,6 +5,7 @@ import (
 
 	"github.com/packfinderz/outbox/layoutfile"
 	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 func newLayouts(a *app) *cobra.Command {
@@ -12,7 +13,8 @@ func newLayouts(a *app) *cobra.Command {
 		Use:   "layouts [NAME]",
 		Short: "List the shipped layouts, or print one as YAML",
 		Long: `Without a name, lists the shipped layouts. With one, prints it as YAML (or JSON with
---json): the start of a layout for a table of your own, to be used as --layout FILE.`,
+--json): the start of a layout for a table of your own, to be used as --layout FILE.
+Layout standard is the stream, which has no such file.`,
 		Example: "  outbox layouts\n  outbox layouts modkit > mine.yaml",
 		Args:    maxArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -25,10 +27,15 @@ func newLayouts(a *app) *cobra.Command {
 }
 
 func (a *app) printLayout(name string) error {
-	layout, _, err := (&source{layout: name}).resolve()
+	found, err := (&source{layout: name}).resolve()
 	if err != nil {
 		return err
 	}
+	table, ok := found.(queueTable)
+	if !ok {
+		return a.printStandard()
+	}
+	layout := table.Layout
 	if a.json {
 		return a.printJSON(layout)
 	}
@@ -39,16 +46,43 @@ func (a *app) printLayout(name string) error {
 	return a.printf("%s", doc)
 }
 
+// standard describes the stream, which has no layout file.
+var standard = listed{
+	Name: pgstream.LayoutName, Table: "outbox_stream", Hold: "shards",
+	Summary: "the stream, what a new team takes: append-only, in order per key, subscriptions",
+}
+
+func (a *app) printStandard() error {
+	if a.json {
+		return a.printJSON(standard)
+	}
+	return a.printf(`%s is the stream: a log that is only appended to, read by the cursors of its subscriptions.
+Events of a key arrive in the order of their commits. Its tables (outbox_stream,
+outbox_subscriptions, outbox_shards, outbox_parked and some beside them) are made by
+"outbox migrate up" and have fixed names, so there is no layout to print or to edit;
+--schema places them. It is the default of --layout.
+`, standard.Name)
+}
+
+// listed is a layout in the list.
+type listed struct {
+	Name    string `json:"name"`
+	Table   string `json:"table"`
+	Hold    string `json:"hold"`
+	Summary string `json:"summary"`
+}
+
 func (a *app) listLayouts() error {
+	list := []listed{standard}
 	for _, shipped := range layouts.All() {
-		layout := shipped.Layout
+		list = append(list, listed{shipped.Layout.Name, shipped.Layout.Table, string(shipped.Layout.Hold), shipped.Summary})
+	}
+	for _, layout := range list {
 		var err error
 		if a.json {
-			err = a.printJSON(map[string]string{
-				"name": layout.Name, "table": layout.Table, "hold": string(layout.Hold), "summary": shipped.Summary,
-			})
+			err = a.printJSON(layout)
 		} else {
-			err = a.printf("%-12s %-22s %s\n", layout.Name, layout.Table, shipped.Summary)
+			err = a.printf("%-12s %-22s %s\n", layout.Name, layout.Table, layout.Summary)
 		}
 		if err != nil {
 			return err

@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 func newMigrate(a *app) *cobra.Command {
@@ -25,18 +27,24 @@ func newMigrate(a *app) *cobra.Command {
 
 func newMigrateUp(a *app) *cobra.Command {
 	var from source
-	var adopt bool
+	var options migrationOptions
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Make the tables, or bring them up to date",
 		Long: `Makes the layout's tables and indexes, and the schema if it is missing. Running it
-again does nothing. With --adopt the outbox table itself stays as it is and only what
-it lacks is added: the claim's index (built without blocking writers) and, where the
-layout has one, the dead-letter table.`,
-		Example: "  outbox migrate up --from postgres://localhost/shop --layout modkit",
-		Args:    noArgs,
+again does nothing.
+
+A stream (layout standard) has a shape for life: a ring of slots, each written for
+--slot-length and emptied when its turn comes again, and shards, into which keys are divided.
+
+With --adopt a queue table itself stays as it is and only what it lacks is added: the
+claim's index (built without blocking writers) and, where the layout has one, the
+dead-letter table.`,
+		Example: `  outbox migrate up --from postgres://localhost/shop
+  outbox migrate up --from postgres://localhost/shop --layout modkit`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := a.migrator(cmd.Context(), &from, adopt, false)
+			found, m, err := a.migrator(cmd.Context(), &from, options)
 			if err != nil {
 				return err
 			}
@@ -47,7 +55,7 @@ layout has one, the dead-letter table.`,
 			}
 			switch {
 			case errors.Is(err, migrate.ErrTableExists):
-				return usagef("%w and was not made by outbox; use --adopt to keep it and add only what it lacks", err)
+				return usagef("%w and was not made by outbox; %s", err, found.ifMade())
 			case errors.Is(err, migrate.ErrNoTable):
 				return usagef("%w; leave --adopt out to make it", err)
 			case err == nil && !a.json && len(steps) == 0:
@@ -57,21 +65,26 @@ layout has one, the dead-letter table.`,
 		},
 	}
 	from.flags(cmd)
-	cmd.Flags().BoolVar(&adopt, "adopt", false, "keep a table that exists already and add only what it lacks")
+	f := cmd.Flags()
+	f.BoolVar(&options.adopt, "adopt", false, "keep a table that exists already and add only what it lacks")
+	f.IntVar(&options.shape.Slots, "slots", 0, fmt.Sprintf("slots of a stream's ring (default %d)", pgstream.DefaultSlots))
+	f.DurationVar(&options.shape.SlotLength, "slot-length", 0,
+		fmt.Sprintf("how long a slot of a stream is written (default %s)", pgstream.DefaultSlotLength))
+	f.IntVar(&options.shape.Shards, "shards", 0, fmt.Sprintf("shards of a stream, a power of two (default %d)", pgstream.DefaultShards))
 	return cmd
 }
 
 func newMigrateDown(a *app) *cobra.Command {
 	var from source
-	var force bool
+	var options migrationOptions
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "Remove what migrate up made",
-		Long: `Undoes every migration of the layout. A table that holds events is not dropped
+		Long: `Undoes every migration of the layout. A table or stream that holds events is not dropped
 without --force, and a table that was adopted is never dropped.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := a.migrator(cmd.Context(), &from, false, force)
+			_, m, err := a.migrator(cmd.Context(), &from, options)
 			if err != nil {
 				return err
 			}
@@ -90,7 +103,7 @@ without --force, and a table that was adopted is never dropped.`,
 		},
 	}
 	from.flags(cmd)
-	cmd.Flags().BoolVar(&force, "force", false, "drop the table even if it holds events")
+	cmd.Flags().BoolVar(&options.force, "force", false, "drop the table even if it holds events")
 	return cmd
 }
 
@@ -101,7 +114,7 @@ func newMigrateStatus(a *app) *cobra.Command {
 		Short: "List the migrations and whether they are applied",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := a.migrator(cmd.Context(), &from, false, false)
+			_, m, err := a.migrator(cmd.Context(), &from, migrationOptions{})
 			if err != nil {
 				return err
 			}
@@ -131,26 +144,17 @@ func newMigrateStatus(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) migrator(ctx context.Context, from *source, adopt, force bool) (*migrate.Migrator, error) {
-	layout, shipped, err := from.resolve()
+func (a *app) migrator(ctx context.Context, from *source, options migrationOptions) (target, *migrate.Migrator, error) {
+	found, conn, err := from.locate()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if shipped == nil {
-		return nil, usagef("layout %q comes from a file and has no migrations; its table is yours to make", layout.Name)
-	}
-	files, err := shipped.Migrations(layout)
+	config, err := found.migration(ctx, conn, options)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	config, err := from.config()
-	if err != nil {
-		return nil, err
-	}
-	m, err := migrate.New(ctx, migrate.Config{
-		Conn: config, Layout: layout.Name, Schema: layout.Schema, Table: layout.Table, Files: files, Adopt: adopt, Force: force,
-	})
-	return m, classify(err, "check --schema and --table")
+	m, err := migrate.New(ctx, config)
+	return found, m, classify(err, "check --schema and --table")
 }
 
 func (a *app) printSteps(steps []migrate.Step, done string) error {

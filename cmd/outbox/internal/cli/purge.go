@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"fmt"
-	"os"
-	"strings"
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,15 +13,18 @@ import (
 const defaultRetention = 30 * 24 * time.Hour
 
 func newPurge(a *app) *cobra.Command {
-	f := relayFlags{concurrency: 1}
+	var from source
 	var purge outbox.Purge
 	cmd := &cobra.Command{
 		Use:   "purge",
 		Short: "Delete delivered events that are older than the retention",
 		Long: `Deletes delivered events older than --retention, in small steps. What is undelivered, held
 or dead is never touched. With --dlq-retention, dead letters older than that are deleted,
-too, and with them their events.`,
-		Example: "  outbox purge --from postgres://localhost/shop --layout modkit --retention 720h --dry-run",
+too, and with them their events.
+
+A stream is emptied slot by slot: one whose events are all older than --retention and
+settled by every subscription.`,
+		Example: "  outbox purge --from postgres://localhost/shop --retention 720h --dry-run",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if purge.Retention <= 0 {
@@ -32,11 +33,10 @@ too, and with them their events.`,
 			if purge.BatchSize < 1 {
 				return usagef("--batch-size is %d; it must be at least 1", purge.BatchSize)
 			}
-			f.letterRetention = purge.DeadLetterRetention
-			return a.purge(cmd, &f, purge)
+			return a.purge(cmd.Context(), &from, purge)
 		},
 	}
-	f.source.flags(cmd)
+	from.flags(cmd)
 	s := cmd.Flags()
 	s.DurationVar(&purge.Retention, "retention", defaultRetention, "how long delivered events are kept")
 	s.DurationVar(&purge.DeadLetterRetention, "dlq-retention", 0, "how long dead letters are kept (default: for ever)")
@@ -45,28 +45,25 @@ too, and with them their events.`,
 	return cmd
 }
 
-func (a *app) purge(cmd *cobra.Command, f *relayFlags, purge outbox.Purge) error {
-	ctx := cmd.Context()
-	pool, store, err := f.open(ctx)
+func (a *app) purge(ctx context.Context, from *source, purge outbox.Purge) error {
+	found, err := from.open(ctx, storeOptions{purgesDead: purge.DeadLetterRetention > 0, upkeep: true})
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	if !purge.DryRun && isTerminal(a.Err) {
+	defer found.close()
+	progress, end, err := a.bar(purge.DryRun, func() (int64, error) {
 		count := purge
 		count.DryRun = true
-		total, err := store.Purge(ctx, count)
-		if err != nil {
-			return classify(err, "check --schema and --table")
-		}
-		purge.Progress = func(done int64) { a.progress(done, total) }
-	}
-	deleted, err := store.Purge(ctx, purge)
-	if purge.Progress != nil {
-		_, _ = fmt.Fprintln(a.Err) // the end of the bar
-	}
+		return found.store.Purge(ctx, count)
+	})
 	if err != nil {
-		return classify(err, "check --schema and --table")
+		return classify(err, found.target.ifMissing())
+	}
+	purge.Progress = progress
+	deleted, err := found.store.Purge(ctx, purge)
+	end()
+	if err != nil {
+		return classify(err, found.target.ifMissing())
 	}
 	switch {
 	case a.json:
@@ -75,24 +72,4 @@ func (a *app) purge(cmd *cobra.Command, f *relayFlags, purge outbox.Purge) error
 		return a.printf("%d events would be deleted\n", deleted)
 	}
 	return a.printf("%d events deleted\n", deleted)
-}
-
-// progress draws a bar on the terminal.
-func (a *app) progress(done, total int64) {
-	const width = 40
-	filled := width
-	if total > 0 {
-		filled = int(min(done*width/total, width))
-	}
-	_, _ = fmt.Fprintf(a.Err, "\r[%s%s] %d of %d", strings.Repeat("#", filled), strings.Repeat(".", width-filled), done, total)
-}
-
-// isTerminal reports whether a stream is a screen with somebody before it.
-func isTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

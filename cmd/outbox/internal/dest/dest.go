@@ -22,31 +22,48 @@ type Destination interface {
 //	file:PATH    JSON Lines appended to a file
 //	discard:     nowhere, for measurements
 func Open(to string, stdout io.Writer) (Destination, error) {
-	scheme, rest, found := strings.Cut(to, ":")
-	if !found {
-		return nil, fmt.Errorf("destination %q has no scheme, such as file:PATH (or stdout: or discard:)", to)
+	scheme, rest, err := parse(to)
+	if err != nil {
+		return nil, err
 	}
 	switch scheme {
 	case "stdout":
-		if rest != "" {
-			return nil, fmt.Errorf("destination %q: stdout: takes nothing more", to)
-		}
 		return newLines(stdout, nil), nil
 	case "file":
-		path := strings.TrimPrefix(rest, "//")
-		if path == "" {
-			return nil, fmt.Errorf("destination %q has no path; it looks like file:events.jsonl", to)
-		}
-		file, err := openFile(path)
+		file, err := openFile(rest)
 		if err != nil {
 			return nil, err
 		}
 		return newLines(file, file), nil
-	case "discard":
-		return discard{}, nil
 	default:
-		return nil, fmt.Errorf("there is no destination %s: (there are stdout:, discard: and file:PATH)", scheme)
+		return discard{}, nil
 	}
+}
+
+// Check refuses a destination that Open does not know. It opens nothing.
+func Check(to string) error {
+	_, _, err := parse(to)
+	return err
+}
+
+func parse(to string) (scheme, rest string, err error) {
+	scheme, rest, found := strings.Cut(to, ":")
+	if !found {
+		return "", "", fmt.Errorf("destination %q has no scheme, such as file:PATH (or stdout: or discard:)", to)
+	}
+	switch scheme {
+	case "stdout", "discard":
+		if rest != "" {
+			return "", "", fmt.Errorf("destination %q: %s: takes nothing more", to, scheme)
+		}
+	case "file":
+		if rest = strings.TrimPrefix(rest, "//"); rest == "" {
+			return "", "", fmt.Errorf("destination %q has no path; it looks like file:events.jsonl", to)
+		}
+	default:
+		return "", "", fmt.Errorf("there is no destination %s: (there are stdout:, discard: and file:PATH)", scheme)
+	}
+	return scheme, rest, nil
 }
 
 // discard takes everything and keeps nothing.

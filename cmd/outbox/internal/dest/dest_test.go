@@ -183,12 +183,16 @@ func TestOpenRefuses(t *testing.T) {
 		"":                          "no scheme",
 		"events.jsonl":              "no scheme",
 		"stdout:x":                  "takes nothing more",
+		"discard:x":                 "takes nothing more",
 		"file:":                     "no path",
 		"kafka://localhost":         "there is no destination kafka:",
 		"file:/nowhere/to/be/found": "no such file",
 	} {
 		if _, err := dest.Open(to, nil); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%q: got %v, want %q", to, err, words)
+		}
+		if err := dest.Check(to); (err == nil) != (words == "no such file") {
+			t.Errorf("a check of %q: %v", to, err)
 		}
 	}
 	discard := open(t, "discard:", nil)

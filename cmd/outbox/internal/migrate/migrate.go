@@ -39,6 +39,8 @@ type Config struct {
 	Layout string
 	// Table is the outbox table's name.
 	Table string
+	// Beside are other tables that may hold events.
+	Beside []string
 	// Files are the layout's migrations; version 1 makes the table.
 	Files fs.FS
 	// Adopt leaves the table as it is and applies only what comes after version 1.
@@ -214,17 +216,21 @@ func (m *Migrator) refuseEvents(ctx context.Context) error {
 	if len(list) == 0 || !list[0].Applied {
 		return nil
 	}
-	exists, err := m.exists(ctx, m.config.Table)
-	if err != nil || !exists {
-		return err
-	}
-	var occupied bool
-	err = m.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM `+pgx.Identifier{m.config.Table}.Sanitize()+`)`).Scan(&occupied)
-	if err != nil {
-		return fmt.Errorf("look for events in table %q: %w", m.config.Table, err)
-	}
-	if occupied {
-		return ErrNotEmpty
+	for _, table := range append([]string{m.config.Table}, m.config.Beside...) {
+		exists, err := m.exists(ctx, table)
+		if err != nil {
+			return err
+		}
+		if !exists {
+			continue
+		}
+		var occupied bool
+		if err := m.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM `+pgx.Identifier{table}.Sanitize()+`)`).Scan(&occupied); err != nil {
+			return fmt.Errorf("look for events in table %q: %w", table, err)
+		}
+		if occupied {
+			return ErrNotEmpty
+		}
 	}
 	return nil
 }

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// relayFlags are what relay and drain have in common.
+type relayFlags struct {
+	source
+	to, topicDefault, listen         string
+	batchSize, concurrency, attempts int
+	poll, lease, baseDelay, maxDelay time.Duration
+	retention, letterRetention       time.Duration
+	namespace, tenant, subscription  string
+	topics                           []string
+	notify                           bool
+	logFormat, logLevel              string
+}
+
+func (f *relayFlags) flags(cmd *cobra.Command) {
+	f.source.flags(cmd)
+	s := cmd.Flags()
+	s.StringVar(&f.subscription, "subscription", "", "`name` of the stream's subscription (default \"default\")")
+	s.StringVar(&f.to, "to", "", "destination `URL`: stdout:, file:PATH or discard: (default: the subscription's)")
+	s.StringVar(&f.topicDefault, "topic-default", "", "`topic` of events that have none")
+	s.IntVar(&f.batchSize, "batch-size", 1000, "events per claim")
+	s.IntVar(&f.concurrency, "concurrency", 2, "batches published at once")
+	s.DurationVar(&f.poll, "poll", time.Second, "longest time between two looks at an idle table; at most a third of the lease")
+	s.DurationVar(&f.lease, "lease", pgstore.DefaultLease, "how long a claim, or a share of a stream, lasts without being renewed")
+	s.IntVar(&f.attempts, "max-attempts", 0, "attempts after which an event is dead, unless its row says (default: the layout's)")
+	s.DurationVar(&f.baseDelay, "base-delay", outbox.DefaultBaseDelay, "delay after the first failed attempt; doubles with each")
+	s.DurationVar(&f.maxDelay, "max-delay", outbox.DefaultMaxDelay, "largest delay between two attempts")
+	s.DurationVar(&f.retention, "retention", 0, "purge delivered events older than this (default: never)")
+	s.DurationVar(&f.letterRetention, "dlq-retention", 0, "purge dead letters and dead events older than this (default: never)")
+	s.StringVar(&f.namespace, "namespace", "", "only events of this `namespace`")
+	s.StringSliceVar(&f.topics, "topic", nil, "only events of this `topic`; may be repeated")
+	s.StringVar(&f.tenant, "tenant", "", "only events of this tenant's `UUID`")
+	s.BoolVar(&f.notify, "notify", true, "be woken by notifications of emitting processes, beside polling")
+	s.StringVar(&f.listen, "listen", "", "serve /healthz, /readyz and /metrics on this `address`, such as 127.0.0.1:9090")
+	s.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	s.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+}
+
+// fromEnvironment sets the flags that were not given from OUTBOX_… variables.
+func fromEnvironment(flags *pflag.FlagSet) error {
+	var failed error
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed || flag.Name == "help" || failed != nil {
+			return
+		}
+		name := "OUTBOX_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+		if value, ok := os.LookupEnv(name); ok && value != "" {
+			if err := flags.Set(flag.Name, value); err != nil {
+				failed = usagef("%s: %w", name, err)
+			}
+		}
+	})
+	return failed
+}
+
+// options are what the flags ask of the store.
+func (f *relayFlags) options(log *slog.Logger) (storeOptions, error) {
+	tenant, err := parseUUID(f.tenant)
+	if err != nil {
+		return storeOptions{}, usagef("--tenant: %w", err)
+	}
+	return storeOptions{
+		subscription: f.subscription, lease: f.lease, attempts: f.attempts, concurrency: f.concurrency,
+		filter:     pgstore.Filter{Namespace: f.namespace, Topics: f.topics, TenantID: tenant},
+		purgesDead: f.letterRetention > 0, log: log,
+	}, nil
+}
+
+func (f *relayFlags) logger(a *app) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+		return nil, usagef("--log-level is %q; choose debug, info, warn or error", f.logLevel)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch f.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(a.Err, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(a.Err, options)), nil
+	}
+	return nil, usagef("--log-format is %q; choose text or json", f.logFormat)
+}

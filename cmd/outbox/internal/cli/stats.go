@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+// report is how the events of a table or a subscription are doing. As JSON it is itself.
+type report interface {
+	// write writes it as columns for people. What fails shows when the columns are flushed.
+	write(columns io.Writer)
+}
+
+func newStats(a *app) *cobra.Command {
+	var from source
+	var subscription string
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Show what waits, what failed, and why",
+		Long: `Shows, for every subscription of a stream or for one of them, how far each shard is behind
+and which relay has it, the parked events by state, the relays, and the transaction of
+the server that has been running longest. For a queue table it counts the events.`,
+		Example: "  outbox stats --from postgres://localhost/shop --subscription billing",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found, conn, err := from.locate()
+			if err != nil {
+				return err
+			}
+			reports, err := found.stats(cmd.Context(), conn, subscription)
+			if err != nil {
+				return err
+			}
+			return a.printReports(reports)
+		},
+	}
+	from.flags(cmd)
+	cmd.Flags().StringVar(&subscription, "subscription", "", "`name` of one subscription of a stream (default: all)")
+	return cmd
+}
+
+func (a *app) printReports(reports []report) error {
+	columns := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	for i, report := range reports {
+		if a.json {
+			if err := a.printJSON(report); err != nil {
+				return err
+			}
+			continue
+		}
+		if i > 0 {
+			_, _ = fmt.Fprintln(columns)
+		}
+		report.write(columns)
+	}
+	if err := columns.Flush(); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}
+
+// tableReport are the numbers of a queue table.
+type tableReport struct {
+	Layout        string  `json:"layout"`
+	Due           int64   `json:"due"`
+	Scheduled     int64   `json:"scheduled"`
+	Retrying      int64   `json:"retrying"`
+	Held          int64   `json:"held"`
+	Dead          int64   `json:"dead"`
+	Exhausted     int64   `json:"exhausted"`
+	OldestSeconds float64 `json:"oldestSeconds"`
+}
+
+func newTableReport(layout string, stats outbox.Stats) tableReport {
+	return tableReport{
+		Layout: layout, Due: stats.Due, Scheduled: stats.Scheduled, Retrying: stats.Retrying, Held: stats.Held,
+		Dead: stats.Dead, Exhausted: stats.Exhausted, OldestSeconds: stats.OldestAge.Seconds(),
+	}
+}
+
+func (r tableReport) write(columns io.Writer) {
+	for _, row := range []struct {
+		name  string
+		value any
+	}{
+		{"layout", r.Layout}, {"due", r.Due}, {"scheduled", r.Scheduled}, {"retrying", r.Retrying}, {"held", r.Held},
+		{"dead", r.Dead}, {"at their maximum of attempts", r.Exhausted}, {"oldest undelivered", seconds(r.OldestSeconds)},
+	} {
+		_, _ = fmt.Fprintf(columns, "%s\t%v\n", row.name, row.value)
+	}
+}
+
+// lagReport is how far a subscription is behind.
+type lagReport struct{ *pgstream.Lag }
+
+func (r lagReport) write(columns io.Writer) {
+	var b strings.Builder
+	var events int64
+	var oldest float64
+	fmt.Fprintf(&b, "subscription %s\n", r.Subscription)
+	fmt.Fprint(&b, "SHARD\tUNREAD\tOLDEST\tWINDOW\tRELAY\tLEASE\n")
+	for i := range r.Shards {
+		sh := &r.Shards[i]
+		owner := sh.Owner
+		if owner == "" {
+			owner = "-"
+		}
+		fmt.Fprintf(&b, "%d\t%d\t%s\t%s\t%s\t%s\n", sh.Shard, sh.Events, seconds(sh.Seconds), seconds(sh.WindowSeconds), owner, seconds(sh.LeaseSeconds))
+		events, oldest = events+sh.Events, max(oldest, sh.Seconds)
+	}
+	fmt.Fprintf(&b, "all\t%d\t%s\t\t\t\n", events, seconds(oldest))
+	fmt.Fprintf(&b, "parked: %d to retry, %d waiting behind one, %d dead, %d held\n",
+		r.Parked["retry"], r.Parked["waiting"], r.Parked["dead"], r.Parked["held"])
+	for i := range r.Relays {
+		relay := &r.Relays[i]
+		fmt.Fprintf(&b, "relay %s: %s, process %d, since %s\n", relay.Worker, relay.Host, relay.PID, relay.StartedAt.Format(time.RFC3339))
+	}
+	if len(r.Relays) == 0 {
+		fmt.Fprint(&b, "no relay serves it\n")
+	}
+	if oldest := r.OldestTransaction; oldest != nil {
+		fmt.Fprintf(&b, "oldest transaction: process %d of the server, %s, %s, application %q\n",
+			oldest.PID, seconds(oldest.Seconds), oldest.State, oldest.Application)
+	}
+	_, _ = io.WriteString(columns, b.String())
+}
+
+// seconds is a time for people, to a tenth of a second below a minute.
+func seconds(s float64) string {
+	if s <= 0 {
+		return "-"
+	}
+	d := time.Duration(s * float64(time.Second))
+	if d < time.Minute {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,255 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+func newSubscriptions(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "subscriptions",
+		Short: "Make, list or drop the subscriptions of a stream",
+		Long: `A subscription is an independent reader of a stream: it has cursors, failures and relays
+of its own. Every stream has one from the start, called default.`,
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return usagef("say what to do: outbox subscriptions create, list or drop")
+		},
+	}
+	cmd.AddCommand(newSubscriptionsCreate(a), newSubscriptionsList(a), newSubscriptionsDrop(a))
+	return cmd
+}
+
+// onStream runs work on the stream that the flags name.
+func (s *source) onStream(ctx context.Context, work func(pgstream.Stream, *pgxpool.Pool) error) error {
+	found, err := s.stream()
+	if err != nil {
+		return err
+	}
+	conn, err := s.config()
+	if err != nil {
+		return err
+	}
+	pool, err := connectPool(ctx, conn, 2)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return classify(work(found.Stream, pool), found.ifMissing())
+}
+
+func newSubscriptionsCreate(a *app) *cobra.Command {
+	var from source
+	var sub pgstream.Subscription
+	var oldest, now bool
+	var tenant string
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make a subscription",
+		Long: `Makes a subscription that takes the events of its filter, from the oldest that the stream
+still has, or from now on. Filters and destination are stored with it: "outbox relay
+--subscription NAME" needs nothing more.`,
+		Example: "  outbox subscriptions create billing --from-now --topic orders --topic refunds --to file:billing.jsonl",
+		Args:    exactArgs("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if oldest && now {
+				return usagef("--from-oldest and --from-now: choose one")
+			}
+			if sub.Filter.TenantID, err = parseUUID(tenant); err != nil {
+				return usagef("--tenant: %w", err)
+			}
+			if sub.Destination != "" {
+				if err := dest.Check(sub.Destination); err != nil {
+					return &usageError{err}
+				}
+			}
+			sub.Name = args[0]
+			if err := sub.Validate(); err != nil {
+				return &usageError{err}
+			}
+			start, begins := pgstream.StartOldest, "at the oldest event"
+			if now {
+				start, begins = pgstream.StartNow, "now"
+			}
+			ctx := cmd.Context()
+			return from.onStream(ctx, func(stream pgstream.Stream, pool *pgxpool.Pool) error {
+				if err := stream.CreateSubscription(ctx, pool, sub, start); err != nil {
+					return err
+				}
+				if !a.json {
+					return a.printf("made subscription %s; it begins %s\n", sub.Name, begins)
+				}
+				made, err := stream.FindSubscription(ctx, pool, sub.Name)
+				if err != nil {
+					return err
+				}
+				return a.printJSON(made)
+			})
+		},
+	}
+	from.databaseFlags(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&oldest, "from-oldest", false, "begin at the oldest event that the stream has (the default)")
+	f.BoolVar(&now, "from-now", false, "take only what is committed from now on")
+	f.StringVar(&sub.Filter.Namespace, "namespace", "", "only events of this `namespace`")
+	f.StringSliceVar(&sub.Filter.Topics, "topic", nil, "only events of this `topic`; may be repeated")
+	f.StringSliceVar(&sub.Filter.Types, "type", nil, "only events of this `type`; may be repeated")
+	f.StringVar(&tenant, "tenant", "", "only events of this tenant's `UUID`")
+	f.StringVar(&sub.Destination, "to", "", "destination `URL` of its relays, where they are not told otherwise")
+	f.StringVar((*string)(&sub.OnDead), "on-dead", string(pgstream.DeadSkips),
+		"what a dead event does to its key: skip, or block until somebody retries it")
+	return cmd
+}
+
+func newSubscriptionsList(a *app) *cobra.Command {
+	var from source
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the subscriptions",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			return from.onStream(ctx, func(stream pgstream.Stream, pool *pgxpool.Pool) error {
+				list, err := stream.Subscriptions(ctx, pool)
+				if err != nil {
+					return err
+				}
+				return a.printSubscriptions(list)
+			})
+		},
+	}
+	from.databaseFlags(cmd)
+	return cmd
+}
+
+func (a *app) printSubscriptions(list []pgstream.Subscription) error {
+	for i := range list {
+		list[i].Destination = hidePassword(list[i].Destination)
+	}
+	if a.json {
+		for i := range list {
+			if err := a.printJSON(list[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	table := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "NAME\tTAKES\tDESTINATION\tA DEAD EVENT\tMADE") // Flush reports what fails
+	for i := range list {
+		sub := &list[i]
+		onDead := "is skipped"
+		if sub.OnDead == pgstream.DeadBlocks {
+			onDead = "blocks its key"
+		}
+		to := sub.Destination
+		if to == "" {
+			to = "-"
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", sub.Name, takes(sub.Filter), to, onDead, sub.CreatedAt.Format(time.RFC3339))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}
+
+// hidePassword keeps the password of a broker out of lists.
+func hidePassword(destination string) string {
+	parsed, err := url.Parse(destination)
+	if err != nil || parsed.User == nil {
+		return destination
+	}
+	return parsed.Redacted()
+}
+
+// takes is a filter in words.
+func takes(filter pgstream.Filter) string {
+	var parts []string
+	if filter.Namespace != "" {
+		parts = append(parts, "namespace "+filter.Namespace)
+	}
+	if len(filter.Topics) > 0 {
+		parts = append(parts, "topic "+strings.Join(filter.Topics, " or "))
+	}
+	if len(filter.Types) > 0 {
+		parts = append(parts, "type "+strings.Join(filter.Types, " or "))
+	}
+	if filter.TenantID != uuid.Nil {
+		parts = append(parts, "tenant "+filter.TenantID.String())
+	}
+	if len(parts) == 0 {
+		return "everything"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func newSubscriptionsDrop(a *app) *cobra.Command {
+	var from source
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "drop NAME",
+		Short: "Drop a subscription",
+		Long: `Drops a subscription with its cursors and its parked events. The events of the stream, and
+the other subscriptions, stay. One that a relay serves, or that has events to deliver or
+dead ones, is not dropped without --force.`,
+		Args: exactArgs("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, name := cmd.Context(), args[0]
+			return from.onStream(ctx, func(stream pgstream.Stream, pool *pgxpool.Pool) error {
+				if !force {
+					if err := inUse(ctx, stream, pool, name); err != nil {
+						return err
+					}
+				}
+				if err := stream.DropSubscription(ctx, pool, name); err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(map[string]string{"dropped": name})
+				}
+				return a.printf("dropped subscription %s\n", name)
+			})
+		},
+	}
+	from.databaseFlags(cmd)
+	cmd.Flags().BoolVar(&force, "force", false, "drop it even if it is served or has events")
+	return cmd
+}
+
+// inUse says why a subscription should stay, or nil.
+func inUse(ctx context.Context, stream pgstream.Stream, pool *pgxpool.Pool, name string) error {
+	lag, err := stream.Lag(ctx, pool, name)
+	if errors.Is(err, pgstream.ErrNoSubscription) {
+		return nil // or one that was not made to the end, which has nothing to lose
+	}
+	if err != nil {
+		return err
+	}
+	if len(lag.Relays) > 0 {
+		return usagef("subscription %q is served by a relay, on %s; stop it, or use --force", name, lag.Relays[0].Host)
+	}
+	events := int64(0)
+	for i := range lag.Shards {
+		events += lag.Shards[i].Events
+	}
+	for _, parked := range lag.Parked {
+		events += parked
+	}
+	if events > 0 {
+		return usagef("subscription %q has %d events that it did not deliver; use --force to drop it all the same", name, events)
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
+	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+// target is what --layout names: a queue table, or the stream. The commands do not ask which;
+// what one of them cannot do, it refuses itself.
+type target interface {
+	outboxpgx.Target
+	// migration says how its tables are made.
+	migration(ctx context.Context, conn *pgx.ConnConfig, options migrationOptions) (migrate.Config, error)
+	// ifMade is what to do with tables that somebody else's migrations made.
+	ifMade() string
+	// open connects, and checks that the tables are there and are what the target says.
+	open(ctx context.Context, conn *pgx.ConnConfig, options storeOptions) (*opened, error)
+	// stats are how its events are doing: one report for a table, one for each subscription of
+	// a stream, or for the one that is named.
+	stats(ctx context.Context, conn *pgx.ConnConfig, subscription string) ([]report, error)
+	// wake tells relays that there is something to do.
+	wake(ctx context.Context, db execer) error
+	// ifMissing is the hint for a database that lacks the tables.
+	ifMissing() string
+}
+
+// execer is a connection or a pool.
+type execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// migrationOptions are the flags of migrate.
+type migrationOptions struct {
+	adopt, force bool
+	// shape is that of a stream; what is zero was not given.
+	shape pgstream.Shape
+}
+
+// storeOptions are what the commands ask of a store. Zero means the default.
+type storeOptions struct {
+	subscription string
+	filter       pgstore.Filter
+	lease        time.Duration
+	attempts     int
+	concurrency  int
+	// purgesDead is set where dead events have a retention.
+	purgesDead bool
+	// upkeep is set where no events are taken, and no subscription is needed.
+	upkeep bool
+	log    *slog.Logger
+}
+
+// store is what the commands use of either kind.
+type store interface {
+	outbox.Store
+	WorkerID() uuid.UUID
+	Retry(ctx context.Context, ids ...uuid.UUID) ([]uuid.UUID, error)
+}
+
+// opened is a store with what belongs to it.
+type opened struct {
+	target target
+	store  store
+	pool   *pgxpool.Pool
+	// destination is where its subscription says that its events go; often nowhere.
+	destination string
+}
+
+// close gives back what the store holds.
+func (o *opened) close() {
+	if closer, ok := o.store.(interface{ Close() }); ok {
+		closer.Close()
+	}
+	o.pool.Close()
+}
+
+// locate finds what the flags name, and its server.
+func (s *source) locate() (target, *pgx.ConnConfig, error) {
+	found, err := s.resolve()
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := s.config()
+	return found, conn, err
+}
+
+// open connects to what the flags name.
+func (s *source) open(ctx context.Context, options storeOptions) (*opened, error) {
+	found, conn, err := s.locate()
+	if err != nil {
+		return nil, err
+	}
+	from, err := found.open(ctx, conn, options)
+	if err != nil {
+		return nil, err
+	}
+	from.target = found
+	return from, nil
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
+	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+// queueTable is a table described by a layout.
+type queueTable struct {
+	pgstore.Layout
+	// migrations is nil for a layout from a file.
+	migrations func(pgstore.Layout) (fs.FS, error)
+}
+
+func (q queueTable) migration(_ context.Context, conn *pgx.ConnConfig, options migrationOptions) (migrate.Config, error) {
+	if q.migrations == nil {
+		return migrate.Config{}, usagef("layout %q comes from a file and has no migrations; its table is yours to make", q.Name)
+	}
+	if options.shape != (pgstream.Shape{}) {
+		return migrate.Config{}, usagef("--slots, --slot-length and --shards are the shape of a stream; layout %s is a table", q.Name)
+	}
+	files, err := q.migrations(q.Layout)
+	return migrate.Config{
+		Conn: conn, Layout: q.Name, Schema: q.Schema, Table: q.Table, Files: files,
+		Adopt: options.adopt, Force: options.force,
+	}, err
+}
+
+func (q queueTable) ifMade() string { return "use --adopt to keep it and add only what it lacks" }
+
+func (q queueTable) ifMissing() string {
+	return fmt.Sprintf("is the table there, and is it a %s table? See outbox migrate, --schema and --table", q.Name)
+}
+
+func (q queueTable) open(ctx context.Context, conn *pgx.ConnConfig, options storeOptions) (*opened, error) {
+	if options.subscription != "" {
+		return nil, usagef("--subscription: layout %s is a table and has none; only a stream does", q.Name)
+	}
+	if options.purgesDead && q.DeadLetter == nil {
+		return nil, usagef("--dlq-retention: layout %s has no dead-letter table", q.Name)
+	}
+	// One for each batch, one to claim ahead, one to keep house.
+	connections := max(options.concurrency, 1) + 2
+	if q.Hold == pgstore.HoldRowLock {
+		connections++
+	}
+	pool, err := connectPool(ctx, conn, connections)
+	if err != nil {
+		return nil, err
+	}
+	store, err := q.store(ctx, pool, options)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return &opened{store: store, pool: pool}, nil
+}
+
+// store checks that the table is there and is what the layout says.
+func (q queueTable) store(ctx context.Context, pool *pgxpool.Pool, options storeOptions) (*pgstore.Store, error) {
+	store, err := pgstore.New(pool, q.Layout, pgstore.Config{
+		WorkerID: uuid.New(), Lease: options.lease, MaxAttempts: options.attempts, Filter: options.filter,
+	})
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	if err := store.Verify(ctx); err != nil {
+		if errors.Is(err, pgstore.ErrMismatch) {
+			return nil, &usageError{err}
+		}
+		return nil, classify(err, q.ifMissing())
+	}
+	return store, nil
+}
+
+func (q queueTable) stats(ctx context.Context, conn *pgx.ConnConfig, subscription string) ([]report, error) {
+	from, err := q.open(ctx, conn, storeOptions{subscription: subscription})
+	if err != nil {
+		return nil, err
+	}
+	defer from.close()
+	stats, err := from.store.Stats(ctx)
+	if err != nil {
+		return nil, classify(err, q.ifMissing())
+	}
+	return []report{newTableReport(q.Name, stats)}, nil
+}
+
+func (q queueTable) wake(ctx context.Context, db execer) error {
+	return pgstore.Wake(ctx, db, q.Layout)
+}
