@@ -69,7 +69,7 @@ func (a *app) purge(ctx context.Context, from *source, purge outbox.Purge) error
 	case a.json:
 		return a.printJSON(map[string]any{"events": deleted, "dryRun": purge.DryRun})
 	case purge.DryRun:
-		return a.printf("%d events would be deleted\n", deleted)
+		return a.printf("would delete %s\n", plural(deleted, "event"))
 	}
-	return a.printf("%d events deleted\n", deleted)
+	return a.printf("deleted %s\n", plural(deleted, "event"))
 }

@@ -62,8 +62,26 @@ func TestDrain(t *testing.T) {
 // TestRelayAnswers runs a relay with health, readiness and metrics, and stops it.
 func TestRelayAnswers(t *testing.T) {
 	t.Parallel()
-	source, count := modkit(t)
+	t.Run("modkit", func(t *testing.T) {
+		t.Parallel()
+		source, count := modkit(t)
+		relayAnswers(t, source, `{"namespace":"shop","topic":"orders","payload":{}}`, count)
+	})
+	t.Run("standard", func(t *testing.T) {
+		t.Parallel()
+		s := newStandard(t)
+		relayAnswers(t, []string{"--from", s.url}, `{"type":"placed","topic":"orders","payload":{}}`,
+			func() int { return s.count("outbox_stream") })
+		if got := s.count("outbox_relays") + s.count("outbox_shards WHERE owner IS NOT NULL"); got != 0 {
+			t.Errorf("a relay that has stopped is still listed, or has shards")
+		}
+	})
+}
+
+func relayAnswers(t *testing.T, source []string, event string, count func() int) {
+	t.Helper()
 	var out bytes.Buffer
+	transport := &http.Transport{}
 	logs, logWriter := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -87,7 +105,7 @@ func TestRelayAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		response, err := http.DefaultTransport.RoundTrip(request)
+		response, err := transport.RoundTrip(request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +121,7 @@ func TestRelayAnswers(t *testing.T) {
 			t.Errorf("%s answers %d: %s", path, code, body)
 		}
 	}
-	ok(t, strings.Repeat(`{"namespace":"shop","topic":"orders","payload":{}}`+"\n", 20), slices.Concat([]string{"emit"}, source)...)
+	ok(t, strings.Repeat(event+"\n", 20), slices.Concat([]string{"emit"}, source)...)
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		_, body := get("/metrics")
@@ -126,7 +144,7 @@ func TestRelayAnswers(t *testing.T) {
 	if code := <-done; code != 0 {
 		t.Errorf("a relay that was told to stop exits with %d", code)
 	}
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	transport.CloseIdleConnections()
 	if got := count(); got != 20 {
 		t.Errorf("the table has %d rows", got)
 	}
@@ -172,7 +190,7 @@ func TestPurge(t *testing.T) {
 	ok(t, strings.Repeat(`{"namespace":"shop","topic":"orders","payload":{}}`+"\n", 30), slices.Concat([]string{"emit"}, source)...)
 	ok(t, "", slices.Concat([]string{"drain", "--to", "discard:"}, source)...)
 	purge := slices.Concat([]string{"purge"}, source)
-	if got := ok(t, "", purge...); got != "0 events deleted\n" {
+	if got := ok(t, "", purge...); got != "deleted 0 events\n" {
 		t.Errorf("fresh events: %q", got)
 	}
 	pgtest.Exec(t, pool, `UPDATE modkit_outbox_events SET created_at = created_at - interval '31 days', updated_at = updated_at - interval '31 days',
@@ -180,7 +198,7 @@ func TestPurge(t *testing.T) {
 	if got := ok(t, "", slices.Concat(purge, []string{"--dry-run", "--json"})...); got != `{"dryRun":true,"events":10}`+"\n" {
 		t.Errorf("a dry run: %q", got)
 	}
-	if got := ok(t, "", slices.Concat(purge, []string{"--batch-size", "3"})...); got != "10 events deleted\n" || count() != 20 {
+	if got := ok(t, "", slices.Concat(purge, []string{"--batch-size", "3"})...); got != "deleted 10 events\n" || count() != 20 {
 		t.Errorf("%q, %d rows left", got, count())
 	}
 	refused(t, "must be positive", "", slices.Concat(purge, []string{"--retention", "0"})...)

@@ -30,8 +30,8 @@ before producers write again. A stream that needs no repair is left as it is.`,
 				case repaired.Subscriptions == 0:
 					return a.printf("nothing to repair\n")
 				}
-				return a.printf("repaired; undelivered events of %d subscriptions parked, due now: %d\n",
-					repaired.Subscriptions, repaired.Events)
+				return a.printf("repaired %s; parked %s, due now\n",
+					plural(int64(repaired.Subscriptions), "subscription"), plural(repaired.Events, "undelivered event"))
 			})
 		},
 	}

@@ -114,7 +114,7 @@ func (a *app) replay(ctx context.Context, stream pgstream.Stream, pool *pgxpool.
 	case a.json:
 		return a.printJSON(map[string]any{"events": events, "dryRun": replay.DryRun})
 	case replay.DryRun:
-		return a.printf("%d events would be published again\n", events)
+		return a.printf("would replay %s\n", plural(events, "event"))
 	}
-	return a.printf("%d events are published again by the relay of subscription %s\n", events, replay.Subscription)
+	return a.printf("replaying %s through the relay of subscription %s\n", plural(events, "event"), replay.Subscription)
 }

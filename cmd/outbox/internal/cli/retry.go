@@ -56,7 +56,7 @@ func (a *app) retry(ctx context.Context, from *source, subscription string, ids 
 	if a.json {
 		err = a.printJSON(map[string]any{"retried": retried})
 	} else {
-		err = a.printf("%d events are tried again\n", len(retried))
+		err = a.printf("retrying %s\n", plural(int64(len(retried)), "event"))
 	}
 	if err != nil {
 		return err

@@ -90,3 +90,11 @@ func (a *app) printf(format string, args ...any) error {
 	}
 	return nil
 }
+
+// plural is a number of things in words.
+func plural(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -116,7 +116,7 @@ func (r lagReport) write(columns io.Writer) {
 		fmt.Fprintf(&b, "%d\t%d\t%s\t%s\t%s\t%s\n", sh.Shard, sh.Events, seconds(sh.Seconds), seconds(sh.WindowSeconds), owner, seconds(sh.LeaseSeconds))
 		events, oldest = events+sh.Events, max(oldest, sh.Seconds)
 	}
-	fmt.Fprintf(&b, "all\t%d\t%s\t\t\t\n", events, seconds(oldest))
+	fmt.Fprintf(&b, "all\t%d\t%s\n", events, seconds(oldest))
 	fmt.Fprintf(&b, "parked: %d to retry, %d waiting behind one, %d dead, %d held\n",
 		r.Parked["retry"], r.Parked["waiting"], r.Parked["dead"], r.Parked["held"])
 	for i := range r.Relays {

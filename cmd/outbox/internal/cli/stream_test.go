@@ -233,7 +233,7 @@ func TestStreamPurge(t *testing.T) {
 	if content, err := os.ReadFile(file); err != nil || strings.Count(string(content), "\n") != 10 {
 		t.Fatalf("the file has %q (%v)", content, err)
 	}
-	if got := s.run("", "purge"); got != "0 events deleted\n" {
+	if got := s.run("", "purge"); got != "deleted 0 events\n" {
 		t.Errorf("fresh events: %q", got)
 	}
 	// Into a slot that was last written two days ago.
@@ -244,7 +244,7 @@ func TestStreamPurge(t *testing.T) {
 	if got := s.run("", purge+" --dry-run --json"); got != `{"dryRun":true,"events":13}`+"\n" {
 		t.Errorf("a dry run: %q", got)
 	}
-	if got := s.run("", purge); got != "13 events deleted\n" || s.count("outbox_stream")+s.count("outbox_parked") != 0 {
+	if got := s.run("", purge); got != "deleted 13 events\n" || s.count("outbox_stream")+s.count("outbox_parked") != 0 {
 		t.Errorf("%q, %d and %d rows left", got, s.count("outbox_stream"), s.count("outbox_parked"))
 	}
 	s.refuses("make the stream with outbox migrate up", "purge --schema elsewhere")

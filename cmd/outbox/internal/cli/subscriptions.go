@@ -249,7 +249,7 @@ func inUse(ctx context.Context, stream pgstream.Stream, pool *pgxpool.Pool, name
 		events += parked
 	}
 	if events > 0 {
-		return usagef("subscription %q has %d events that it did not deliver; use --force to drop it all the same", name, events)
+		return usagef("subscription %q has %s undelivered; use --force to drop it all the same", name, plural(events, "event"))
 	}
 	return nil
 }

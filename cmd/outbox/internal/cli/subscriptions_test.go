@@ -48,7 +48,7 @@ func TestSubscriptions(t *testing.T) {
 	}
 	s.run("", "subscriptions drop late")
 	s.run("", "subscriptions drop mails --json")
-	s.refuses("has 21 events that it did not deliver", "subscriptions drop default")
+	s.refuses("has 21 events undelivered", "subscriptions drop default")
 	s.run("", "subscriptions drop default --force")
 	if got := s.count("outbox_subscriptions"); got != 0 {
 		t.Errorf("%d subscriptions are left", got)
