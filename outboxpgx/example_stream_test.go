@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -15,12 +14,7 @@ import (
 // On the stream, the events of an aggregate are published in the order of their commits.
 // Other languages emit to it with SQL.
 func ExampleEmitter_stream() {
-	files, err := pgstream.Migrations(pgstream.Shape{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	pool, done, err := pgtest.Example(`CREATE TABLE orders (id bigint PRIMARY KEY, total int NOT NULL)`, files)
+	pool, done, err := exampleDatabase()
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -11,11 +11,12 @@ import (
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
 	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 // placeOrder is the example of the README: the order and its event, in one commit.
 func placeOrder(ctx context.Context, pool *pgxpool.Pool) error {
-	emitter, err := outboxpgx.New(modkit.Layout(), nil)
+	emitter, err := outboxpgx.New(pgstream.Stream{}, nil)
 	if err != nil {
 		return err
 	}
@@ -24,10 +25,10 @@ func placeOrder(ctx context.Context, pool *pgxpool.Pool) error {
 			return err
 		}
 		_, err := emitter.Emit(ctx, tx, outbox.Event{
-			Namespace: "shop",
-			Topic:     "orders",
-			DedupeKey: "order-42-placed",
-			Payload:   []byte(`{"order": 42, "total": 1999}`),
+			Type:    "order_placed",
+			Topic:   "orders",
+			Key:     "order/42",
+			Payload: []byte(`{"order": 42, "total": 1999}`),
 		})
 		return err
 	})
@@ -45,7 +46,7 @@ func Example() {
 	fmt.Println(placeOrder(ctx, pool))
 
 	var orders, events int
-	err = pool.QueryRow(ctx, `SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM modkit_outbox_events)`).Scan(&orders, &events)
+	err = pool.QueryRow(ctx, `SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM outbox_stream)`).Scan(&orders, &events)
 	fmt.Println(orders, events, err)
 	// Output:
 	// <nil>
@@ -110,11 +111,15 @@ func ExampleEmitter_EmitMany() {
 	// <nil>
 }
 
-// exampleDatabase is a PostgreSQL with a shop's orders and the ModKit outbox table.
+// exampleDatabase is a PostgreSQL with a shop's orders, a stream and the ModKit outbox table.
 func exampleDatabase() (*pgxpool.Pool, func(), error) {
-	files, err := modkit.Migrations(modkit.Layout())
+	stream, err := pgstream.Migrations(pgstream.Shape{})
 	if err != nil {
 		return nil, nil, err
 	}
-	return pgtest.Example(`CREATE TABLE orders (id bigint PRIMARY KEY, total int NOT NULL)`, files)
+	table, err := modkit.Migrations(modkit.Layout())
+	if err != nil {
+		return nil, nil, err
+	}
+	return pgtest.Example(`CREATE TABLE orders (id bigint PRIMARY KEY, total int NOT NULL)`, stream, table)
 }
