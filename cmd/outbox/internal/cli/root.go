@@ -55,7 +55,7 @@ func newRoot(streams Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "outbox",
 		Short: "The transactional outbox for Go on PostgreSQL",
-		Long: `outbox makes and serves transactional outbox tables on PostgreSQL.
+		Long: `outbox makes and serves transactional outboxes on PostgreSQL: streams, and tables you have.
 
 Exit codes: 0 done, 1 tried and failed, 2 not tried (bad flags or input, no database, no table).`,
 		SilenceUsage:      true,

@@ -95,6 +95,7 @@ still has, or from now on. Filters and destination are stored with it: "outbox r
 				if err != nil {
 					return err
 				}
+				made.Destination = hidePassword(made.Destination)
 				return a.printJSON(made)
 			})
 		},

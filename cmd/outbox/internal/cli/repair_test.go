@@ -1,0 +1,30 @@
+package cli_test
+
+import (
+	"testing"
+
+	"github.com/packfinderz/outbox/internal/pgtest"
+)
+
+// TestRepair takes cursors that are ahead of the server for those of another one.
+func TestRepair(t *testing.T) {
+	t.Parallel()
+	s := newStandard(t)
+	if got := s.run("", "repair"); got != "nothing to repair\n" {
+		t.Errorf("a stream that is well: %q", got)
+	}
+	s.emit(5)
+	pgtest.Exec(t, s.pool, `UPDATE outbox_shards SET q1 = 1000000, hi = 1000000`)
+	s.refuses("run outbox repair", "drain --to discard:")
+	if got := s.run("", "repair"); got != "repaired 1 subscription; parked 5 undelivered events, due now\n" {
+		t.Errorf("repair prints %q", got)
+	}
+	if got := s.run("", "repair --json"); got != `{"events":0,"subscriptions":0}`+"\n" {
+		t.Errorf("repair --json prints %q", got)
+	}
+	if got := delivered(t, s.run("", "drain"+quiet)); len(got) != 5 {
+		t.Errorf("after the repair %d events arrive", len(got))
+	}
+	s.refuses("there is no stream", "repair --schema elsewhere")
+	refused(t, "cannot reach the database", "", "repair", "--from", "postgres://u:hunter2@127.0.0.1:1/x")
+}
