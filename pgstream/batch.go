@@ -15,7 +15,6 @@ import (
 // pageBatch is a batch of pages, each of a shard of its own.
 type pageBatch struct {
 	store    *Store
-	db       sender
 	parts    []*part
 	messages []outbox.Message
 }
@@ -104,7 +103,7 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 		b.store.parking.Lock()
 		defer b.store.parking.Unlock()
 	}
-	moved, err := b.store.move(ctx, b.db, b.parts, verdicts, &parks)
+	moved, err := b.store.move(ctx, b.parts, verdicts, &parks)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: settle %d pages of the stream: %w", len(b.parts), err)
 	}
@@ -194,7 +193,7 @@ func (p *page) keep(rest []int) {
 // move runs the settle statement for all parts. It returns, for each shard that moved, how
 // often others have changed its parked events.
 func (s *Store) move(
-	ctx context.Context, db sender, parts []*part, verdicts []verdict, parks *parkList,
+	ctx context.Context, parts []*part, verdicts []verdict, parks *parkList,
 ) (moved map[int16]int64, err error) {
 	// In the order of their numbers: see sessionSQL.
 	order := make([]int, len(parts))
@@ -217,7 +216,7 @@ func (s *Store) move(
 		numbers, fences, pos, s2, newPos, closes, names, s1, first, last,
 	}
 	if len(parks.shards) == 0 {
-		rows, err := db.Query(ctx, s.sql.settle, args...)
+		rows, err := s.own.Query(ctx, s.sql.settle, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -229,7 +228,7 @@ func (s *Store) move(
 	queue.Queue(s.sql.settlePark, append(args, parks.args()...)...)
 	shards, keys := parks.waiting()
 	queue.Queue(s.sql.promote, s.config.Subscription, shards, keys)
-	results := db.SendBatch(ctx, queue)
+	results := s.own.SendBatch(ctx, queue)
 	rows, err := results.Query()
 	if err != nil {
 		_ = results.Close() // it says the same

@@ -50,29 +50,29 @@ func (s *Store) next(n int) outbox.Batch {
 		s.parked, s.draining = nil, true
 		return parked
 	}
-	batch := &pageBatch{store: s, db: s.own}
+	var batch *pageBatch
 	for _, sh := range s.inTurn() {
 		if !sh.ready() {
 			continue
 		}
-		if len(batch.messages) == 0 {
+		if batch == nil {
 			sh.split(n)
 		}
-		// A page with nothing to publish is settled along with the others.
 		part := sh.part()
-		if len(batch.messages) > 0 && len(batch.messages)+part.count > n {
+		switch {
+		case part.count == 0:
+			continue // passSilent settles it
+		case batch == nil:
+			batch = &pageBatch{store: s}
+		case len(batch.messages)+part.count > n:
 			continue
 		}
 		batch.add(part)
-		if part.count > 0 {
-			s.turn = sh.number
-		}
+		sh.out = true
+		s.turn = sh.number
 	}
-	if len(batch.messages) == 0 {
-		return nil // advance settles pages that are all there is
-	}
-	for _, part := range batch.parts {
-		part.shard.out = true
+	if batch == nil {
+		return nil
 	}
 	return batch
 }
@@ -100,7 +100,7 @@ func (s *Store) readAhead(ctx context.Context, n int) {
 	default:
 		return
 	}
-	if !s.hasRoom() && !s.isDue(time.Now()) {
+	if !s.hasWork(time.Now()) {
 		<-s.reading
 		return
 	}
@@ -108,7 +108,11 @@ func (s *Store) readAhead(ctx context.Context, n int) {
 	go func() {
 		defer cancel()
 		defer func() { <-s.reading }()
-		if err := s.prepare(ctx, n); err != nil {
+		err := s.prepare(ctx, n)
+		if err == nil {
+			_, err = s.passSilent(ctx)
+		}
+		if err != nil {
 			s.disconnect()
 			s.mu.Lock()
 			s.readErr = err
@@ -117,10 +121,15 @@ func (s *Store) readAhead(ctx context.Context, n int) {
 	}()
 }
 
-// isDue reports whether it is time for the leases or for parked events.
-func (s *Store) isDue(now time.Time) bool {
+// hasWork reports whether a page can be read or passed, or something is due.
+func (s *Store) hasWork(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, sh := range s.shards {
+		if sh.room() || sh.ready() && sh.part().count == 0 {
+			return true
+		}
+	}
 	return !now.Before(s.tendAt) || !now.Before(s.lookAt) && s.parked == nil && !s.draining
 }
 
@@ -187,20 +196,17 @@ func (s *Store) step(ctx context.Context, n int) (more bool, err error) {
 			return false, err
 		}
 	}
-	passed, err := s.passSilent(ctx)
-	return passed || s.hasReady(), err
+	if s.hasLoud() {
+		return true, nil // passing the others can wait until these are on their way
+	}
+	return s.passSilent(ctx)
 }
 
 // passSilent settles pages that hold nothing to publish, because they are empty or all their
-// events wait, when there is nothing that they could be settled along with.
+// events wait. Nobody else would.
 func (s *Store) passSilent(ctx context.Context) (passed bool, err error) {
+	batch := &pageBatch{store: s}
 	s.mu.Lock()
-	if s.parked != nil || s.hasLoud() {
-		s.mu.Unlock()
-		return false, nil
-	}
-	// By the reader, which does not wait for the disk: nothing was published.
-	batch := &pageBatch{store: s, db: s.reader.conn}
 	for _, sh := range s.sorted() {
 		if !sh.ready() {
 			continue
@@ -231,8 +237,13 @@ func (s *Store) hasReady() bool {
 	return s.parked != nil
 }
 
-// hasLoud reports whether a page has something to publish.
+// hasLoud reports whether there is something to publish.
 func (s *Store) hasLoud() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parked != nil {
+		return true
+	}
 	for _, sh := range s.shards {
 		if sh.ready() && sh.part().count > 0 {
 			return true

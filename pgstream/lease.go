@@ -151,9 +151,10 @@ func (s *Store) handOver(ctx context.Context) error {
 }
 
 // takeFree takes up to n shards that nobody has, with a new fence. A shard begins at its
-// stored cursor, whoever had it before.
+// stored cursor, whoever had it before. A fence that was given out is on the disk first: no
+// crash brings it back.
 func (s *Store) takeFree(ctx context.Context, n int) error {
-	rows, err := s.own.Query(ctx, s.sql.take, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(), n)
+	rows, err := s.pool.Query(ctx, s.sql.take, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(), n)
 	if err != nil {
 		return fmt.Errorf("outbox: take shards: %w", err)
 	}

@@ -18,18 +18,6 @@ const (
 	widePages = 2
 )
 
-// hasRoom reports whether a shard could be read ahead.
-func (s *Store) hasRoom() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, sh := range s.shards {
-		if sh.room() {
-			return true
-		}
-	}
-	return false
-}
-
 // room reports whether a page can be read: there is one page in memory besides the one that
 // is out.
 func (sh *shard) room() bool {
