@@ -1,45 +1,16 @@
 package pgstream_test
 
 import (
-	"bytes"
 	"errors"
-	"os/exec"
 	"slices"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/pgserver"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/pgstream"
 )
-
-// restore dumps a database and loads it into a new cluster, where transactions are counted
-// from the beginning.
-func restore(t *testing.T, from string) *harness {
-	t.Helper()
-	run := func(name string, in []byte, args ...string) []byte {
-		t.Helper()
-		program, err := pgserver.Program(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var out, problems bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), program, args...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, &problems
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, problems.Bytes())
-		}
-		return out.Bytes()
-	}
-	dump := run("pg_dump", nil, "--no-owner", "--dbname", from)
-	server := pgtest.Server(t, nil)
-	restored := &harness{url: server.URL("postgres")}
-	run("psql", dump, "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", restored.url)
-	restored.pool = restored.connect(t)
-	return restored
-}
 
 // TestRepair restores a dump with events in every state: delivered, in the middle of a
 // window, parked, and unread.
@@ -66,7 +37,8 @@ func TestRepair(t *testing.T) {
 	batch.Abandon()
 	second := emit(t, h.pool, "b", "a", "")
 
-	restored := restore(t, h.url)
+	restored := &harness{url: pgtest.Restore(t, h.url)}
+	restored.pool = restored.connect(t)
 	if _, err := pgstream.Open(t.Context(), restored.pool, pgstream.Stream{}, pgstream.Config{}); !errors.Is(err, pgstream.ErrRestored) {
 		t.Fatalf("a restored stream was opened: %v", err)
 	}

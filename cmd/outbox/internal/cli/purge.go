@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,8 @@ settled by every subscription.`,
 }
 
 func (a *app) purge(ctx context.Context, from *source, purge outbox.Purge) error {
-	found, err := from.open(ctx, storeOptions{purgesDead: purge.DeadLetterRetention > 0, upkeep: true})
+	log := slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	found, err := from.open(ctx, storeOptions{purgesDead: purge.DeadLetterRetention > 0, upkeep: true, log: log})
 	if err != nil {
 		return err
 	}

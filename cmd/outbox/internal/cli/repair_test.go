@@ -28,3 +28,28 @@ func TestRepair(t *testing.T) {
 	s.refuses("there is no stream", "repair --schema elsewhere")
 	refused(t, "cannot reach the database", "", "repair", "--from", "postgres://u:hunter2@127.0.0.1:1/x")
 }
+
+// TestRestore goes the way of an operator whose database was restored from a dump.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	old := newStandard(t)
+	for range 2000 {
+		pgtest.Exec(t, old.pool, `SELECT pg_current_xact_id()`) // the old server is older than the new one
+	}
+	old.emit(20)
+	if got := delivered(t, old.run("", "drain"+quiet)); len(got) != 20 {
+		t.Fatalf("%d events delivered", len(got))
+	}
+	old.emit(30)
+	restored := &standard{T: t, url: pgtest.Restore(t, old.url)}
+	for _, command := range []string{"relay", "drain"} {
+		restored.refuses("run outbox repair", command+quiet)
+	}
+	if got := restored.run("", "repair"); got != "repaired 1 subscription; parked 30 undelivered events, due now\n" {
+		t.Errorf("repair prints %q", got)
+	}
+	restored.emit(5)
+	if got := delivered(t, restored.run("", "drain"+quiet)); len(got) != 35 {
+		t.Errorf("%d events delivered after the repair, want 35", len(got))
+	}
+}
