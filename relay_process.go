@@ -54,7 +54,7 @@ func (r *Relay) process(ctx context.Context, batch Batch) {
 		})
 	})
 	r.backOff(outcomes)
-	if r.config.Store.Traits().InOrder {
+	if unblocker, ok := batch.(Unblocker); ok && unblocker.Unblocked() {
 		r.Nudge()
 	}
 }

@@ -61,6 +61,13 @@ type Leaver interface {
 	Leave(ctx context.Context) error
 }
 
+// Unblocker is implemented by batches that others may wait for. The relay asks after Settle,
+// and claims again at once if it is so.
+type Unblocker interface {
+	// Unblocked reports whether there is more to claim now that the batch is settled.
+	Unblocked() bool
+}
+
 // Idler is implemented by stores that can tell whether work is left without counting it.
 type Idler interface {
 	// Idle reports whether no event is due, held or waiting for a retry, here or elsewhere.
@@ -86,8 +93,7 @@ type Traits struct {
 	// after a round with failures.
 	Backoff bool
 	// InOrder is whether the store keeps the order of a key. The relay then never has two
-	// events of one key under way, and claims again as soon as a batch is settled, because
-	// that may be what the next one waited for.
+	// events of one key under way.
 	InOrder bool
 	// Name is what the store is called in logs.
 	Name string

@@ -127,6 +127,19 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 	return lost, nil
 }
 
+// Unblocked reports whether more of the same shards can be claimed, or another relay waits
+// for one of them.
+func (b *pageBatch) Unblocked() bool {
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	for _, p := range b.parts {
+		if sh := p.shard; !sh.known || sh.leaving || len(sh.pages) > 0 || !sh.ended {
+			return true
+		}
+	}
+	return false
+}
+
 // Abandon gives pages back that were not settled. What became of the cursors is not known
 // then: they are read again.
 func (b *pageBatch) Abandon() {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// claimRounds bounds how often one claim looks on after windows that held nothing.
+	// claimRounds bounds how often one claim looks on after pages that held nothing to publish.
 	claimRounds = 3
 	// parkedEvery is the shortest time between two batches of parked events while the stream
 	// flows, and parkedStep their size: thousands of failing keys must not slow the rest.
@@ -203,7 +203,7 @@ func (s *Store) step(ctx context.Context, n int) (more bool, err error) {
 }
 
 // passSilent settles pages that hold nothing to publish, because they are empty or all their
-// events wait. Nobody else would.
+// events wait. Nobody else would. It reports whether there were any events.
 func (s *Store) passSilent(ctx context.Context) (passed bool, err error) {
 	batch := &pageBatch{store: s}
 	s.mu.Lock()
@@ -214,6 +214,7 @@ func (s *Store) passSilent(ctx context.Context) (passed bool, err error) {
 		if part := sh.part(); part.count == 0 {
 			batch.add(part)
 			sh.out = true
+			passed = passed || len(part.page.places) > 0
 		}
 	}
 	s.mu.Unlock()
@@ -222,7 +223,7 @@ func (s *Store) passSilent(ctx context.Context) (passed bool, err error) {
 	}
 	defer batch.Abandon()
 	_, err = batch.Settle(ctx, nil)
-	return true, err
+	return passed, err
 }
 
 // hasReady reports whether something can be handed out or passed.
@@ -270,6 +271,12 @@ type exhaustedBatch struct {
 }
 
 func (b exhaustedBatch) Exhausted() []outbox.Message { return b.exhausted }
+
+// Unblocked asks the batch itself.
+func (b exhaustedBatch) Unblocked() bool {
+	unblocker, ok := b.Batch.(outbox.Unblocker)
+	return ok && unblocker.Unblocked()
+}
 
 // emptyBatch is the batch of a claim that found nothing to publish.
 type emptyBatch struct{}

@@ -93,6 +93,17 @@ func (s *Store) lookBy(at time.Time) {
 	}
 }
 
+// parkedPause is the time from one batch of parked events to the next: none, unless the
+// stream flows.
+func (s *Store) parkedPause() time.Duration {
+	for _, sh := range s.shards {
+		if len(sh.pages) > 0 {
+			return parkedEvery
+		}
+	}
+	return 0
+}
+
 // look reads parked events that are due, unless some are out.
 func (s *Store) look(ctx context.Context, n int, now time.Time) error {
 	s.mu.Lock()
@@ -131,7 +142,7 @@ func (s *Store) look(ctx context.Context, n int, now time.Time) error {
 	defer s.mu.Unlock()
 	s.exhausted = append(s.exhausted, spent.messages...)
 	if len(batch.rows)+len(spent.rows) > 0 {
-		s.lookBy(now.Add(parkedEvery))
+		s.lookBy(now.Add(s.parkedPause()))
 	}
 	if len(batch.rows) > 0 {
 		s.parked = batch
@@ -195,6 +206,7 @@ func (b *parkedBatch) bury(ctx context.Context) error {
 	for i := range outcomes {
 		outcomes[i] = outbox.Outcome{Kind: outbox.Died, Error: errUsedUp, Reason: outbox.ReasonMaxAttempts, Uncounted: true}
 	}
+	b.done = true // it was never out
 	_, err := b.Settle(ctx, outcomes)
 	return err
 }
@@ -211,10 +223,22 @@ func (b *parkedBatch) Reclaimed() int { return 0 }
 // Renew keeps the shards.
 func (b *parkedBatch) Renew(ctx context.Context) error { return b.store.renew(ctx, b.fences) }
 
+// Unblocked reports whether parked events may be due now.
+func (b *parkedBatch) Unblocked() bool {
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	return !time.Now().Before(b.store.lookAt)
+}
+
 // Abandon lets the next batch of parked events out.
 func (b *parkedBatch) Abandon() {
 	b.store.mu.Lock()
 	defer b.store.mu.Unlock()
+	b.end()
+}
+
+// end lets the next batch of parked events out, once.
+func (b *parkedBatch) end() {
 	if !b.done {
 		b.done = true
 		b.store.draining = false
@@ -251,12 +275,15 @@ func (b *parkedBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lo
 		}
 	}
 	now := time.Now()
-	b.store.lookBy(now.Add(parkedEvery)) // others of the same keys may be due now
+	if len(list.keys) > 0 { // others of the same keys may be due now
+		b.store.lookBy(now.Add(b.store.parkedPause()))
+	}
 	for _, delay := range list.delays {
 		if delay != nil {
 			b.store.lookBy(now.Add(time.Duration(*delay * float64(time.Second))))
 		}
 	}
+	b.end()
 	return lost, nil
 }
 
