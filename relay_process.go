@@ -108,6 +108,13 @@ func (r *Relay) keepLease(ctx context.Context, batch Batch, giveUp context.Cance
 
 // publish checks every message and hands those that pass to the publisher, in order.
 func (r *Relay) publish(ctx context.Context, messages []Message, taken []bool) []error {
+	send := r.call
+	if r.inOrder {
+		send = r.callInOrder
+	}
+	if r.config.Registry == nil && r.config.DefaultTopic == "" && !slices.Contains(taken, true) {
+		return send(ctx, messages)
+	}
 	errs := make([]error, len(messages))
 	// A copy: the topic is filled in, and the publisher sees only what it may publish.
 	ready := make([]Message, 0, len(messages))
@@ -130,10 +137,6 @@ func (r *Relay) publish(ctx context.Context, messages []Message, taken []bool) [
 	}
 	if len(ready) == 0 {
 		return errs
-	}
-	send := r.call
-	if r.inOrder {
-		send = r.callInOrder
 	}
 	for i, err := range send(ctx, ready) {
 		errs[places[i]] = err

@@ -37,6 +37,9 @@ type part struct {
 func (sh *shard) part() *part {
 	p := &part{shard: sh, fence: sh.fence, cursor: sh.cursor, page: sh.pages[0]}
 	p.count = len(p.page.places)
+	if len(sh.gated) == 0 && !p.page.delayed {
+		return p
+	}
 	for i := range p.page.places {
 		if !p.page.places[i].delayed {
 			key := p.page.messages[i].Key

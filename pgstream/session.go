@@ -48,6 +48,7 @@ func ownPool(pool *pgxpool.Pool, connections int) (*pgxpool.Pool, error) {
 type reader struct {
 	conn *pgxpool.Conn
 	rows rowDecoder
+	last int // how many events the last page had
 }
 
 // connect makes the reader, if there is none. A new session may be one to another server, or

@@ -53,6 +53,8 @@ type page struct {
 	// messages and places are its events, in the order of their seqs.
 	messages []outbox.Message
 	places   []place
+	// delayed is set when one of them is.
+	delayed bool
 	// to is the position when it has been settled; closes is set when that ends the window.
 	to     int64
 	closes bool

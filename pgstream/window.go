@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox"
 )
 
 const (
@@ -165,7 +167,7 @@ func (s *Store) query(ctx context.Context, sql string, args []any, limit int) (m
 	for rows.Next() {
 		values := rows.RawValues()
 		if shard := int16Of(values[0]); current == nil || shard != number {
-			current, number, size = &page{}, shard, 0
+			current, number, size = s.reader.newPage(limit), shard, 0
 			pages[number] = current
 		}
 		if size > pageBytes {
@@ -180,14 +182,27 @@ func (s *Store) query(ctx context.Context, sql string, args []any, limit int) (m
 		message.Attempt = 1
 		size += len(values[12]) + len(values[14]) // headers and payload
 		current.messages = append(current.messages, message)
-		current.places = append(current.places, place{slot: int16Of(values[1]), seq: int64Of(values[2]), delayed: boolOf(values[3])})
+		where := place{slot: int16Of(values[1]), seq: int64Of(values[2]), delayed: boolOf(values[3])}
+		current.places = append(current.places, where)
+		current.delayed = current.delayed || where.delayed
 		current.full = len(current.places) == limit
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
+	s.reader.last = 0
+	if current != nil {
+		s.reader.last = len(current.places)
+	}
 	s.fitPages(cut, limit)
 	return pages, nil
+}
+
+// newPage makes room for as many events as the last page had: pages come full or nearly
+// empty, many in a row.
+func (r *reader) newPage(limit int) *page {
+	room := min(limit, r.last)
+	return &page{messages: make([]outbox.Message, 0, room), places: make([]place, 0, room)}
 }
 
 // fitPages makes pages smaller when one was cut short, and larger again when none was.
