@@ -1,0 +1,137 @@
+package pgstream
+
+import (
+	"testing"
+
+	"github.com/packfinderz/outbox"
+)
+
+// sequenceNow is the sequence's value, as statements read it.
+const sequenceNow = `coalesce(pg_sequence_last_value('"outbox_stream_seq"'::regclass), 0)`
+
+// TestFaultsOfWindows are mistakes in how a window's two ends are taken.
+func TestFaultsOfWindows(t *testing.T) {
+	t.Parallel()
+	testFaults(t,
+		fault{
+			name: "the sequence read together with the snapshot", shows: lost,
+			put: func(s *stage, sql *statements) { s.swap(&sql.open, "q2 = c.hi", "q2 = q.v") },
+			script: func(s *stage) {
+				store := s.open(Config{})
+				s.emit("a")
+				s.drain(store)
+				scriptUnlisted(s, store, func() {})
+			},
+		},
+		fault{
+			name: "the sequence and the snapshot in one transaction", shows: lost,
+			script: func(s *stage) {
+				store := s.open(Config{})
+				s.idle(store)
+				scriptUnlisted(s, store, func() {
+					if s.faulty {
+						s.inReader(store, "BEGIN")
+					}
+				})
+			},
+		},
+		fault{
+			name: "the sequence read after the statement has its xid", shows: lost,
+			put: func(s *stage, sql *statements) {
+				// A statement that waited for the row computes its SET again, by then with an xid.
+				s.swap(&sql.refresh, "SET hi = q.v", "SET hi = "+sequenceNow)
+			},
+			script: scriptAfterXID,
+		},
+		fault{
+			name: "the window's end taken again in its middle", shows: lost,
+			put: func(s *stage, sql *statements) {
+				s.swap(&sql.take, "fence = c.fence + 1", "fence = c.fence + 1, s2 = CASE WHEN c.s2 IS NOT NULL THEN pg_current_snapshot() END")
+			},
+			script: scriptRetaken,
+		},
+		fault{
+			name: "events in the order of their xids", shows: inverted,
+			put:    func(s *stage, sql *statements) { s.swap(&sql.main, "ORDER BY e.seq", "ORDER BY e.xid, e.seq") },
+			script: scriptOlderXIDLater,
+		},
+	)
+}
+
+// scriptUnlisted is a transaction that has inserted, and is so young that the snapshot of the
+// next window neither sees nor lists it: no younger one has completed.
+func scriptUnlisted(s *stage, store *Store, before func()) {
+	young := s.begin().insert("b")
+	before()
+	batch := s.tryClaim(store, 10)
+	if s.faulty && s.put == nil {
+		s.inReader(store, "COMMIT")
+	}
+	s.deliver(batch)
+	young.commit()
+	s.drain(store)
+}
+
+// inReader runs a statement in the session that opens windows.
+func (s *stage) inReader(store *Store, sql string) {
+	s.Helper()
+	store.reading <- struct{}{}
+	defer func() { <-store.reading }()
+	if _, err := store.reader.conn.Exec(s.Context(), sql); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// scriptAfterXID holds the cursor's row, as a renewal does, while it is refreshed. The
+// statement has its xid then. A younger transaction inserts meanwhile: no snapshot until the
+// next commit lists it, so that its seq must not be below what was read.
+func scriptAfterXID(s *stage) {
+	store := s.open(Config{})
+	s.idle(store)
+	s.emit("a")
+	renewal := s.begin()
+	if _, err := renewal.tx.Exec(s.Context(), `UPDATE outbox_shards SET locked_until = locked_until + interval '1 s'`); err != nil {
+		s.Fatal(err)
+	}
+	claimed := make(chan outbox.Batch)
+	go func() {
+		defer close(claimed)
+		claimed <- s.tryClaim(store, 10)
+	}()
+	s.awaitBlocked()
+	young := s.begin().insert("b")
+	renewal.commit()
+	s.deliver(<-claimed)
+	young.commit()
+	s.drain(store)
+}
+
+// scriptRetaken has a relay die in the middle of a window, behind an event that commits only
+// then.
+func scriptRetaken(s *stage) {
+	store := s.open(Config{})
+	s.idle(store)
+	slow := s.begin().insert("slow")
+	s.emit("a", "b")
+	s.deliver(s.claim(store, 1))
+	slow.commit()
+	s.drain(s.takeOver())
+}
+
+// scriptOlderXIDLater are two producers that serialise on a row of their own: the one with
+// the older xid waits for the younger one, and commits after it.
+func scriptOlderXIDLater(s *stage) {
+	s.exec(`CREATE TABLE account (id int PRIMARY KEY, n int); INSERT INTO account VALUES (1, 0)`)
+	store := s.open(Config{})
+	older, younger := s.begin(), s.begin()
+	if _, err := older.tx.Exec(s.Context(), `SELECT pg_current_xact_id()`); err != nil {
+		s.Fatal(err)
+	}
+	for _, p := range []*producer{younger, older} {
+		if _, err := p.tx.Exec(s.Context(), `UPDATE account SET n = n + 1 WHERE id = 1`); err != nil {
+			s.Fatal(err)
+		}
+		p.insert("account-1").commit()
+	}
+	s.drain(store)
+}
