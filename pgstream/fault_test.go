@@ -242,6 +242,16 @@ func (s *stage) claim(store *Store, n int) outbox.Batch {
 	return batch
 }
 
+// claimAll claims whatever there is and fails unless it is so many events.
+func (s *stage) claimAll(store *Store, want int) outbox.Batch {
+	s.Helper()
+	batch := s.tryClaim(store, 100)
+	if got := len(batch.Messages()); got != want {
+		s.Fatalf("claimed %d events, want %d", got, want)
+	}
+	return batch
+}
+
 func (s *stage) tryClaim(store *Store, n int) outbox.Batch {
 	s.Helper()
 	batch, err := store.Claim(s.Context(), n)
@@ -290,7 +300,7 @@ func (s *stage) deliver(batch outbox.Batch) {
 	s.settle(batch)
 }
 
-// drain is the whole of a relay: it claims, publishes and settles until nothing is due.
+// drain is the whole of a relay: it claims, publishes and settles until nothing comes.
 func (s *stage) drain(store *Store) {
 	s.Helper()
 	for empty := 0; empty < 2; {
@@ -302,6 +312,22 @@ func (s *stage) drain(store *Store) {
 		empty = 0
 		s.deliver(batch)
 	}
+}
+
+// drainParked is drain while time passes: parked events that become due come, too.
+func (s *stage) drainParked(store *Store) {
+	s.Helper()
+	for before := -1; before < len(s.published); {
+		before = len(s.published)
+		store.PassTime()
+		s.drain(store)
+	}
+}
+
+// ripen makes the retries due.
+func (s *stage) ripen() {
+	s.Helper()
+	s.exec(`UPDATE outbox_parked SET next_attempt_at = now() WHERE state = 'retry'`)
 }
 
 // expire ends all leases, as time would.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,13 +36,17 @@ CROSS JOIN LATERAL generate_series(0, o.slots - 1) AS s(slot)
 WHERE s.slot <> t.turn % o.slots
 ORDER BY 3 DESC`
 
+// lockSlotSQL waits for whoever has written to a slot and not ended: the check that follows
+// sees what they commit.
+const lockSlotSQL = `LOCK TABLE ONLY {slot} IN ACCESS EXCLUSIVE MODE`
+
 // unreadSQL finds the subscriptions that have not settled every event of a slot. Nothing but
 // visibility says so: not the highest seq, nor the time, which is that of a transaction's
 // start. It runs after the lock is held, in a snapshot of its own.
 const unreadSQL = `
 SELECT DISTINCT c.subscription FROM {shards} AS c
 WHERE EXISTS (
-  SELECT FROM %[1]s AS e
+  SELECT FROM {slot} AS e
   WHERE e.xid >= pg_snapshot_xmin(c.s1) AND e.shard = c.shard AND NOT pg_visible_in_snapshot(e.xid, c.s1))
 ORDER BY 1`
 
@@ -86,6 +91,7 @@ func (s *Store) rotate(ctx context.Context, r rotation) error {
 // empty truncates one slot, unless somebody still needs it or uses it.
 func (s *Store) empty(ctx context.Context, number int, r rotation) (behind []string, err error) {
 	table := s.stream.table(fmt.Sprintf("outbox_stream_%d", number))
+	of := func(sql string) string { return strings.ReplaceAll(sql, "{slot}", table) }
 	var filled bool
 	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+`)`).Scan(&filled); err != nil || !filled {
 		return nil, err
@@ -101,11 +107,11 @@ func (s *Store) empty(ctx context.Context, number int, r rotation) (behind []str
 			if _, err := tx.Exec(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = '%dms'`, lockTimeout.Milliseconds())); err != nil {
 				return err
 			}
-			if _, err := tx.Exec(ctx, `LOCK TABLE ONLY `+table+` IN ACCESS EXCLUSIVE MODE`); err != nil {
+			if _, err := tx.Exec(ctx, of(s.sql.lockSlot)); err != nil {
 				return err
 			}
 		}
-		rows, err := tx.Query(ctx, s.stream.names(fmt.Sprintf(unreadSQL, table)))
+		rows, err := tx.Query(ctx, of(s.sql.unread))
 		if err != nil {
 			return err
 		}

@@ -21,6 +21,8 @@ type statements struct {
 	gated, due, promote string
 	// lock, settleParked and stillGated settle parked events.
 	lock, settleParked, stillGated string
+	// lockSlot and unread come before a slot, {slot}, is emptied.
+	lockSlot, unread string
 }
 
 // eventColumns are the columns that make a message, of outbox_stream and outbox_parked alike.
@@ -58,6 +60,7 @@ func (s Stream) statements(filter Filter) *statements {
 		tend: s.names(tendSQL), take: s.names(takeSQL), giveUp: s.names(giveUpSQL), reload: s.names(reloadSQL), leave: s.names(leaveSQL),
 		gated: s.names(gatedSQL), due: s.names(dueSQL), promote: s.names(promoteSQL),
 		lock: s.names(lockSQL), settleParked: s.names(settleParkedSQL), stillGated: s.names(stillGatedSQL),
+		lockSlot: lockSlotSQL, unread: s.names(unreadSQL),
 	}
 }
 

@@ -1,0 +1,74 @@
+package pgstream
+
+import "testing"
+
+// TestFaultsOfRotation are slots that are emptied too early.
+func TestFaultsOfRotation(t *testing.T) {
+	t.Parallel()
+	testFaults(t,
+		fault{
+			name: "the check before the lock", shows: lost,
+			// TRUNCATE takes the lock by itself, only later.
+			put:    func(s *stage, sql *statements) { s.swap(&sql.lockSlot, lockSlotSQL, `SET LOCAL lock_timeout = 0`) },
+			script: scriptCommitsAfterCheck,
+		},
+		fault{
+			name: "the check by the highest seq", shows: lost,
+			put: func(s *stage, sql *statements) {
+				s.swap(&sql.unread, "e.xid >= pg_snapshot_xmin(c.s1) AND e.shard = c.shard AND NOT pg_visible_in_snapshot(e.xid, c.s1)",
+					"e.shard = c.shard AND e.seq > c.q1")
+			},
+			script: scriptCommitsBehind,
+		},
+	)
+}
+
+// oldSlot is a slot that is neither written nor emptied by itself.
+func (s *stage) oldSlot() *int {
+	s.Helper()
+	var slot int
+	s.scan(`SELECT (floor(extract(epoch FROM now()) / slot_seconds)::bigint + slots / 2) % slots FROM outbox_settings`, &slot)
+	return &slot
+}
+
+// empty empties a slot and fails if that is an error.
+func (s *stage) empty(store *Store, slot int) (behind []string) {
+	s.Helper()
+	behind, err := store.empty(s.Context(), slot, rotation{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return behind
+}
+
+// scriptCommitsAfterCheck is a transaction that has been open since the slot's last turn, and
+// commits while the slot is about to be emptied.
+func scriptCommitsAfterCheck(s *stage) {
+	slot := s.oldSlot()
+	store := s.open(Config{})
+	s.begin().insertInto(slot, "a", nil).commit()
+	s.drain(store)
+	slow := s.begin().insertInto(slot, "b", nil)
+	emptied := make(chan struct{})
+	go func() {
+		defer close(emptied)
+		s.empty(store, *slot)
+	}()
+	s.awaitBlocked()
+	slow.commit()
+	<-emptied
+	s.drain(store)
+}
+
+// scriptCommitsBehind is a transaction whose seq the cursor has passed when it commits.
+func scriptCommitsBehind(s *stage) {
+	slot := s.oldSlot()
+	store := s.open(Config{})
+	s.idle(store)
+	slow := s.begin().insertInto(slot, "a", nil)
+	s.begin().insertInto(slot, "b", nil).commit()
+	s.drain(store)
+	slow.commit()
+	s.empty(store, *slot)
+	s.drain(store)
+}
