@@ -23,10 +23,13 @@ const (
 // Claim takes the next pages of one or more shards, up to n events, or parked events that are
 // due. Pages of one shard are strictly one after the other; the next is read meanwhile.
 func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
-	for range claimRounds {
-		if batch := s.next(n); batch != nil {
-			s.readAhead(ctx, n)
-			return s.withExhausted(batch), nil
+	for round := range claimRounds {
+		// After a long pause the shards may be another's, and what was read of no use.
+		if round > 0 || s.isSure() {
+			if batch := s.next(n); batch != nil {
+				s.readAhead(ctx, n)
+				return s.withExhausted(batch), nil
+			}
 		}
 		more, err := s.advance(ctx, n)
 		if err != nil {
@@ -42,12 +45,19 @@ func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
 	return s.withExhausted(emptyBatch{}), nil
 }
 
+// isSure reports whether the leases cannot have ended.
+func (s *Store) isSure() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.sureUntil)
+}
+
 // next hands out what has been read: pages of as many shards as fit, in turn.
 func (s *Store) next(n int) outbox.Batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if parked := s.parked; parked != nil {
-		s.parked, s.draining = nil, true
+		s.parked, s.draining = nil, parked
 		return parked
 	}
 	var batch *pageBatch
@@ -101,13 +111,15 @@ func (s *Store) readAhead(ctx context.Context, n int) {
 		return
 	}
 	if !s.hasWork(time.Now()) {
-		<-s.reading
+		s.doneReading()
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Lease)
+	stop := context.AfterFunc(s.life, cancel)
 	go func() {
 		defer cancel()
-		defer func() { <-s.reading }()
+		defer stop()
+		defer s.doneReading()
 		err := s.prepare(ctx, n)
 		if err == nil {
 			_, err = s.passSilent(ctx)
@@ -130,7 +142,7 @@ func (s *Store) hasWork(now time.Time) bool {
 			return true
 		}
 	}
-	return !now.Before(s.tendAt) || !now.Before(s.lookAt) && s.parked == nil && !s.draining
+	return !now.Before(s.tendAt) || s.mayLook(now)
 }
 
 // advance makes something ready, if there is anything. Only one caller reads at a time; one
@@ -141,7 +153,10 @@ func (s *Store) advance(ctx context.Context, n int) (more bool, err error) {
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
-	defer func() { <-s.reading }()
+	defer s.doneReading()
+	if s.life.Err() != nil {
+		return false, errClosed
+	}
 	if err := s.takeReadErr(); err != nil {
 		return false, err
 	}
@@ -149,6 +164,14 @@ func (s *Store) advance(ctx context.Context, n int) (more bool, err error) {
 		s.disconnect()
 	}
 	return more, err
+}
+
+// doneReading lets others read. The reader of a closed store goes, or its pool could not.
+func (s *Store) doneReading() {
+	if s.life.Err() != nil {
+		s.disconnect()
+	}
+	<-s.reading
 }
 
 func (s *Store) takeReadErr() error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/packfinderz/outbox"
 )
@@ -31,6 +32,15 @@ func (s *Store) sorted() []*shard {
 	}
 	slices.SortFunc(list, func(a, b *shard) int { return int(a.number) - int(b.number) })
 	return list
+}
+
+// drop removes a shard that is no longer ours, and parked events of it that are not out yet:
+// they are its next owner's.
+func (s *Store) drop(number int16) {
+	delete(s.shards, number)
+	if s.parked.holds(number) {
+		s.parked, s.lookAt = nil, time.Time{}
+	}
 }
 
 // owned are the numbers and fences of the shards.
@@ -100,17 +110,23 @@ func (c census) share() int {
 // heartbeat keeps this relay listed and its shards locked, and drops those that are lost.
 func (s *Store) heartbeat(ctx context.Context) (now census, err error) {
 	numbers, fences := s.owned()
+	sure := time.Now().Add(s.config.Lease)
 	var kept []int16
 	err = s.own.QueryRow(ctx, s.sql.tend, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(),
 		s.host, os.Getpid(), numbers, fences).Scan(&now.relays, &now.rank, &now.shards, &now.free, &kept)
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.Code == "23503" { // foreign_key_violation
+		err = errNoShards
+	}
 	if err != nil {
 		return now, fmt.Errorf("outbox: renew the leases of subscription %q: %w", s.config.Subscription, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.sureUntil = sure
 	for i, number := range numbers {
 		if sh := s.shards[number]; sh != nil && sh.fence == fences[i] && !slices.Contains(kept, number) {
-			delete(s.shards, number)
+			s.drop(number)
 		}
 	}
 	return now, nil
@@ -129,16 +145,25 @@ func (s *Store) shed(surplus int) {
 	}
 }
 
-// handOver gives up the shards that are leaving and have no page out.
+// departing are the shards that are leaving and of which nothing is out.
+func (s *Store) departing() []*shard {
+	var list []*shard
+	for _, sh := range s.sorted() {
+		if sh.leaving && !sh.out && !s.draining.holds(sh.number) {
+			list = append(list, sh)
+		}
+	}
+	return list
+}
+
+// handOver gives up the shards that are departing.
 func (s *Store) handOver(ctx context.Context) error {
 	var numbers []int16
 	var fences []int64
 	s.mu.Lock()
-	for _, sh := range s.sorted() {
-		if sh.leaving && !sh.out && !s.draining {
-			numbers, fences = append(numbers, sh.number), append(fences, sh.fence)
-			delete(s.shards, sh.number)
-		}
+	for _, sh := range s.departing() {
+		numbers, fences = append(numbers, sh.number), append(fences, sh.fence)
+		s.drop(sh.number)
 	}
 	s.mu.Unlock()
 	if len(numbers) == 0 {
@@ -151,10 +176,10 @@ func (s *Store) handOver(ctx context.Context) error {
 }
 
 // takeFree takes up to n shards that nobody has, with a new fence. A shard begins at its
-// stored cursor, whoever had it before. A fence that was given out is on the disk first: no
-// crash brings it back.
+// stored cursor, whoever had it before.
 func (s *Store) takeFree(ctx context.Context, n int) error {
-	rows, err := s.pool.Query(ctx, s.sql.take, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(), n)
+	numbers, _ := s.owned()
+	rows, err := s.own.Query(ctx, s.sql.take, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(), n, numbers)
 	if err != nil {
 		return fmt.Errorf("outbox: take shards: %w", err)
 	}
@@ -194,9 +219,8 @@ func (s *Store) reload(ctx context.Context) error {
 	var fences []int64
 	s.mu.Lock()
 	for _, sh := range s.sorted() {
-		if !sh.known && !sh.out {
+		if !sh.known && !sh.out && !s.draining.holds(sh.number) {
 			numbers, fences = append(numbers, sh.number), append(fences, sh.fence)
-			delete(s.shards, sh.number)
 		}
 	}
 	s.mu.Unlock()
@@ -208,6 +232,13 @@ func (s *Store) reload(ctx context.Context) error {
 		if err := s.loadCursors(rows); err != nil {
 			return fmt.Errorf("outbox: read the cursors again: %w", err)
 		}
+		s.mu.Lock()
+		for i, number := range numbers {
+			if sh := s.shards[number]; sh != nil && sh.fence == fences[i] {
+				s.drop(number) // it did not come back: it is somebody else's
+			}
+		}
+		s.mu.Unlock()
 	}
 	return s.loadGated(ctx)
 }
@@ -235,11 +266,11 @@ func (s *Store) Leave(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("outbox: leave the stream: %w", ctx.Err())
 	}
-	defer func() { <-s.reading }()
+	defer s.doneReading()
 	numbers, fences := s.owned()
 	s.mu.Lock()
 	s.shards = make(map[int16]*shard)
-	s.parked, s.draining = nil, false
+	s.parked, s.draining = nil, nil
 	s.tendAt, s.lookAt = time.Time{}, time.Time{}
 	s.mu.Unlock()
 	var errs []error

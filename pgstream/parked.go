@@ -32,7 +32,15 @@ type parkedBatch struct {
 	fences   map[int16]int64
 	rows     []parkedRow
 	messages []outbox.Message
-	done     bool
+}
+
+// holds reports whether the batch has events of a shard.
+func (b *parkedBatch) holds(number int16) bool {
+	if b == nil {
+		return false
+	}
+	_, ok := b.fences[number]
+	return ok
 }
 
 // loadGated reads the keys that wait, where they are not known.
@@ -104,10 +112,15 @@ func (s *Store) parkedPause() time.Duration {
 	return 0
 }
 
+// mayLook reports whether it is time to look for parked events, and none are out.
+func (s *Store) mayLook(now time.Time) bool {
+	return s.draining == nil && s.parked == nil && !now.Before(s.lookAt)
+}
+
 // look reads parked events that are due, unless some are out.
 func (s *Store) look(ctx context.Context, n int, now time.Time) error {
 	s.mu.Lock()
-	if s.draining || s.parked != nil || now.Before(s.lookAt) {
+	if !s.mayLook(now) {
 		s.mu.Unlock()
 		return nil
 	}
@@ -123,7 +136,7 @@ func (s *Store) look(ctx context.Context, n int, now time.Time) error {
 			numbers = append(numbers, sh.number)
 		}
 	}
-	s.lookAt = now.Add(lookEvery)
+	s.lookAt = now.Add(lookEvery) // a settle may bring it forward meanwhile
 	s.mu.Unlock()
 	if len(numbers) == 0 {
 		return nil
@@ -206,7 +219,6 @@ func (b *parkedBatch) bury(ctx context.Context) error {
 	for i := range outcomes {
 		outcomes[i] = outbox.Outcome{Kind: outbox.Died, Error: errUsedUp, Reason: outbox.ReasonMaxAttempts, Uncounted: true}
 	}
-	b.done = true // it was never out
 	_, err := b.Settle(ctx, outcomes)
 	return err
 }
@@ -239,9 +251,12 @@ func (b *parkedBatch) Abandon() {
 
 // end lets the next batch of parked events out, once.
 func (b *parkedBatch) end() {
-	if !b.done {
-		b.done = true
-		b.store.draining = false
+	if b.store.draining != b {
+		return
+	}
+	b.store.draining = nil
+	if len(b.store.departing()) > 0 {
+		b.store.tendAt = time.Time{} // somebody waits for them
 	}
 }
 

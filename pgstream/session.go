@@ -13,13 +13,15 @@ import (
 
 // sessionSQL makes the planner read the stream by its indexes, always: a plan for the values
 // at hand may fall for a sort of the whole backlog. Joins by loops keep several shards in the
-// order of their numbers, so that statements that lock them cannot deadlock.
+// order of their numbers, so that statements that lock them cannot deadlock. A statement that
+// waited for another must see what that one wrote, whatever the database's default isolation.
 //
 // These sessions do not wait for the disk. WAL keeps its order, so that after a crash of the
 // server the cursors, the parked events and the log are those of one moment: the last half
 // second of settling may be undone, and what was settled in it is published once more.
 // Nothing is lost, and events do not wait behind a flush.
-const sessionSQL = `SET plan_cache_mode = force_generic_plan; SET jit = off; SET max_parallel_workers_per_gather = 0;
+const sessionSQL = `SET default_transaction_isolation = 'read committed';
+SET plan_cache_mode = force_generic_plan; SET jit = off; SET max_parallel_workers_per_gather = 0;
 SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
 SET synchronous_commit = off`
 
@@ -119,6 +121,7 @@ func (s *Store) forget() {
 	for _, sh := range s.shards {
 		sh.forget()
 	}
+	s.parked, s.lookAt = nil, time.Time{}
 }
 
 // discard closes a connection that has settings of its own.

@@ -168,9 +168,15 @@ SELECT shard, parked_changes, (SELECT count(*) FROM {relays} WHERE subscription 
 )
 
 // Leases. A relay keeps itself listed and its shards locked; free and expired shards are
-// taken with a new fence. Several shards are always updated in the order of their numbers,
+// taken with a new fence, and so are its own that it does not know of: the answer to an
+// earlier take was lost. Several shards are always updated in the order of their numbers,
 // so that two statements wait for each other instead of deadlocking.
 const (
+	// newFence is never given out twice, not even when a crash takes back the commit that made
+	// it, or a subscription is dropped and made again: what is under way with the old one must
+	// find nothing.
+	newFence = `c.fence + 1 + floor(random() * 1000000000)::bigint`
+
 	// $1 subscription, $2 worker, $3 lease in seconds, $4 host, $5 pid, $6 shards, $7 fences.
 	tendSQL = `
 WITH me AS (
@@ -187,27 +193,30 @@ SELECT
   (SELECT count(*) FROM {relays} WHERE subscription = $1 AND worker <> $2 AND alive_until > now()) + 1,
   (SELECT count(*) FROM {relays} WHERE subscription = $1 AND worker < $2 AND alive_until > now()),
   (SELECT count(*) FROM {shards} WHERE subscription = $1),
-  (SELECT count(*) FROM {shards} WHERE subscription = $1 AND (owner IS NULL OR locked_until < now())),
+  (SELECT count(*) FROM {shards} AS c WHERE c.subscription = $1 AND (c.owner IS NULL OR c.locked_until < now() OR c.owner = $2 AND c.shard <> ALL(coalesce($6::smallint[], '{}')))),
   coalesce((SELECT array_agg(shard) FROM kept), '{}')`
 
-	// $1 subscription, $2 worker, $3 lease in seconds, $4 how many.
+	// $1 subscription, $2 worker, $3 lease in seconds, $4 how many, $5 shards it has.
 	takeSQL = `
-UPDATE {shards} AS c SET owner = $2, fence = c.fence + 1, locked_until = now() + make_interval(secs => $3)
+UPDATE {shards} AS c SET owner = $2, fence = ` + newFence + `, locked_until = now() + make_interval(secs => $3)
 FROM (
-  SELECT shard FROM {shards}
-  WHERE subscription = $1 AND (owner IS NULL OR locked_until < now())
-  ORDER BY shard
+  SELECT c.shard FROM {shards} AS c
+  WHERE c.subscription = $1 AND (c.owner IS NULL OR c.locked_until < now() OR c.owner = $2 AND c.shard <> ALL(coalesce($5::smallint[], '{}')))
+  ORDER BY c.shard
   LIMIT $4
   FOR UPDATE SKIP LOCKED
 ) AS free
 WHERE c.subscription = $1 AND c.shard = free.shard
 RETURNING c.shard, c.fence, c.s1::text, c.q1, coalesce(c.s2::text, ''), coalesce(c.q2, 0), c.hi, c.pos, c.parked_changes`
 
-	// $1 subscription, $2 shards, $3 fences.
+	// The cursors of this relay's shards, when it does not know them any more. A new fence
+	// stops a statement of the session it has lost that may still be on its way: it would open
+	// a window behind our back. $1 subscription, $2 shards, $3 fences.
 	reloadSQL = `
-SELECT c.shard, c.fence, c.s1::text, c.q1, coalesce(c.s2::text, ''), coalesce(c.q2, 0), c.hi, c.pos, c.parked_changes
-FROM {shards} AS c JOIN unnest($2::smallint[], $3::bigint[]) AS u(shard, fence) ON c.shard = u.shard AND c.fence = u.fence
-WHERE c.subscription = $1`
+UPDATE {shards} AS c SET fence = ` + newFence + `
+FROM unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
+WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence
+RETURNING c.shard, c.fence, c.s1::text, c.q1, coalesce(c.s2::text, ''), coalesce(c.q2, 0), c.hi, c.pos, c.parked_changes`
 
 	// $1 subscription, $2 shards, $3 fences.
 	giveUpSQL = `

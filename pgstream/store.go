@@ -54,6 +54,10 @@ type Store struct {
 	pool *pgxpool.Pool // the caller's: for everything that is not the relay's main road
 	own  *pgxpool.Pool // sessions with the planner settings of the main road
 
+	// life ends with Close, and with it the reads that nobody waits for.
+	life context.Context
+	end  context.CancelFunc
+
 	// reading is held by whoever reads from the stream: there is one reader, whose position in
 	// every shard is known.
 	reading chan struct{}
@@ -68,9 +72,10 @@ type Store struct {
 	readErr error
 	// When to renew the leases, to look for parked events, and to look for a slot to empty.
 	tendAt, lookAt, rotateAt time.Time
-	// parked is a batch of parked events that is not out yet; draining is set while one is.
-	parked   *parkedBatch
-	draining bool
+	// sureUntil is until when the leases cannot have ended.
+	sureUntil time.Time
+	// parked is a batch of parked events that is not out yet; draining is the one that is.
+	parked, draining *parkedBatch
 	// exhausted are events that were found with their attempts used up, to be reported.
 	exhausted []outbox.Message
 	// relays is how many there were when the leases were last looked at.
@@ -107,8 +112,9 @@ func Open(ctx context.Context, pool *pgxpool.Pool, stream Stream, config Config)
 		return nil, err
 	}
 	host, _ := os.Hostname() // only for people
+	life, end := context.WithCancel(context.Background())
 	return &Store{
-		stream: stream, config: config, subscription: subscription, sql: stream.statements(subscription.Filter),
+		life: life, end: end, stream: stream, config: config, subscription: subscription, sql: stream.statements(subscription.Filter),
 		host: host, log: config.Logger, pool: pool, own: own,
 		reading: make(chan struct{}, 1), shards: make(map[int16]*shard),
 	}, nil
@@ -147,8 +153,9 @@ func (config Config) withDefaults() (Config, error) {
 }
 
 // Close leaves the shards to others and closes the store's own connections. It waits for a
-// read that is under way.
+// claim that is under way.
 func (s *Store) Close() {
+	s.end()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	_ = s.Leave(ctx) // the leases end by themselves
@@ -164,6 +171,9 @@ func (s *Store) Traits() outbox.Traits {
 		Name: LayoutName + "/" + s.config.Subscription, Lease: s.config.Lease, Backoff: true, InOrder: true,
 	}
 }
+
+// errClosed is the answer of a store that was closed.
+var errClosed = errors.New("outbox: the store is closed")
 
 // errNoShards means that a subscription was dropped under a relay that serves it.
 var errNoShards = errors.New("the subscription has no cursors any more; was it dropped?")
