@@ -54,7 +54,7 @@ func scriptCommitsAfterCheck(s *stage) {
 		defer close(emptied)
 		s.empty(store, *slot)
 	}()
-	s.awaitBlocked()
+	s.awaitBlocked(1)
 	slow.commit()
 	<-emptied
 	s.drain(store)

@@ -96,10 +96,10 @@ func quietStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := "stage_" + strings.ReplaceAll(uuid.NewString(), "-", "")
-	admin := connect(t, server.URL("postgres"))
-	pgtest.Exec(t, admin, "CREATE DATABASE "+name)
-	return newStage(t, server.URL(name), Shape{Shards: 1})
+	// A schema of its own, which is quicker than a database.
+	schema := "stage_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	pgtest.Exec(t, connect(t, server.URL("postgres")), "CREATE SCHEMA "+schema)
+	return newStage(t, server.URL("postgres")+"&search_path="+schema, Shape{Shards: 1})
 }
 
 // newStage makes a stream on an empty database.
@@ -347,15 +347,15 @@ func (s *stage) takeOver() *Store {
 	return s.open(Config{})
 }
 
-// awaitBlocked waits until a statement of this database waits for a lock.
-func (s *stage) awaitBlocked() {
+// awaitBlocked waits until n statements of this database wait for locks.
+func (s *stage) awaitBlocked(n int) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second)
 	defer cancel()
 	for {
 		var blocked bool
-		if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity
-			WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&blocked); err != nil {
+		if err := s.pool.QueryRow(ctx, `SELECT count(*) >= $1 FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`, n).Scan(&blocked); err != nil {
 			s.Fatal(err)
 		}
 		if blocked {

@@ -1,7 +1,10 @@
 package pgstream
 
 import (
+	"fmt"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
 )
@@ -30,7 +33,7 @@ func TestFaultsOfWindows(t *testing.T) {
 				s.idle(store)
 				scriptUnlisted(s, store, func() {
 					if s.faulty {
-						s.inReader(store, "BEGIN")
+						s.openAtOnce(store)
 					}
 				})
 			},
@@ -46,7 +49,7 @@ func TestFaultsOfWindows(t *testing.T) {
 		fault{
 			name: "the window's end taken again in its middle", shows: lost,
 			put: func(s *stage, sql *statements) {
-				s.swap(&sql.take, "fence = c.fence + 1", "fence = c.fence + 1, s2 = CASE WHEN c.s2 IS NOT NULL THEN pg_current_snapshot() END")
+				s.swap(&sql.take, "SET owner = $2", "SET owner = $2, s2 = CASE WHEN c.s2 IS NOT NULL THEN pg_current_snapshot() END")
 			},
 			script: scriptRetaken,
 		},
@@ -63,23 +66,30 @@ func TestFaultsOfWindows(t *testing.T) {
 func scriptUnlisted(s *stage, store *Store, before func()) {
 	young := s.begin().insert("b")
 	before()
-	batch := s.tryClaim(store, 10)
-	if s.faulty && s.put == nil {
-		s.inReader(store, "COMMIT")
-	}
-	s.deliver(batch)
+	s.deliver(s.tryClaim(store, 10))
 	young.commit()
 	s.drain(store)
 }
 
-// inReader runs a statement in the session that opens windows.
-func (s *stage) inReader(store *Store, sql string) {
+// openAtOnce refreshes the cursor and opens a window in one transaction: the first statement
+// has not ended when the second takes its snapshot.
+func (s *stage) openAtOnce(store *Store) {
 	s.Helper()
 	store.reading <- struct{}{}
-	defer func() { <-store.reading }()
-	if _, err := store.reader.conn.Exec(s.Context(), sql); err != nil {
+	defer store.doneReading()
+	numbers, fences := store.owned()
+	err := pgx.BeginFunc(s.Context(), store.reader.conn, func(tx pgx.Tx) error {
+		for _, sql := range []string{store.sql.refresh, store.sql.open} {
+			if tag, err := tx.Exec(s.Context(), sql, DefaultSubscription, numbers, fences); err != nil || tag.RowsAffected() != 1 {
+				return fmt.Errorf("%s: %w", tag, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		s.Fatal(err)
 	}
+	store.forget()
 }
 
 // scriptAfterXID holds the cursor's row, as a renewal does, while it is refreshed. The
@@ -98,7 +108,7 @@ func scriptAfterXID(s *stage) {
 		defer close(claimed)
 		claimed <- s.tryClaim(store, 10)
 	}()
-	s.awaitBlocked()
+	s.awaitBlocked(1)
 	young := s.begin().insert("b")
 	renewal.commit()
 	s.deliver(<-claimed)
