@@ -31,7 +31,7 @@ func scriptOldPair(s *stage) {
 		s.swap(&store.sql.open, "q2 = c.hi", fmt.Sprintf("q2 = %d", q))
 		s.swap(&store.sql.open, "s2 = pg_current_snapshot()", fmt.Sprintf("s2 = '%s'", snapshot))
 		store.reading <- struct{}{}
-		_, _, err := store.step(s.Context(), 10)
+		_, err := store.step(s.Context(), 10)
 		<-store.reading
 		if err != nil {
 			s.Fatal(err)

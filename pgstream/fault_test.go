@@ -66,6 +66,7 @@ type stage struct {
 
 	faulty bool
 	put    func(s *stage, sql *statements)
+	stores []*Store
 
 	committed []event
 	published []uuid.UUID
@@ -135,6 +136,7 @@ func (s *stage) open(config Config) *Store {
 	if s.put != nil {
 		s.put(s, store.sql)
 	}
+	s.stores = append(s.stores, store)
 	return store
 }
 
@@ -330,14 +332,20 @@ func (s *stage) ripen() {
 	s.exec(`UPDATE outbox_parked SET next_attempt_at = now() WHERE state = 'retry'`)
 }
 
-// expire ends all leases, as time would.
-func (s *stage) expire(stores ...*Store) {
+// expire ends all leases, as time would, once no store is busy behind the script's back.
+func (s *stage) expire() {
 	s.Helper()
+	for _, store := range s.stores {
+		s.awaitReadAhead(store)
+	}
 	s.exec(`UPDATE outbox_shards SET locked_until = locked_until - interval '1 day'`)
 	s.exec(`UPDATE outbox_relays SET alive_until = alive_until - interval '1 day'`)
-	for _, store := range stores {
-		store.PassTime()
-	}
+}
+
+// awaitReadAhead waits for what a store does while nobody waits for it.
+func (s *stage) awaitReadAhead(store *Store) {
+	store.reading <- struct{}{}
+	store.doneReading()
 }
 
 // takeOver opens a store that gets what all others had.
