@@ -119,16 +119,21 @@ func (r *Relay) publish(ctx context.Context, messages []Message, taken []bool) [
 	// A copy: the topic is filled in, and the publisher sees only what it may publish.
 	ready := make([]Message, 0, len(messages))
 	places := make([]int, 0, len(messages))
+	// On a store that keeps order nothing may overtake a message that is not handed over.
+	stopped := make(map[string]bool)
 	for i := range messages {
 		message := messages[i]
 		switch {
+		case stopped[message.Key]:
+			errs[i] = ErrNotAttempted
 		case taken[i]:
 			errs[i] = errInFlight
-			continue
 		case r.config.Registry != nil:
-			if errs[i] = r.config.Registry.check(&message); errs[i] != nil {
-				continue
-			}
+			errs[i] = r.config.Registry.check(&message)
+		}
+		if errs[i] != nil {
+			stopped[message.Key] = message.Key != "" && r.config.Store.Traits().InOrder
+			continue
 		}
 		if message.Topic == "" {
 			message.Topic = r.config.DefaultTopic

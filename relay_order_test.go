@@ -1,0 +1,281 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+)
+
+// ordered is a store that keeps order: it hands out the batches it was given, one per claim.
+type ordered struct {
+	mu      sync.Mutex
+	batches [][]outbox.Message
+	out     int
+	left    chan struct{} // closed by Leave, with nothing out
+	settled chan []outbox.Outcome
+}
+
+func newOrdered(batches ...[]outbox.Message) *ordered {
+	return &ordered{batches: batches, left: make(chan struct{}), settled: make(chan []outbox.Outcome, len(batches))}
+}
+
+// keyed are messages with these keys, in order; the payload says which of its key one is.
+func keyed(keys ...string) []outbox.Message {
+	var list []outbox.Message
+	count := make(map[string]int)
+	for _, key := range keys {
+		count[key]++
+		message := outbox.Message{Attempt: 1}
+		message.ID, message.Key, message.Type, message.Topic, message.MaxAttempts = uuid.New(), key, "made", "orders", 3
+		message.Payload = []byte(key + strings.Repeat("'", count[key]-1))
+		list = append(list, message)
+	}
+	return list
+}
+
+func (s *ordered) Claim(context.Context, int) (outbox.Batch, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.batches) == 0 {
+		return &orderedBatch{}, nil
+	}
+	batch := &orderedBatch{store: s, messages: s.batches[0]}
+	s.batches = s.batches[1:]
+	s.out++
+	return batch, nil
+}
+
+func (s *ordered) Sweep(context.Context) (int64, error)               { return 0, nil }
+func (s *ordered) Purge(context.Context, outbox.Purge) (int64, error) { return 0, nil }
+func (s *ordered) Stats(context.Context) (outbox.Stats, error)        { return outbox.Stats{}, nil }
+func (s *ordered) Traits() outbox.Traits {
+	return outbox.Traits{Name: "ordered", Lease: time.Minute, Backoff: true, InOrder: true}
+}
+
+func (s *ordered) Leave(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.out > 0 {
+		return errors.New("left with batches out")
+	}
+	close(s.left)
+	return nil
+}
+
+type orderedBatch struct {
+	store    *ordered
+	messages []outbox.Message
+}
+
+func (b *orderedBatch) Messages() []outbox.Message  { return b.messages }
+func (b *orderedBatch) Exhausted() []outbox.Message { return nil }
+func (b *orderedBatch) Reclaimed() int              { return 0 }
+func (b *orderedBatch) Renew(context.Context) error { return nil }
+
+func (b *orderedBatch) Settle(_ context.Context, outcomes []outbox.Outcome) ([]uuid.UUID, error) {
+	if b.store != nil {
+		b.store.settled <- outcomes
+	}
+	return nil, nil
+}
+
+func (b *orderedBatch) Abandon() {
+	if b.store == nil {
+		return
+	}
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	b.store.out--
+}
+
+// scripted is a publisher that answers as told, and notes what it is given in each call.
+type scripted struct {
+	answer func(message outbox.Message) error
+	mu     sync.Mutex
+	calls  []string
+}
+
+func (p *scripted) Publish(_ context.Context, messages []outbox.Message) []error {
+	errs := make([]error, len(messages))
+	var names []string
+	for i, message := range messages {
+		names = append(names, string(message.Payload))
+		if p.answer != nil {
+			errs[i] = p.answer(message)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, strings.Join(names, " "))
+	return errs
+}
+
+// sequencer is a publisher that keeps the order of keys itself.
+type sequencer struct{ *scripted }
+
+func (sequencer) KeepsOrder() bool { return true }
+
+// refuse answers an error for one message.
+func refuse(name string, err error) func(outbox.Message) error {
+	return func(message outbox.Message) error {
+		if string(message.Payload) == name {
+			return err
+		}
+		return nil
+	}
+}
+
+func startOrdered(t *testing.T, config outbox.Config) *outbox.Relay {
+	t.Helper()
+	config.Logger, config.Poll = slog.New(slog.DiscardHandler), time.Millisecond
+	relay, err := outbox.NewRelay(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := relay.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(relay.Stop)
+	return relay
+}
+
+// kinds are outcomes in words.
+func kinds(outcomes []outbox.Outcome) string {
+	var list []string
+	for _, outcome := range outcomes {
+		list = append(list, outcome.Kind.String())
+	}
+	return strings.Join(list, " ")
+}
+
+// TestOrderInABatch is what becomes of the messages of one batch when one of them fails.
+func TestOrderInABatch(t *testing.T) {
+	t.Parallel()
+	down := outbox.Unavailable(errors.New("away"))
+	for _, c := range []struct {
+		name      string
+		answer    func(outbox.Message) error
+		sequencer bool
+		calls     []string
+		outcomes  string
+	}{
+		{
+			name:     "one of a key at a time",
+			calls:    []string{"a b c", "a' b'", "a''"},
+			outcomes: "delivered delivered delivered delivered delivered delivered",
+		},
+		{
+			name: "none after a failed one", answer: refuse("a'", errors.New("no")),
+			calls:    []string{"a b c", "a' b'"},
+			outcomes: "delivered failed delivered delivered released delivered",
+		},
+		{
+			name: "none after a dead one", answer: refuse("a", outbox.Terminal(errors.New("never"))),
+			calls:    []string{"a b c", "b'"},
+			outcomes: "dead released delivered delivered released delivered",
+		},
+		{
+			name: "none when the broker is away", answer: refuse("b", down),
+			calls:    []string{"a b c"},
+			outcomes: "delivered released released delivered released released",
+		},
+		{
+			name: "whole batches for a publisher that keeps order", sequencer: true,
+			calls:    []string{"a a' b c a'' b'"},
+			outcomes: "delivered delivered delivered delivered delivered delivered",
+		},
+		{
+			name: "what it did not attempt is released", sequencer: true, answer: refuse("a''", outbox.ErrNotAttempted),
+			calls:    []string{"a a' b c a'' b'"},
+			outcomes: "delivered delivered delivered delivered released delivered",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			store, publisher := newOrdered(keyed("a", "a", "b", "c", "a", "b")), &scripted{answer: c.answer}
+			config := outbox.Config{Store: store, Publisher: publisher}
+			if c.sequencer {
+				config.Publisher = sequencer{publisher}
+			}
+			relay := startOrdered(t, config)
+			outcomes := kinds(<-store.settled)
+			relay.Stop()
+			if outcomes != c.outcomes {
+				t.Errorf("the outcomes are %s, want %s", outcomes, c.outcomes)
+			}
+			if !slices.Equal(publisher.calls, c.calls) {
+				t.Errorf("the publisher was given %q, want %q", publisher.calls, c.calls)
+			}
+		})
+	}
+}
+
+// TestOrderBehindRefused has the registry refuse the first of two events: whoever has to
+// decide whether the second may overtake it is the store, not the relay.
+func TestOrderBehindRefused(t *testing.T) {
+	t.Parallel()
+	for _, keepsOrder := range []bool{false, true} {
+		messages := keyed("a", "a", "b")
+		messages[0].Type = "unknown"
+		for i := range messages {
+			messages[i].Payload, messages[i].AggregateID = []byte("{}"), "1"
+		}
+		store, publisher := newOrdered(messages), &scripted{}
+		config := outbox.Config{Store: store, Publisher: publisher, Registry: outbox.Registry{"made": {Topic: "orders"}}}
+		if keepsOrder {
+			config.Publisher = sequencer{publisher}
+		}
+		relay := startOrdered(t, config)
+		if got := kinds(<-store.settled); got != "dead released delivered" {
+			t.Errorf("the outcomes are %s", got)
+		}
+		relay.Stop()
+	}
+}
+
+// TestOrderBehindInFlight has a batch claimed again, with one event more, while the first
+// claim of it is still being published: that event must not overtake the others.
+func TestOrderBehindInFlight(t *testing.T) {
+	t.Parallel()
+	messages := keyed("a", "a")
+	store := newOrdered(messages[:1], messages)
+	first := make(chan struct{})
+	publisher := &scripted{answer: func(message outbox.Message) error {
+		if message.ID == messages[0].ID {
+			<-first
+		}
+		return nil
+	}}
+	startOrdered(t, outbox.Config{Store: store, Publisher: publisher, Concurrency: 2})
+	if got := kinds(<-store.settled); got != "released released" {
+		t.Errorf("the outcomes of the second claim are %s", got)
+	}
+	close(first)
+	if got := kinds(<-store.settled); got != "delivered" {
+		t.Errorf("the outcomes of the first claim are %s", got)
+	}
+}
+
+// TestLeaveAtStop has the store left once everything is settled.
+func TestLeaveAtStop(t *testing.T) {
+	t.Parallel()
+	store := newOrdered(keyed("a", "b"), keyed("a"))
+	relay := startOrdered(t, outbox.Config{Store: store, Publisher: &scripted{}})
+	<-store.settled
+	select {
+	case <-store.left:
+		t.Error("the store was left while the relay runs")
+	default:
+	}
+	relay.Stop()
+	<-store.left
+}
