@@ -310,10 +310,10 @@ func (s *stage) emitMany(prefix string, n, keys int) {
 		prefix, n, keys)
 }
 
-// poisonous refuses events of poisoned keys, for a second at a time.
+// poisonous refuses events of poisoned keys, for a minute at a time.
 func poisonous(message outbox.Message) outbox.Outcome {
 	if message.Key[0] == 'p' {
-		return failedFor(time.Second)
+		return failedFor(time.Minute)
 	}
 	return delivered
 }
