@@ -38,12 +38,18 @@ func (r *run) each(fault func(number int) (met bool)) {
 func (r *run) victim() *relay {
 	r.Helper()
 	r.producers.ask(r.share())
-	far := 1 + r.choose.Int64N(int64(max(r.share()/4, 1)*lineBytes))
+	return r.atWork(r.share() / 4)
+}
+
+// atWork returns, at a random moment in the next n events of a relay, that relay.
+func (r *run) atWork(n int) *relay {
+	r.Helper()
+	far := 1 + r.choose.Int64N(int64(max(n, 1)*lineBytes))
 	before := r.sizes()
 	var victim *relay
 	r.await("a relay to be at work", func() bool {
 		for i, relay := range r.relays {
-			if fileSize(relay.path)-before[i] >= far {
+			if !relay.frozen && r.inbox.size(relay)-before[i] >= far {
 				victim = relay
 			}
 		}
@@ -56,7 +62,7 @@ func (r *run) victim() *relay {
 func (r *run) sizes() []int64 {
 	sizes := make([]int64, len(r.relays))
 	for i, relay := range r.relays {
-		sizes[i] = fileSize(relay.path)
+		sizes[i] = r.inbox.size(relay)
 	}
 	return sizes
 }
@@ -65,7 +71,7 @@ func (r *run) sizes() []int64 {
 func (r *run) kill(number int) (met bool) {
 	r.Helper()
 	victim := r.victim()
-	victim.current().Fault = number
+	victim.life.Fault = number
 	victim.signal(r.T, syscall.SIGKILL)
 	if code := victim.wait(r.T); code != -1 {
 		r.Fatalf("exit code %d of a killed relay", code)
@@ -90,10 +96,10 @@ func (r *run) terminated(int) (met bool) {
 func (r *run) stop(number int) (met bool) {
 	r.Helper()
 	victim := r.victim()
-	victim.current().Fault = number
+	victim.life.Fault = number
 	victim.signal(r.T, syscall.SIGSTOP)
 	busy := r.undelivered() > 0
-	size := fileSize(victim.path)
+	size := r.inbox.size(victim)
 	leaseEnd := time.NewTimer(r.lease)
 	defer leaseEnd.Stop()
 	<-leaseEnd.C
@@ -101,7 +107,7 @@ func (r *run) stop(number int) (met bool) {
 	r.producers.ask(r.share())
 	victim.signal(r.T, syscall.SIGCONT)
 	r.await("the stopped relay to go on", func() bool {
-		return fileSize(victim.path) > size || (r.producers.idle() && r.undelivered() == 0)
+		return r.inbox.size(victim) > size || (r.producers.idle() && r.undelivered() == 0)
 	})
 	// A life of its own for each stop, so that duplicates can be told apart.
 	r.terminate(victim)
@@ -117,7 +123,7 @@ func (r *run) restarting(server *pgserver.Server) func(number int) (met bool) {
 		r.victim()
 		busy := r.undelivered() > 0
 		for _, relay := range r.relays {
-			relay.current().Fault = number
+			relay.life.Fault = number
 		}
 		before := r.sizes()
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
@@ -130,7 +136,7 @@ func (r *run) restarting(server *pgserver.Server) func(number int) (met bool) {
 				if r.producers.idle() {
 					r.producers.ask(batchSize) // there must be something to go on with
 				}
-				return fileSize(relay.path) > before[i]
+				return r.inbox.size(relay) > before[i]
 			})
 			met = met || relay.logs("settle failed", "could not be settled", "the store failed")
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -24,13 +25,20 @@ type Incarnation struct {
 type Delivery struct {
 	ID uuid.UUID
 	By *Incarnation
+	// Key is whose event it is, and Version its place among those of its key: they rise in the order of commits. An
+	// event with version zero has no place.
+	Key     string
+	Version int64
+	// At is when it arrived; zero if that is not known.
+	At time.Time
 }
 
 // History is what happened in one run.
 type History struct {
-	// Committed are the events that must arrive. No other may, least of all one that was rolled back.
-	Committed map[uuid.UUID]bool
-	// Deliveries are what arrived, in any order.
+	// Committed are the events that must arrive, and when each was known to be committed. No other may arrive, least of
+	// all one that was rolled back.
+	Committed map[uuid.UUID]time.Time
+	// Deliveries are what arrived. Those with a version are in the order of their arrival, whoever delivered them.
 	Deliveries []Delivery
 	// Spoiled are lines that cannot be read.
 	Spoiled []string
@@ -38,8 +46,9 @@ type History struct {
 
 // Limits are what a run may do to events.
 type Limits struct {
-	// PerFault is how many surplus deliveries one fault excuses.
+	// PerFault is how many surplus deliveries one fault excuses, unless ByFault says.
 	PerFault int
+	ByFault  map[int]int
 	// Spoiled is how many unreadable lines may be left: a killed process may have written half of one.
 	Spoiled int
 }
@@ -52,7 +61,9 @@ type Report struct {
 	Twice       int         // events that arrived more than once
 	PerFault    map[int]int // surplus deliveries by fault
 	Unexplained []string    // surplus deliveries that no fault excuses
+	Inversions  []string    // first deliveries of events that came after a later one of their key
 	Spoiled     []string    // lines that cannot be read
+	MaxLag      time.Duration
 }
 
 // Judge sorts the deliveries out.
@@ -73,7 +84,7 @@ func (h *History) Judge() *Report {
 		}
 	}
 	for id, lives := range arrived {
-		if !h.Committed[id] {
+		if _, committed := h.Committed[id]; !committed {
 			report.Ghosts = append(report.Ghosts, id)
 		}
 		if len(lives) > 1 {
@@ -81,7 +92,34 @@ func (h *History) Judge() *Report {
 			report.charge(id, lives)
 		}
 	}
+	h.judgeOrder(report)
 	return report
+}
+
+// judgeOrder looks at the first delivery of each event: those of a key must come in the order of their versions, and
+// none may have taken long. What comes again comes late by nature, and says nothing.
+func (h *History) judgeOrder(report *Report) {
+	seen := make(map[uuid.UUID]bool, len(h.Committed))
+	last := make(map[string]*Delivery)
+	for i := range h.Deliveries {
+		delivery := &h.Deliveries[i]
+		if seen[delivery.ID] {
+			continue
+		}
+		seen[delivery.ID] = true
+		if at, committed := h.Committed[delivery.ID]; committed && !delivery.At.IsZero() {
+			report.MaxLag = max(report.MaxLag, delivery.At.Sub(at))
+		}
+		if delivery.Version == 0 {
+			continue
+		}
+		if before := last[delivery.Key]; before != nil && before.Version > delivery.Version {
+			report.Inversions = append(report.Inversions, fmt.Sprintf("%s: version %d by %s after version %d by %s",
+				delivery.Key, delivery.Version, delivery.By.Name, before.Version, before.By.Name))
+			continue
+		}
+		last[delivery.Key] = delivery
+	}
 }
 
 func (r *Report) charge(id uuid.UUID, lives []*Incarnation) {
@@ -139,9 +177,16 @@ func (r *Report) Problems(limits Limits) (problems []string) {
 		add("%d surplus deliveries are due to no fault, such as %s", len(r.Unexplained), r.Unexplained[0])
 	}
 	for fault, surplus := range r.PerFault {
-		if surplus > limits.PerFault {
-			add("fault %d made %d surplus deliveries; at most %d were in flight", fault, surplus, limits.PerFault)
+		most, given := limits.ByFault[fault]
+		if !given {
+			most = limits.PerFault
 		}
+		if surplus > most {
+			add("fault %d made %d surplus deliveries; at most %d were in flight", fault, surplus, most)
+		}
+	}
+	if len(r.Inversions) > 0 {
+		add("%d events came after a later one of their key, such as %s", len(r.Inversions), r.Inversions[0])
 	}
 	if len(r.Spoiled) > limits.Spoiled {
 		add("%d lines cannot be read; at most %d were cut off by a kill", len(r.Spoiled), limits.Spoiled)

@@ -38,7 +38,8 @@ type process struct {
 	err    error         // how it ended; to be read after exited
 }
 
-func startProcess(t *testing.T, log, program string, args ...string) *process {
+// startProcess starts a program. Its standard output goes to the log, too, unless it has another.
+func startProcess(t *testing.T, log string, stdout *os.File, program string, args ...string) *process {
 	t.Helper()
 	output, err := os.Create(log)
 	if err != nil {
@@ -47,6 +48,9 @@ func startProcess(t *testing.T, log, program string, args ...string) *process {
 	defer func() { _ = output.Close() }() // the process has its own
 	p := &process{cmd: exec.Command(program, args...), log: log, exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = output, output
+	if stdout != nil {
+		p.cmd.Stdout = stdout
+	}
 	p.cmd.Env = cleanEnvironment()
 	p.cmd.SysProcAttr = endWithParent()
 	if err := p.cmd.Start(); err != nil {

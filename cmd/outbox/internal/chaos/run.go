@@ -2,7 +2,7 @@
 
 package chaos
 
-// One run: a table, its producers and two relay processes, from the first event to the verdict.
+// One run: an outbox, its producers and some relay processes, from the first event to the verdict.
 
 import (
 	"fmt"
@@ -13,9 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 const (
@@ -34,30 +33,31 @@ const (
 type plan struct {
 	program string
 	url     string
-	layout  pgstore.Layout
-	events  int // at least
-	faults  int // that meet events in flight
+	layout  string
+	count   int           // of relays
+	think   time.Duration // the longest pause of a producer
+	events  int           // at least
+	faults  int           // that meet events in flight
 	lease   time.Duration
 	seed    uint64
 }
 
-// relay is one of the two relays: a process at a time, and one file for all of them.
+// relay is one of the relays: a process at a time, one life after the other.
 type relay struct {
 	*process
-	name  string
-	path  string
-	lives []life
+	name   string
+	lives  int
+	life   *Incarnation // the one that runs
+	frozen bool         // it is suspended
 }
-
-// current is the life that runs.
-func (r *relay) current() *Incarnation { return r.lives[len(r.lives)-1].of }
 
 // run is a plan being carried out.
 type run struct {
 	*testing.T
 	plan
 	pool      *pgxpool.Pool
-	table     *table
+	target    target
+	inbox     inbox
 	producers *producers
 	choose    *rand.Rand
 	folder    string
@@ -66,37 +66,50 @@ type run struct {
 	met       int // of them, those that met events in flight
 }
 
-// newRun makes the table with the program, starts the load and both relays.
+// newRun makes the tables with the program, and starts the producers and the relays.
 func newRun(t *testing.T, p plan) *run {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(p.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.MaxConns = producerCount + 2
+	config.MaxConns = writerCount + 4
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
 	r := &run{
-		T: t, plan: p, pool: pool, table: &table{pool, p.layout}, folder: t.ArtifactDir(),
+		T: t, plan: p, pool: pool, folder: t.ArtifactDir(),
 		choose: rand.New(rand.NewPCG(p.seed, 1)), //nolint:gosec // choices that can be repeated, not secrets
 	}
-	t.Logf("seed %d", p.seed)
-	startProcess(t, r.file("migrate.log"), p.program, "migrate", "up", "--from", p.url, "--layout", p.layout.Name).mustSucceed(t)
-	// The producers have choices of their own, so that they do not depend on when faults ask for random moments.
-	choose := rand.New(rand.NewPCG(p.seed, 2)) //nolint:gosec // as above
-	if r.producers, err = startProducers(t.Context(), pool, p.layout, choose); err != nil {
+	if r.target, err = newTarget(pool, &p); err != nil {
 		t.Fatal(err)
 	}
-	r.producers.ask(r.share())
-	for _, name := range []string{"a", "b"} {
-		relay := &relay{name: name, path: r.file(name + ".jsonl")}
+	r.inbox = r.target.inbox(t, r.folder)
+	t.Logf("seed %d", p.seed)
+	startProcess(t, r.file("migrate.log"), nil, p.program, "migrate", "up", "--from", p.url, "--layout", p.layout).mustSucceed(t)
+	r.produce()
+	for i := range p.count {
+		relay := &relay{name: string(rune('a' + i))}
 		r.relays = append(r.relays, relay)
 		r.start(relay)
 	}
 	return r
+}
+
+// produce starts the producers. They have choices of their own, so that they do not depend on when faults ask for
+// random moments.
+func (r *run) produce() {
+	r.Helper()
+	ledger := &ledger{committed: make(map[uuid.UUID]time.Time)}
+	load, count, err := r.target.load(r.Context(), ledger)
+	if err != nil {
+		r.Fatal(err)
+	}
+	choose := rand.New(rand.NewPCG(r.seed, 2)) //nolint:gosec // as above
+	r.producers = startProducers(r.Context(), count, load, ledger, choose)
+	r.producers.ask(r.share())
 }
 
 func (r *run) file(name string) string { return filepath.Join(r.folder, name) }
@@ -118,14 +131,15 @@ func (r *run) start(relay *relay) {
 
 func (r *run) spawn(relay *relay, command string) {
 	r.Helper()
-	from, err := endOfLines(relay.path)
+	relay.lives++
+	relay.life = &Incarnation{Name: fmt.Sprintf("%s.%d", relay.name, relay.lives)}
+	to, stdout, err := r.inbox.open(relay, relay.life)
 	if err != nil {
 		r.Fatal(err)
 	}
-	name := fmt.Sprintf("%s.%d", relay.name, len(relay.lives)+1)
-	relay.lives = append(relay.lives, life{from, &Incarnation{Name: name}})
-	relay.process = startProcess(r.T, r.file(name+".log"), r.program, command,
-		"--from", r.url, "--layout", r.layout.Name, "--to", "file:"+relay.path, "--lease", r.lease.String(),
+	defer func() { _ = stdout.Close() }() // the process has its own
+	relay.process = startProcess(r.T, r.file(relay.life.Name+".log"), stdout, r.program, command,
+		"--from", r.url, "--layout", r.layout, "--to", to, "--lease", r.lease.String(),
 		"--poll", poll.String(), "--batch-size", strconv.Itoa(batchSize), "--concurrency", strconv.Itoa(concurrency))
 }
 
@@ -155,7 +169,7 @@ func (r *run) await(what string, holds func() bool) {
 // undelivered is how many events are committed and not settled.
 func (r *run) undelivered() int {
 	r.Helper()
-	n, err := r.table.undelivered(r.Context())
+	n, err := r.target.undelivered(r.Context())
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -177,28 +191,24 @@ func (r *run) finish(limits Limits, triedOnce bool) *Report {
 	if triedOnce {
 		r.checkNothingHeld()
 	}
-	drain := &relay{name: "drain", path: r.file("drain.jsonl")}
+	drain := &relay{name: "drain"}
 	r.spawn(drain, "drain")
 	drain.mustSucceed(r.T)
 
-	history := History{Committed: r.producers.committed}
-	for _, relay := range append(r.relays, drain) {
-		deliveries, spoiled, err := readLines(relay.path, relay.lives)
-		if err != nil {
-			r.Fatal(err)
-		}
-		history.Deliveries = append(history.Deliveries, deliveries...)
-		history.Spoiled = append(history.Spoiled, spoiled...)
+	arrived, spoiled, err := r.inbox.deliveries()
+	if err != nil {
+		r.Fatal(err)
 	}
+	history := History{Committed: r.producers.committed, Deliveries: arrived, Spoiled: spoiled}
 	report := history.Judge()
-	problems, err := r.table.problems(r.Context(), r.producers.committed, triedOnce)
+	problems, err := r.target.problems(r.Context(), r.producers.committed, triedOnce)
 	if err != nil {
 		r.Fatal(err)
 	}
 	for _, problem := range append(report.Problems(limits), problems...) {
 		r.Error(problem)
 	}
-	if committed, rolledBack := len(r.producers.committed), len(r.producers.rolledBack); committed < r.events || rolledBack == 0 {
+	if committed, rolledBack := len(r.producers.committed), r.producers.rolledBack; committed < r.events || rolledBack == 0 {
 		r.Errorf("%d events committed, %d rolled back: too few to prove anything", committed, rolledBack)
 	}
 	return report
@@ -208,12 +218,12 @@ func (r *run) finish(limits Limits, triedOnce bool) *Report {
 // left to the end of a lease.
 func (r *run) checkNothingHeld() {
 	r.Helper()
-	held, err := r.table.count(r.Context(), r.table.held())
+	held, err := r.target.held(r.Context())
 	if err != nil {
 		r.Fatal(err)
 	}
 	if held > 0 {
 		// Not an error to go on after: the drain would wait for the leases.
-		r.Fatalf("%d rows are held by relays that have ended", held)
+		r.Fatalf("%d rows or shards are held by relays that have ended", held)
 	}
 }

@@ -7,11 +7,14 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -20,6 +23,15 @@ type table struct {
 	pool   *pgxpool.Pool
 	layout pgstore.Layout
 }
+
+func (q *table) load(_ context.Context, ledger *ledger) (load, int, error) {
+	emitter, err := outboxpgx.New(q.layout, nil)
+	return &tableLoad{ledger: ledger, layout: q.layout, pool: q.pool, emitter: emitter}, tableProducers, err
+}
+
+func (q *table) inbox(_ *testing.T, folder string) inbox { return newFiles(folder) }
+
+func (q *table) limit() int { return inFlight }
 
 func (q *table) name() string { return pgx.Identifier{q.layout.Table}.Sanitize() }
 
@@ -33,8 +45,10 @@ func (q *table) delivered() string {
 	return column(q.layout.Columns.DeliveredAt) + " IS NOT NULL"
 }
 
-// held is true for rows that a relay has claimed. A row lock leaves nothing in the row.
-func (q *table) held() string {
+func (q *table) held(ctx context.Context) (int, error) { return q.count(ctx, q.claimed()) }
+
+// claimed is true for rows that a relay has claimed. A row lock leaves nothing in the row.
+func (q *table) claimed() string {
 	columns := &q.layout.Columns
 	switch q.layout.Hold {
 	case pgstore.HoldLease:
@@ -60,9 +74,8 @@ func (q *table) undelivered(ctx context.Context) (int, error) {
 	return q.count(ctx, "NOT ("+q.delivered()+")")
 }
 
-// problems says how the rows at the end differ from what they must be. Tried is set where every event was tried exactly
-// once, so that its attempts must say so.
-func (q *table) problems(ctx context.Context, committed map[uuid.UUID]bool, tried bool) (problems []string, err error) {
+// problems looks at the rows. Where every event was tried exactly once its attempts must say so.
+func (q *table) problems(ctx context.Context, committed map[uuid.UUID]time.Time, tried bool) (problems []string, err error) {
 	columns := &q.layout.Columns
 	attempts := column(columns.Attempts) + " <> 0"
 	if q.layout.Count == pgstore.CountOnClaim {
@@ -73,7 +86,7 @@ func (q *table) problems(ctx context.Context, committed map[uuid.UUID]bool, trie
 	}
 	checks := []struct{ what, where string }{
 		{"are not delivered", "NOT (" + q.delivered() + ")"},
-		{"are still held", q.held()},
+		{"are still held", q.claimed()},
 		{"have counted attempts that were not made, or not counted one that was", attempts},
 	}
 	if !columns.LastError.IsZero() {
@@ -100,23 +113,23 @@ func (q *table) problems(ctx context.Context, committed map[uuid.UUID]bool, trie
 			problems = append(problems, fmt.Sprintf("%d dead letters, and no event was refused", letters))
 		}
 	}
-	missing, surplus, err := q.compare(ctx, committed)
+	missing, surplus, err := compare(ctx, q.pool, fmt.Sprintf("SELECT %s FROM %s", column(columns.ID), q.name()), committed)
 	if missing+surplus > 0 {
 		problems = append(problems, fmt.Sprintf("the table lacks %d committed events and has %d others", missing, surplus))
 	}
 	return problems, err
 }
 
-// compare holds the rows against what the producers committed: the record itself must be right.
-func (q *table) compare(ctx context.Context, committed map[uuid.UUID]bool) (missing, surplus int, err error) {
-	rows, err := q.pool.Query(ctx, fmt.Sprintf("SELECT %s FROM %s", column(q.layout.Columns.ID), q.name()))
+// compare holds the ids that a query finds against what the producers committed: the record itself must be right.
+func compare(ctx context.Context, pool *pgxpool.Pool, sql string, committed map[uuid.UUID]time.Time) (missing, surplus int, err error) {
+	rows, err := pool.Query(ctx, sql)
 	if err != nil {
 		return 0, 0, err
 	}
 	found := 0
 	var id uuid.UUID
 	_, err = pgx.ForEachRow(rows, []any{(*[16]byte)(&id)}, func() error {
-		if committed[id] {
+		if _, ok := committed[id]; ok {
 			found++
 		} else {
 			surplus++

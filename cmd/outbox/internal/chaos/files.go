@@ -1,6 +1,9 @@
+//go:build unix
+
 package chaos
 
-// What arrived, read from the destination files as any consumer would read them.
+// Files as destinations, one for each relay, read in the end as any consumer would read them. A file says nothing of
+// the order between two relays.
 
 import (
 	"bytes"
@@ -9,14 +12,55 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/google/uuid"
 )
+
+// files is a folder with a file for each relay.
+type files struct {
+	folder string
+	lives  map[string][]life // by path
+}
 
 // life is where an incarnation begins in its relay's file.
 type life struct {
 	from int
 	of   *Incarnation
+}
+
+func newFiles(folder string) *files { return &files{folder: folder, lives: make(map[string][]life)} }
+
+func (f *files) path(relay *relay) string { return filepath.Join(f.folder, relay.name+".jsonl") }
+
+func (f *files) open(relay *relay, of *Incarnation) (to string, stdout *os.File, err error) {
+	path := f.path(relay)
+	from, err := endOfLines(path)
+	if err != nil {
+		return "", nil, err
+	}
+	f.lives[path] = append(f.lives[path], life{from, of})
+	return "file:" + path, nil, nil
+}
+
+// size is zero for a file that is not there yet.
+func (f *files) size(relay *relay) int64 {
+	info, err := os.Stat(f.path(relay))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+func (f *files) deliveries() (arrived []Delivery, spoiled []string, err error) {
+	for path, lives := range f.lives {
+		deliveries, unread, err := readLines(path, lives)
+		if err != nil {
+			return nil, nil, err
+		}
+		arrived, spoiled = append(arrived, deliveries...), append(spoiled, unread...)
+	}
+	return arrived, spoiled, nil
 }
 
 // readLines returns the deliveries in a file. A line belongs to the life in which it begins; what cannot be read is
@@ -39,10 +83,7 @@ func readLines(path string, lives []life) (deliveries []Delivery, spoiled []stri
 			spoiled = append(spoiled, fmt.Sprintf("%s:%d: %s", path, offset-len(line), line))
 			continue
 		}
-		if len(lives) == 0 {
-			return nil, nil, fmt.Errorf("%s has lines, but no relay wrote to it", path)
-		}
-		deliveries = append(deliveries, Delivery{event.ID, lives[current].of})
+		deliveries = append(deliveries, Delivery{ID: event.ID, By: lives[current].of})
 	}
 	return deliveries, spoiled, nil
 }
@@ -59,13 +100,4 @@ func readIfThere(path string) ([]byte, error) {
 		return nil, fmt.Errorf("read what arrived: %w", err)
 	}
 	return content, nil
-}
-
-// fileSize is zero for a file that is not there yet.
-func fileSize(path string) int64 {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0
-	}
-	return info.Size()
 }

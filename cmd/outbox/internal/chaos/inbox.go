@@ -1,0 +1,16 @@
+//go:build unix
+
+package chaos
+
+import "os"
+
+// inbox is where events arrive.
+type inbox interface {
+	// open lets a new life of a relay deliver. It returns what to say to --to and, if that is standard output, what to
+	// give the process as such.
+	open(relay *relay, life *Incarnation) (to string, stdout *os.File, err error)
+	// size grows with everything that a relay delivers, about lineBytes for each event.
+	size(relay *relay) int64
+	// deliveries are what arrived so far, and lines that cannot be read.
+	deliveries() (arrived []Delivery, spoiled []string, err error)
+}

@@ -1,0 +1,165 @@
+//go:build unix
+
+package chaos
+
+// A mailbox that all relays deliver to: one queue, so that what they deliver has one order, whoever it comes from.
+//
+// It is a datagram socket. Each life of a relay has as its standard output a socket of its own, bound to its name and
+// connected to the mailbox. The relay writes each batch at once, and the kernel queues it as one piece: whole or not at
+// all, even when the relay is killed over it. So a batch is delivered when it is in the queue, and the queue is the
+// order.
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// maxLetter is more than any batch has bytes.
+const maxLetter = 1 << 20
+
+type mailbox struct {
+	socket *net.UnixConn
+	folder string
+
+	mu      sync.Mutex
+	senders map[string]sender // by address
+	sizes   map[string]int64  // by the relay's name
+	arrived []Delivery
+	seen    map[uuid.UUID]bool
+	spoiled []string
+}
+
+// sender is a life of a relay.
+type sender struct {
+	relay string
+	life  *Incarnation
+}
+
+func newMailbox(t *testing.T) *mailbox {
+	t.Helper()
+	// Not the test's own folder: the address of a socket must be short.
+	folder, err := os.MkdirTemp("", "outbox-mail-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(folder, "in"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &mailbox{
+		socket: socket, folder: folder,
+		senders: make(map[string]sender), sizes: make(map[string]int64), seen: make(map[uuid.UUID]bool),
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.receive()
+	}()
+	t.Cleanup(func() {
+		_ = socket.Close() // it has no more to say
+		<-done
+		_ = os.RemoveAll(folder) // it holds sockets only
+	})
+	return m
+}
+
+func (m *mailbox) open(relay *relay, life *Incarnation) (to string, stdout *os.File, err error) {
+	from := &net.UnixAddr{Name: filepath.Join(m.folder, life.Name), Net: "unixgram"}
+	m.mu.Lock()
+	m.senders[from.Name] = sender{relay.name, life}
+	m.mu.Unlock()
+	conn, err := net.DialUnix("unixgram", from, &net.UnixAddr{Name: filepath.Join(m.folder, "in"), Net: "unixgram"})
+	if err != nil {
+		return "", nil, fmt.Errorf("open a way to the mailbox: %w", err)
+	}
+	defer func() { _ = conn.Close() }() // the file is a copy
+	if err := conn.SetWriteBuffer(maxLetter); err != nil {
+		return "", nil, fmt.Errorf("make room for letters: %w", err)
+	}
+	stdout, err = conn.File()
+	if err != nil {
+		return "", nil, fmt.Errorf("open a way to the mailbox: %w", err)
+	}
+	return "stdout:", stdout, nil
+}
+
+func (m *mailbox) receive() {
+	letter := make([]byte, maxLetter)
+	for {
+		n, from, err := m.socket.ReadFromUnix(letter)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			m.mu.Lock()
+			m.spoiled = append(m.spoiled, err.Error())
+			m.mu.Unlock()
+			return
+		}
+		m.take(letter[:n], from.Name, time.Now())
+	}
+}
+
+// take puts a letter on record.
+func (m *mailbox) take(letter []byte, from string, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	by, known := m.senders[from]
+	if !known {
+		m.spoiled = append(m.spoiled, "a letter from "+from)
+		return
+	}
+	m.sizes[by.relay] += int64(len(letter))
+	for line := range bytes.Lines(letter) {
+		var event struct {
+			ID      uuid.UUID `json:"id"`
+			Key     string    `json:"key"`
+			Payload struct {
+				Version int64 `json:"version"`
+			} `json:"payload"`
+		}
+		if line[len(line)-1] != '\n' || json.Unmarshal(line, &event) != nil {
+			m.spoiled = append(m.spoiled, fmt.Sprintf("%s: %s", from, line))
+			continue
+		}
+		m.seen[event.ID] = true
+		m.arrived = append(m.arrived, Delivery{ID: event.ID, By: by.life, Key: event.Key, Version: event.Payload.Version, At: at})
+	}
+}
+
+func (m *mailbox) size(relay *relay) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sizes[relay.name]
+}
+
+func (m *mailbox) deliveries() (arrived []Delivery, spoiled []string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.arrived), slices.Clone(m.spoiled), nil
+}
+
+// has reports whether some events have arrived.
+func (m *mailbox) has(ids ...uuid.UUID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !slices.ContainsFunc(ids, func(id uuid.UUID) bool { return !m.seen[id] })
+}
+
+// count is how many events have arrived, each counted once.
+func (m *mailbox) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.seen)
+}

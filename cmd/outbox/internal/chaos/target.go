@@ -1,0 +1,47 @@
+//go:build unix
+
+package chaos
+
+// What is under test: a queue table of some layout, or the stream.
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+// target is an outbox that a run emits to and relays from.
+type target interface {
+	// load is what producers do to it, and how many of them there are.
+	load(ctx context.Context, ledger *ledger) (load, int, error)
+	// inbox is where what is relayed from it arrives.
+	inbox(t *testing.T, folder string) inbox
+	// undelivered is how many events are committed and not settled.
+	undelivered(ctx context.Context) (int, error)
+	// held is how much relays have claimed for themselves.
+	held(ctx context.Context) (int, error)
+	// limit is how many events a relay can have published and not settled when it is stopped for longer than its lease.
+	limit() int
+	// problems says how the tables at the end differ from what they must be. Tried is set where every event was tried
+	// exactly once.
+	problems(ctx context.Context, committed map[uuid.UUID]time.Time, tried bool) ([]string, error)
+}
+
+// newTarget is what the program knows under the name of the plan's layout.
+func newTarget(pool *pgxpool.Pool, p *plan) (target, error) {
+	if p.layout == pgstream.LayoutName {
+		return &stream{pool: pool, think: p.think}, nil
+	}
+	shipped, ok := layouts.Find(p.layout)
+	if !ok {
+		return nil, fmt.Errorf("there is no layout %q", p.layout)
+	}
+	return &table{pool, shipped.Layout}, nil
+}
