@@ -27,7 +27,7 @@ import (
 
 const (
 	writerCount  = 32
-	accountCount = 400
+	accountCount = 800
 	// maxAccounts, maxVersions and maxLoose are the most accounts of a transaction, events of each, and events without a key.
 	maxAccounts, maxVersions, maxLoose = 3, 5, 3
 	// maxEarly is the longest time between a transaction's xid and its locks, maxDelay between its events and its commit.

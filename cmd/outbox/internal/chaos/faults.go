@@ -48,6 +48,7 @@ func (r *run) atWork(n int) *relay {
 	before := r.sizes()
 	var victim *relay
 	r.await("a relay to be at work", func() bool {
+		r.keepBusy()
 		for i, relay := range r.relays {
 			if !relay.frozen && r.inbox.size(relay)-before[i] >= far {
 				victim = relay
@@ -55,8 +56,17 @@ func (r *run) atWork(n int) *relay {
 		}
 		return victim != nil
 	})
-	<-time.After(time.Duration(r.choose.Int64N(int64(maxMoment))))
+	if r.choose.IntN(2) == 0 { // else at once: what has just arrived can hardly be settled
+		<-time.After(time.Duration(r.choose.Int64N(int64(maxMoment))))
+	}
 	return victim
+}
+
+// keepBusy sees to it that there is something to relay.
+func (r *run) keepBusy() {
+	if r.producers.idle() {
+		r.producers.ask(batchSize)
+	}
 }
 
 func (r *run) sizes() []int64 {
@@ -133,9 +143,7 @@ func (r *run) restarting(server *pgserver.Server) func(number int) (met bool) {
 		}
 		for i, relay := range r.relays {
 			r.await("relay "+relay.name+" to go on after the restart", func() bool {
-				if r.producers.idle() {
-					r.producers.ask(batchSize) // there must be something to go on with
-				}
+				r.keepBusy()
 				return r.inbox.size(relay) > before[i]
 			})
 			met = met || relay.logs("settle failed", "could not be settled", "the store failed")

@@ -52,6 +52,9 @@ func (f *files) size(relay *relay) int64 {
 	return info.Size()
 }
 
+// letters is nil: nobody tells of a file that grows.
+func (f *files) letters() <-chan struct{} { return nil }
+
 func (f *files) deliveries() (arrived []Delivery, spoiled []string, err error) {
 	for path, lives := range f.lives {
 		deliveries, unread, err := readLines(path, lives)

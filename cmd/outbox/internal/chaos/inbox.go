@@ -11,6 +11,8 @@ type inbox interface {
 	open(relay *relay, life *Incarnation) (to string, stdout *os.File, err error)
 	// size grows with everything that a relay delivers, about lineBytes for each event.
 	size(relay *relay) int64
+	// letters gets a value when something arrives; nil if that is not told.
+	letters() <-chan struct{}
 	// deliveries are what arrived so far, and lines that cannot be read.
 	deliveries() (arrived []Delivery, spoiled []string, err error)
 }

@@ -31,12 +31,15 @@ const maxLetter = 1 << 20
 type mailbox struct {
 	socket *net.UnixConn
 	folder string
+	came   chan struct{}
 
 	mu      sync.Mutex
 	senders map[string]sender // by address
 	sizes   map[string]int64  // by the relay's name
 	arrived []Delivery
-	seen    map[uuid.UUID]bool
+	first   map[uuid.UUID]*Incarnation // who delivered an event first
+	again   map[*Incarnation]int       // how many of the events it delivered first have come again
+	ambush  func(relay string) (done bool)
 	spoiled []string
 }
 
@@ -58,8 +61,9 @@ func newMailbox(t *testing.T) *mailbox {
 		t.Fatal(err)
 	}
 	m := &mailbox{
-		socket: socket, folder: folder,
-		senders: make(map[string]sender), sizes: make(map[string]int64), seen: make(map[uuid.UUID]bool),
+		socket: socket, folder: folder, came: make(chan struct{}, 1),
+		senders: make(map[string]sender), sizes: make(map[string]int64),
+		first: make(map[uuid.UUID]*Incarnation), again: make(map[*Incarnation]int),
 	}
 	done := make(chan struct{})
 	go func() {
@@ -108,6 +112,10 @@ func (m *mailbox) receive() {
 			return
 		}
 		m.take(letter[:n], from.Name, time.Now())
+		select {
+		case m.came <- struct{}{}:
+		default: // it has been told already
+		}
 	}
 }
 
@@ -119,6 +127,9 @@ func (m *mailbox) take(letter []byte, from string, at time.Time) {
 	if !known {
 		m.spoiled = append(m.spoiled, "a letter from "+from)
 		return
+	}
+	if m.ambush != nil && m.ambush(by.relay) {
+		m.ambush = nil
 	}
 	m.sizes[by.relay] += int64(len(letter))
 	for line := range bytes.Lines(letter) {
@@ -133,7 +144,11 @@ func (m *mailbox) take(letter []byte, from string, at time.Time) {
 			m.spoiled = append(m.spoiled, fmt.Sprintf("%s: %s", from, line))
 			continue
 		}
-		m.seen[event.ID] = true
+		if first := m.first[event.ID]; first != nil {
+			m.again[first]++
+		} else {
+			m.first[event.ID] = by.life
+		}
 		m.arrived = append(m.arrived, Delivery{ID: event.ID, By: by.life, Key: event.Key, Version: event.Payload.Version, At: at})
 	}
 }
@@ -150,16 +165,25 @@ func (m *mailbox) deliveries() (arrived []Delivery, spoiled []string, err error)
 	return slices.Clone(m.arrived), slices.Clone(m.spoiled), nil
 }
 
-// has reports whether some events have arrived.
-func (m *mailbox) has(ids ...uuid.UUID) bool {
+// lieInWait calls a function with the relay's name for every letter that comes, at once, until it has done its work.
+func (m *mailbox) lieInWait(ambush func(relay string) (done bool)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !slices.ContainsFunc(ids, func(id uuid.UUID) bool { return !m.seen[id] })
+	m.ambush = ambush
 }
+
+func (m *mailbox) letters() <-chan struct{} { return m.came }
 
 // count is how many events have arrived, each counted once.
 func (m *mailbox) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.seen)
+	return len(m.first)
+}
+
+// cameAgain is how many of the events that a life delivered first have come again.
+func (m *mailbox) cameAgain(life *Incarnation) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.again[life]
 }

@@ -150,7 +150,7 @@ func (r *run) terminate(relay *relay) {
 	relay.mustSucceed(r.T)
 }
 
-// await looks until something holds. What does not in time fails the test.
+// await looks until something holds, now and then and whenever something arrives. What does not in time fails the test.
 func (r *run) await(what string, holds func() bool) {
 	r.Helper()
 	ticker := time.NewTicker(look)
@@ -162,7 +162,10 @@ func (r *run) await(what string, holds func() bool) {
 			}
 			r.Fatalf("waited in vain for %s", what)
 		}
-		<-ticker.C
+		select {
+		case <-ticker.C:
+		case <-r.inbox.letters():
+		}
 	}
 }
 

@@ -1,0 +1,265 @@
+//go:build unix
+
+package chaos
+
+// All faults at once, on the stream: rounds in which one relay sleeps past its lease, another is killed, a third is
+// asked to end, and a fourth comes or goes, while the writers write on. What happened is counted, because a storm that
+// did not blow proves nothing.
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// moment is in how many events of a relay a fault hits it.
+const moment = 200
+
+// storm is a run of the stream under all faults.
+type storm struct {
+	*run
+	stream  *stream
+	mailbox *mailbox
+	guest   *relay // comes and goes
+	visits  bool   // it is there
+	killed  []*Incarnation
+	limits  Limits
+	counted map[string]int
+}
+
+func newStorm(r *run) *storm {
+	r.Helper()
+	stream, isStream := r.target.(*stream)
+	mailbox, isMailbox := r.inbox.(*mailbox)
+	if !isStream || !isMailbox {
+		r.Fatalf("%T and %T are not the stream and its mailbox", r.target, r.inbox)
+	}
+	return &storm{
+		run: r, stream: stream, mailbox: mailbox, guest: &relay{name: "guest"},
+		limits: Limits{ByFault: make(map[int]int)}, counted: make(map[string]int),
+	}
+}
+
+// blow makes rounds of faults until the writers are done: some at least, and until kills and stops have met pages in
+// flight.
+func (s *storm) blow(atLeast int, eachRound func(round int)) {
+	s.Helper()
+	for round := 1; round <= atLeast || !s.producers.idle() || s.missed(); round++ {
+		if round > atLeast*(1+missesPerFault) && s.missed() {
+			s.Fatalf("no kill, or no stop, of %d met a page in flight", round)
+		}
+		s.round()
+		eachRound(round)
+	}
+	if s.visits {
+		s.leave()
+	}
+}
+
+// What a fault has met.
+const (
+	metByKill = "kills that met pages in flight"
+	metByStop = "stops that met pages in flight"
+)
+
+// missed reports whether all kills, or all stops, have missed so far.
+func (s *storm) missed() bool {
+	s.counted[metByKill] = 0
+	for _, life := range s.killed {
+		if s.mailbox.cameAgain(life) > 0 {
+			s.counted[metByKill]++
+		}
+	}
+	return s.counted[metByKill] == 0 || s.counted[metByStop] == 0
+}
+
+// round is one of each fault.
+func (s *storm) round() {
+	s.Helper()
+	asleep, had := s.freeze()
+	lost := s.killOne()
+	s.handOver()
+	if s.visits {
+		s.leave()
+	} else {
+		s.visit()
+	}
+	s.await("others to take over what the stopped and the killed relay had", func() bool {
+		s.keepBusy()
+		return s.taken(had) == len(had) && s.taken(lost) == len(lost)
+	})
+	s.counted["shards taken over"] += len(had) + len(lost)
+	s.thaw(asleep, had)
+}
+
+// strike sends a signal to a relay at work: at any moment, or just when a letter of it has come, which it can hardly have
+// settled.
+func (s *storm) strike(signal syscall.Signal) *relay {
+	s.Helper()
+	if s.choose.IntN(4) == 0 {
+		victim := s.atWork(moment)
+		victim.signal(s.T, signal)
+		return victim
+	}
+	letters := 1 + s.choose.IntN(10)
+	struck := make(chan *relay, 1)
+	s.mailbox.lieInWait(func(name string) (done bool) {
+		i := slices.IndexFunc(s.relays, func(r *relay) bool { return r.name == name && !r.frozen })
+		if letters--; i < 0 || letters > 0 || s.relays[i].cmd.Process.Signal(signal) != nil {
+			return false
+		}
+		struck <- s.relays[i]
+		return true
+	})
+	var victim *relay
+	s.await("a letter", func() bool {
+		s.keepBusy()
+		select {
+		case victim = <-struck:
+		default:
+		}
+		return victim != nil
+	})
+	return victim
+}
+
+// hit notes that a fault hits a relay, and how many surplus deliveries that excuses. It returns the shards the relay has.
+func (s *storm) hit(victim *relay, excused int) []holding {
+	s.Helper()
+	s.faulted++
+	victim.life.Fault = s.faulted
+	s.limits.ByFault[s.faulted] = excused
+	return s.holdings(victim)
+}
+
+// freeze suspends a relay at work.
+func (s *storm) freeze() (asleep *relay, had []holding) {
+	s.Helper()
+	asleep = s.strike(syscall.SIGSTOP)
+	asleep.frozen = true
+	return asleep, s.hit(asleep, s.target.limit())
+}
+
+// thaw lets a relay go on whose shards others have. It must notice.
+func (s *storm) thaw(asleep *relay, had []holding) {
+	s.Helper()
+	size := s.inbox.size(asleep)
+	asleep.signal(s.T, syscall.SIGCONT)
+	asleep.frozen = false
+	s.await("the stopped relay to go on", func() bool {
+		s.keepBusy()
+		return s.inbox.size(asleep) > size
+	})
+	s.terminate(asleep)
+	s.counted["stops past the lease"]++
+	if len(had) > 0 && asleep.logs("lease lost") {
+		s.counted[metByStop]++
+	}
+	s.start(asleep)
+}
+
+// killOne kills a relay at work, starts it again and returns what it had.
+func (s *storm) killOne() []holding {
+	s.Helper()
+	victim := s.strike(syscall.SIGKILL)
+	held := s.hit(victim, concurrency*batchSize)
+	s.killed = append(s.killed, victim.life)
+	if code := victim.wait(s.T); code != -1 {
+		s.Fatalf("exit code %d of a killed relay", code)
+	}
+	s.counted["kills"]++
+	s.start(victim)
+	return held
+}
+
+// handOver ends a relay as an operator does, and starts it again. It excuses nothing.
+func (s *storm) handOver() {
+	s.Helper()
+	victim := s.strike(syscall.SIGTERM)
+	victim.mustSucceed(s.T)
+	s.counted["hand-overs"]++
+	s.start(victim)
+}
+
+// visit starts the guest and waits until it has a share.
+func (s *storm) visit() {
+	s.Helper()
+	s.start(s.guest)
+	s.visits = true
+	s.await("the guest to get a share", func() bool {
+		s.keepBusy()
+		return len(s.holdings(s.guest)) > 0
+	})
+	s.counted["rebalances"]++
+}
+
+func (s *storm) leave() {
+	s.Helper()
+	if len(s.holdings(s.guest)) > 0 {
+		s.counted["rebalances"]++
+	}
+	s.terminate(s.guest)
+	s.visits = false
+}
+
+func (s *storm) holdings(relay *relay) []holding {
+	s.Helper()
+	held, err := s.stream.holdings(s.Context(), relay.cmd.Process.Pid)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return held
+}
+
+func (s *storm) taken(held []holding) int {
+	s.Helper()
+	n, err := s.stream.taken(s.Context(), held)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return n
+}
+
+// summary prints what happened, and fails the test over what did not.
+func (s *storm) summary(report *Report, took time.Duration) {
+	s.Helper()
+	var lines strings.Builder
+	for _, what := range slices.Sorted(maps.Keys(s.counted)) {
+		fmt.Fprintf(&lines, "\n%8d  %s", s.counted[what], what)
+		if s.counted[what] == 0 {
+			s.Errorf("%s: none; the run proves nothing of them", what)
+		}
+	}
+	s.Logf("%d events in %s: lost %d, twice %d (at most %d by one fault), inverted %d, longest from commit to arrival %s%s",
+		report.Events, took.Round(time.Millisecond), len(report.Lost), report.Twice, report.MaxPerFault(), len(report.Inversions),
+		report.MaxLag.Round(time.Millisecond), lines.String())
+}
+
+func (s *storm) check(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// allArrived reports whether everything that is committed has arrived.
+func (s *storm) allArrived() bool {
+	s.producers.mu.Lock()
+	defer s.producers.mu.Unlock()
+	return s.mailbox.count() >= len(s.producers.committed)
+}
+
+// rest leaves the relays alone for a while. They must not deliver anything.
+func (s *storm) rest() {
+	s.Helper()
+	before := s.sizes()
+	pause(s.Context(), 10*poll)
+	for i, size := range s.sizes() {
+		if size != before[i] {
+			s.Errorf("relay %s delivered %d bytes when there was nothing to deliver", s.relays[i].name, size-before[i])
+		}
+	}
+}
