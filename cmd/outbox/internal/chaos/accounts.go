@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
@@ -39,8 +40,10 @@ type accounts struct {
 	*ledger
 	pool    *pgxpool.Pool
 	emitter *outboxpgx.Emitter
-	// think is the longest pause of a writer before a transaction.
-	think time.Duration
+	// think is the longest pause of a writer before a transaction, lockTimeout how long an emit may wait for a lock; zero
+	// for as long as it takes. Slowest is the longest that any emit took.
+	think, lockTimeout time.Duration
+	slowest            atomic.Int64
 	// How many transactions took their xid early, kept or undid a savepoint, waited before their commit, rolled back.
 	early, kept, undone, delayed, rolled atomic.Int64
 }
@@ -106,7 +109,7 @@ func (a *accounts) do(ctx context.Context, t *transaction) {
 			a.commit(ids)
 			a.count(t)
 			return
-		case errors.Is(err, outbox.ErrInvalidEvent) || ctx.Err() != nil:
+		case errors.Is(err, outbox.ErrInvalidEvent) || isLocked(err) || ctx.Err() != nil:
 			a.fail(err)
 			return
 		case len(ids) > 0 && a.happened(ctx, ids[0]):
@@ -118,6 +121,12 @@ func (a *accounts) do(ctx context.Context, t *transaction) {
 		}
 		pause(ctx, producerRetry)
 	}
+}
+
+// isLocked reports whether a statement waited for a lock longer than it may.
+func isLocked(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == "55P03" // lock_not_available
 }
 
 // count says what a committed transaction was.
@@ -160,6 +169,11 @@ func (a *accounts) try(ctx context.Context, t *transaction) (ids []uuid.UUID, er
 	versions, err := lockAccounts(ctx, tx, t.accounts, t.versions)
 	if err != nil {
 		return nil, err
+	}
+	if a.lockTimeout > 0 {
+		if _, err := tx.Exec(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d`, a.lockTimeout.Milliseconds())); err != nil {
+			return nil, err
+		}
 	}
 	if t.undone {
 		if err := a.undo(ctx, tx, t.events(versions)); err != nil {
@@ -258,7 +272,13 @@ func (a *accounts) emitAll(ctx context.Context, tx pgx.Tx, events []outbox.Event
 	if len(events) == 0 {
 		return nil, nil
 	}
+	begun := time.Now()
 	emitted, err := a.emitter.EmitMany(ctx, tx, events)
+	for took := int64(time.Since(begun)); ; {
+		if most := a.slowest.Load(); took <= most || a.slowest.CompareAndSwap(most, took) {
+			break
+		}
+	}
 	ids := make([]uuid.UUID, len(emitted))
 	for i := range emitted {
 		ids[i] = emitted[i].ID

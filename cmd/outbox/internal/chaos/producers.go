@@ -69,6 +69,7 @@ func (l *ledger) fail(err error) {
 // producers do what they are asked for.
 type producers struct {
 	*ledger
+	count  int
 	load   load
 	choose *rand.Rand
 	jobs   chan job
@@ -78,7 +79,7 @@ type producers struct {
 
 func startProducers(ctx context.Context, count int, load load, ledger *ledger, choose *rand.Rand) *producers {
 	p := &producers{
-		ledger: ledger, load: load, choose: choose,
+		ledger: ledger, count: count, load: load, choose: choose,
 		// Room for every job of the largest run: asking never blocks.
 		jobs: make(chan job, 1<<18),
 	}
@@ -101,6 +102,20 @@ func (p *producers) ask(n int) {
 		p.open.Add(1)
 		p.jobs <- do
 	}
+}
+
+// flood asks for more as soon as there is not enough for all producers.
+func (p *producers) flood() {
+	if p.open.Load() < int64(p.count) {
+		p.ask(batchSize)
+	}
+}
+
+// sofar is how many events are committed.
+func (p *producers) sofar() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.committed)
 }
 
 // idle reports whether everything asked for is done.

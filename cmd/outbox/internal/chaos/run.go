@@ -34,6 +34,7 @@ type plan struct {
 	program string
 	url     string
 	layout  string
+	migrate []string      // more flags of outbox migrate up
 	count   int           // of relays
 	think   time.Duration // the longest pause of a producer
 	events  int           // at least
@@ -48,6 +49,8 @@ type relay struct {
 	name   string
 	lives  int
 	life   *Incarnation // the one that runs
+	flags  []string     // more flags of outbox relay
+	inbox  inbox        // its own, if not the run's
 	frozen bool         // it is suspended
 }
 
@@ -88,7 +91,7 @@ func newRun(t *testing.T, p plan) *run {
 	}
 	r.inbox = r.target.inbox(t, r.folder)
 	t.Logf("seed %d", p.seed)
-	startProcess(t, r.file("migrate.log"), nil, p.program, "migrate", "up", "--from", p.url, "--layout", p.layout).mustSucceed(t)
+	r.command("migrate", append([]string{"up", "--layout", p.layout}, p.migrate...)...).mustSucceed(t)
 	r.produce()
 	for i := range p.count {
 		relay := &relay{name: string(rune('a' + i))}
@@ -112,6 +115,12 @@ func (r *run) produce() {
 	r.producers.ask(r.share())
 }
 
+// command starts a command of the program that is no relay.
+func (r *run) command(name string, args ...string) *process {
+	r.Helper()
+	return startProcess(r.T, r.file(name+".log"), nil, r.program, append([]string{name, "--from", r.url}, args...)...)
+}
+
 func (r *run) file(name string) string { return filepath.Join(r.folder, name) }
 
 // share is how many events are emitted for each fault.
@@ -133,14 +142,26 @@ func (r *run) spawn(relay *relay, command string) {
 	r.Helper()
 	relay.lives++
 	relay.life = &Incarnation{Name: fmt.Sprintf("%s.%d", relay.name, relay.lives)}
-	to, stdout, err := r.inbox.open(relay, relay.life)
+	inbox := r.inbox
+	if relay.inbox != nil {
+		inbox = relay.inbox
+	}
+	to, stdout, err := inbox.open(relay, relay.life)
 	if err != nil {
 		r.Fatal(err)
 	}
 	defer func() { _ = stdout.Close() }() // the process has its own
-	relay.process = startProcess(r.T, r.file(relay.life.Name+".log"), stdout, r.program, command,
-		"--from", r.url, "--layout", r.layout, "--to", to, "--lease", r.lease.String(),
-		"--poll", poll.String(), "--batch-size", strconv.Itoa(batchSize), "--concurrency", strconv.Itoa(concurrency))
+	relay.process = startProcess(r.T, r.file(relay.life.Name+".log"), stdout, r.program, append([]string{
+		command, "--from", r.url, "--layout", r.layout, "--to", to, "--lease", r.lease.String(),
+		"--poll", poll.String(), "--batch-size", strconv.Itoa(batchSize), "--concurrency", strconv.Itoa(concurrency),
+	}, relay.flags...)...)
+}
+
+func (r *run) check(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
 }
 
 // terminate ends a relay as an operator does.

@@ -238,19 +238,8 @@ func (s *storm) summary(report *Report, took time.Duration) {
 		report.MaxLag.Round(time.Millisecond), lines.String())
 }
 
-func (s *storm) check(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
-}
-
 // allArrived reports whether everything that is committed has arrived.
-func (s *storm) allArrived() bool {
-	s.producers.mu.Lock()
-	defer s.producers.mu.Unlock()
-	return s.mailbox.count() >= len(s.producers.committed)
-}
+func (s *storm) allArrived() bool { return s.mailbox.count() >= s.producers.sofar() }
 
 // rest leaves the relays alone for a while. They must not deliver anything.
 func (s *storm) rest() {

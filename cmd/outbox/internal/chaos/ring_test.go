@@ -1,0 +1,100 @@
+//go:build unix
+
+package chaos
+
+import (
+	"testing"
+	"time"
+
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+const (
+	// slots is how many slots of a second the ring has.
+	slots = 4
+	// emitPatience is how long an emit may wait for a lock: as long as a rotation waits for one in front of it (100 ms),
+	// and then needs to look at the slot and to empty it.
+	emitPatience = 250 * time.Millisecond
+)
+
+// TestRotation empties slots under load, with pg_dump in the way and a subscription that lags behind the whole ring:
+// emits do not wait for it, and whoever has not read an event gets it, in order.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	r := &ring{run: newRun(t, plan{
+		program: buildProgram(t), url: pgtest.URL(t), layout: pgstream.LayoutName, migrate: []string{"--slots", "4", "--slot-length", "1s"},
+		count: 2, think: 100 * time.Millisecond, lease: longLease, seed: seed(t),
+	})}
+	r.stream = &stream{pool: r.pool}
+	writers, ok := r.producers.load.(*accounts)
+	if !ok {
+		t.Fatalf("%T does not write to accounts", r.producers.load)
+	}
+	writers.lockTimeout = emitPatience
+	r.command("subscriptions", "create", "lagging").mustSucceed(t)
+
+	// Nobody reads for the second subscription: every slot stays as it is, however often its turn comes.
+	r.turns(slots + 1)
+	r.startDump()
+	r.await("pg_dump to have its locks", func() bool {
+		r.live()
+		return r.number(`
+			SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
+			WHERE application_name = 'pg_dump' AND granted AND relation = 'outbox_stream_0'::regclass`) > 0
+	})
+	r.turns(2)
+	if r.dump.ended() {
+		t.Fatalf("pg_dump did not wait to be read\n%s", r.dump.tail())
+	}
+	if committed, rows := r.producers.sofar(), r.rows(); rows < committed {
+		t.Fatalf("%d events are there, of %d that a subscription has not read", rows, committed)
+	}
+	r.endDump()
+
+	// It catches up, and slots are emptied, between one dump and the next.
+	late := &relay{name: "late", flags: []string{"--subscription", "lagging"}, inbox: newMailbox(t)}
+	r.start(late)
+	emptied, most := 0, r.rows()
+	r.await("slots to be emptied", func() bool {
+		r.live()
+		rows := r.rows()
+		if rows < most {
+			emptied++
+		}
+		most = rows
+		return emptied >= slots
+	})
+	r.startDump()
+	r.turns(1)
+	r.endDump()
+	r.endPurge()
+	r.settle(late)
+
+	t.Logf("%d events, %d purges, slots emptied %d times, %d dumps, %d looks saw a rotation wait and %d an emit; the slowest emit took %s",
+		r.producers.sofar(), r.purges, emptied, r.dumps, r.rotationWaits, r.emitWaits, time.Duration(writers.slowest.Load()).Round(time.Millisecond))
+	if r.rotationWaits == 0 || !r.lagged {
+		t.Errorf("%d rotations waited for a dump, lag alarmed: %t; the run proves nothing", r.rotationWaits, r.lagged)
+	}
+}
+
+// settle ends the load, waits until everybody has everything, and judges what arrived.
+func (r *ring) settle(late *relay) {
+	r.Helper()
+	r.check(r.producers.finish())
+	for _, inbox := range []inbox{r.inbox, late.inbox} {
+		mailbox, ok := inbox.(*mailbox)
+		r.await("every event", func() bool { return ok && mailbox.count() >= r.producers.sofar() })
+	}
+	for _, relay := range append(r.relays, late) {
+		r.terminate(relay)
+	}
+	for _, inbox := range []inbox{r.inbox, late.inbox} {
+		arrived, spoiled, err := inbox.deliveries()
+		r.check(err)
+		history := History{Committed: r.producers.committed, Deliveries: arrived, Spoiled: spoiled}
+		for _, problem := range history.Judge().Problems(Limits{}) {
+			r.Error(problem)
+		}
+	}
+}
