@@ -52,7 +52,7 @@ type sender struct {
 func newMailbox(t *testing.T) *mailbox {
 	t.Helper()
 	// Not the test's own folder: the address of a socket must be short.
-	folder, err := os.MkdirTemp("", "outbox-mail-")
+	folder, err := os.MkdirTemp("", "outbox-mail-") //nolint:usetesting // as above
 	if err != nil {
 		t.Fatal(err)
 	}
