@@ -130,7 +130,7 @@ func testStop(t *testing.T, p plan) *result {
 	p.url = pgtest.URL(t)
 	r := newRun(t, p)
 	r.each(r.stop)
-	return &result{r, r.finish(Limits{PerFault: r.target.limit()}, false)}
+	return &result{r, r.finish(Limits{PerFault: inFlight}, false)}
 }
 
 // testTerminate is row 8: nothing lost, nothing twice, no attempt counted that was not made.

@@ -44,10 +44,10 @@ func TestStreamOrder(t *testing.T) {
 		}
 	})
 	s.await("the writers", r.producers.idle)
-	s.await("every event but those of the open transaction", s.allArrived)
+	s.expectAll("every event but those of the open transaction")
 	s.counted["events that did not wait for the open transaction"] = len(r.producers.committed)
 	s.check(open.long.end(t.Context(), true))
-	s.await("the events of the transaction that was open throughout", s.allArrived)
+	s.expectAll("the events of the transaction that was open throughout")
 	s.rest()
 
 	s.counted["transactions with an early xid"] = int(writers.early.Load())

@@ -84,7 +84,9 @@ func (r *ring) settle(late *relay) {
 	r.check(r.producers.finish())
 	for _, inbox := range []inbox{r.inbox, late.inbox} {
 		mailbox, ok := inbox.(*mailbox)
-		r.await("every event", func() bool { return ok && mailbox.count() >= r.producers.sofar() })
+		if !r.comes(func() bool { return ok && mailbox.count() >= r.producers.sofar() }) {
+			r.Error("waited in vain for every event")
+		}
 	}
 	for _, relay := range append(r.relays, late) {
 		r.terminate(relay)

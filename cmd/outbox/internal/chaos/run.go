@@ -174,20 +174,28 @@ func (r *run) terminate(relay *relay) {
 // await looks until something holds, now and then and whenever something arrives. What does not in time fails the test.
 func (r *run) await(what string, holds func() bool) {
 	r.Helper()
+	if !r.comes(holds) {
+		for _, relay := range r.relays {
+			r.Log(relay.tail())
+		}
+		r.Fatalf("waited in vain for %s", what)
+	}
+}
+
+// comes looks until something holds, and reports false if it does not in time.
+func (r *run) comes(holds func() bool) bool {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	for deadline := time.Now().Add(patience); !holds(); {
 		if time.Now().After(deadline) {
-			for _, relay := range r.relays {
-				r.Log(relay.tail())
-			}
-			r.Fatalf("waited in vain for %s", what)
+			return false
 		}
 		select {
 		case <-ticker.C:
 		case <-r.inbox.letters():
 		}
 	}
+	return true
 }
 
 // undelivered is how many events are committed and not settled.

@@ -140,7 +140,7 @@ func (s *storm) freeze() (asleep *relay, had []holding) {
 	s.Helper()
 	asleep = s.strike(syscall.SIGSTOP)
 	asleep.frozen = true
-	return asleep, s.hit(asleep, s.target.limit())
+	return asleep, s.hit(asleep, inFlight)
 }
 
 // thaw lets a relay go on whose shards others have. It must notice.
@@ -238,8 +238,13 @@ func (s *storm) summary(report *Report, took time.Duration) {
 		report.MaxLag.Round(time.Millisecond), lines.String())
 }
 
-// allArrived reports whether everything that is committed has arrived.
-func (s *storm) allArrived() bool { return s.mailbox.count() >= s.producers.sofar() }
+// expectAll waits until everything that is committed has arrived. What does not is for the verdict to name.
+func (s *storm) expectAll(what string) {
+	s.Helper()
+	if !s.comes(func() bool { return s.mailbox.count() >= s.producers.sofar() }) {
+		s.Errorf("waited in vain for %s", what)
+	}
+}
 
 // rest leaves the relays alone for a while. They must not deliver anything.
 func (s *storm) rest() {

@@ -33,10 +33,6 @@ func (s *stream) inbox(t *testing.T, _ string) inbox {
 	return newMailbox(t)
 }
 
-// limit is a page of every shard: a relay that wakes up after its lease hands each out once before it learns that the
-// shard is no longer its own. The pages of one shard are strictly one after the other.
-func (s *stream) limit() int { return pgstream.DefaultShards * batchSize }
-
 func (s *stream) undelivered(ctx context.Context) (int, error) {
 	lag, err := pgstream.Stream{}.Lag(ctx, s.pool, pgstream.DefaultSubscription)
 	if err != nil {

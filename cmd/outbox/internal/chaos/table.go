@@ -31,8 +31,6 @@ func (q *table) load(_ context.Context, ledger *ledger) (load, int, error) {
 
 func (q *table) inbox(_ *testing.T, folder string) inbox { return newFiles(folder) }
 
-func (q *table) limit() int { return inFlight }
-
 func (q *table) name() string { return pgx.Identifier{q.layout.Table}.Sanitize() }
 
 func column(c pgstore.Column) string { return pgx.Identifier{c.Name}.Sanitize() }

@@ -27,8 +27,6 @@ type target interface {
 	undelivered(ctx context.Context) (int, error)
 	// held is how much relays have claimed for themselves.
 	held(ctx context.Context) (int, error)
-	// limit is how many events a relay can have published and not settled when it is stopped for longer than its lease.
-	limit() int
 	// problems says how the tables at the end differ from what they must be. Tried is set where every event was tried
 	// exactly once.
 	problems(ctx context.Context, committed map[uuid.UUID]time.Time, tried bool) ([]string, error)
