@@ -76,9 +76,10 @@ func (s *storm) missed() bool {
 	return s.counted[metByKill] == 0 || s.counted[metByStop] == 0
 }
 
-// round is one of each fault.
+// round is one of each fault, after a calm.
 func (s *storm) round() {
 	s.Helper()
+	s.calm()
 	asleep, had := s.freeze()
 	lost := s.killOne()
 	s.handOver()
@@ -93,6 +94,18 @@ func (s *storm) round() {
 	})
 	s.counted["shards taken over"] += len(had) + len(lost)
 	s.thaw(asleep, had)
+}
+
+// calm waits until every relay has a share, and everything that is committed by now has arrived: nobody waits for a
+// transaction that is still open, and faults do not pile up.
+func (s *storm) calm() {
+	s.Helper()
+	committed := s.producers.sofar()
+	s.await("the relays to share the shards and to catch up", func() bool {
+		s.keepBusy()
+		return s.mailbox.count() >= committed &&
+			!slices.ContainsFunc(s.relays, func(relay *relay) bool { return len(s.holdings(relay)) == 0 })
+	})
 }
 
 // strike sends a signal to a relay at work: at any moment, or just when a letter of it has come, which it can hardly have
