@@ -110,8 +110,27 @@ type insertColumns struct {
 type insertParam struct {
 	field  Field
 	cast   string
-	array  string
 	column emit.Column
+}
+
+// array is the type of the column of many events, where it is an array.
+func (p *insertParam) array() string {
+	switch {
+	case p.column.UUID != nil:
+		return "uuid[]"
+	case p.column.Bytes != nil:
+		return "bytea[]"
+	default:
+		return "text[]"
+	}
+}
+
+// rows are the values of the column of many events, which is parameter n.
+func (p *insertParam) rows(n int) string {
+	if p.column.JSON != nil {
+		return fmt.Sprintf("unnest(string_to_array($%d::text, chr(%d)))", n, emit.JSONSeparator)
+	}
+	return fmt.Sprintf("unnest($%d::%s)", n, p.array())
 }
 
 // insertColumns writes every column of the layout. None is left to a default of the
@@ -119,24 +138,26 @@ type insertParam struct {
 func (l *Layout) insertColumns() *insertColumns {
 	ins := &insertColumns{}
 	c := &l.Columns
-	text := func(field func(*outbox.Event) *string) emit.Column { return emit.Column{Text: emit.String(field)} }
-
-	ins.param(l, FieldID, c.ID, emit.Column{Text: emit.ID})
-	ins.param(l, FieldNamespace, c.Namespace, text(func(e *outbox.Event) *string { return &e.Namespace }))
-	ins.param(l, FieldTopic, c.Topic, text(func(e *outbox.Event) *string { return &e.Topic }))
-	ins.param(l, FieldType, c.Type, text(func(e *outbox.Event) *string { return &e.Type }))
-	ins.param(l, FieldAggregateType, c.AggregateType, text(func(e *outbox.Event) *string { return &e.AggregateType }))
-	ins.param(l, FieldAggregateID, c.AggregateID, text(func(e *outbox.Event) *string { return &e.AggregateID }))
-	ins.param(l, FieldTenantID, c.TenantID, emit.Column{Text: emit.TenantID})
-	ins.param(l, FieldDedupeKey, c.DedupeKey, text(func(e *outbox.Event) *string { return &e.DedupeKey }))
-	ins.param(l, FieldKey, c.Key, text(func(e *outbox.Event) *string { return &e.Key }))
-	payload := emit.Column{Text: emit.Payload}
-	if c.Payload.sqlType(FieldPayload) == "bytea" {
-		payload = emit.Column{Bytes: func(e *outbox.Event) []byte { return e.Payload }}
+	ins.param(l, FieldID, c.ID, emit.Column{UUID: emit.ID})
+	ins.text(l, FieldNamespace, c.Namespace, func(e *outbox.Event) *string { return &e.Namespace })
+	ins.text(l, FieldTopic, c.Topic, func(e *outbox.Event) *string { return &e.Topic })
+	ins.text(l, FieldType, c.Type, func(e *outbox.Event) *string { return &e.Type })
+	ins.text(l, FieldAggregateType, c.AggregateType, func(e *outbox.Event) *string { return &e.AggregateType })
+	ins.text(l, FieldAggregateID, c.AggregateID, func(e *outbox.Event) *string { return &e.AggregateID })
+	ins.param(l, FieldTenantID, c.TenantID, emit.Column{UUID: emit.TenantID})
+	ins.text(l, FieldDedupeKey, c.DedupeKey, func(e *outbox.Event) *string { return &e.DedupeKey })
+	ins.text(l, FieldKey, c.Key, func(e *outbox.Event) *string { return &e.Key })
+	payload := func(e *outbox.Event) []byte { return e.Payload }
+	switch c.Payload.sqlType(FieldPayload) {
+	case "bytea":
+		ins.param(l, FieldPayload, c.Payload, emit.Column{Bytes: payload})
+	case "text":
+		ins.param(l, FieldPayload, c.Payload, emit.Column{Text: emit.Payload})
+	default:
+		ins.param(l, FieldPayload, c.Payload, emit.Column{JSON: payload})
 	}
-	ins.param(l, FieldPayload, c.Payload, payload)
 	ins.param(l, FieldHeaders, c.Headers, emit.Column{Text: emit.Headers})
-	ins.param(l, FieldContentType, c.ContentType, text(func(e *outbox.Event) *string { return &e.ContentType }))
+	ins.text(l, FieldContentType, c.ContentType, func(e *outbox.Event) *string { return &e.ContentType })
 	ins.param(l, FieldMaxAttempts, c.MaxAttempts, emit.Column{Text: emit.MaxAttempts})
 	if !c.NextAttemptAt.IsZero() {
 		i := ins.addParam(FieldNextAttemptAt, "timestamptz", emit.Column{Text: emit.NotBefore})
@@ -179,12 +200,17 @@ func (ins *insertColumns) param(l *Layout, field Field, c Column, column emit.Co
 	ins.add(c, func(param func(int) string) string { return param(i) })
 }
 
-func (ins *insertColumns) addParam(field Field, cast string, column emit.Column) int {
-	array := "text[]"
-	if column.Bytes != nil {
-		array = "bytea[]"
+// text is a parameter from a text of the event.
+func (ins *insertColumns) text(l *Layout, field Field, c Column, value func(*outbox.Event) *string) {
+	if c.sqlType(field) == "uuid" {
+		ins.param(l, field, c, emit.Column{UUID: emit.UUID(value)})
+	} else {
+		ins.param(l, field, c, emit.Column{Text: emit.String(value)})
 	}
-	ins.params = append(ins.params, insertParam{field: field, cast: cast, array: array, column: column})
+}
+
+func (ins *insertColumns) addParam(field Field, cast string, column emit.Column) int {
+	ins.params = append(ins.params, insertParam{field: field, cast: cast, column: column})
 	return len(ins.params) - 1
 }
 
@@ -204,14 +230,14 @@ func (ins *insertColumns) one(l *Layout) string {
 		ins.expressions(func(i int) string { return fmt.Sprintf("$%d", i+1) }))
 }
 
-// many writes the rows of as many arrays as there are parameters, so that the
-// statement is the same for any number of rows and is prepared once.
+// many writes rows whose columns are the parameters, so that the statement is the same for
+// any number of rows and is prepared once.
 func (ins *insertColumns) many(l *Layout) string {
 	// unnest in the list, not after FROM: there each array would be copied to a table of its
 	// own first.
 	columns := make([]string, len(ins.params))
-	for i, p := range ins.params {
-		columns[i] = fmt.Sprintf("unnest($%d::%s) AS p%d", i+1, p.array, i+1)
+	for i := range ins.params {
+		columns[i] = fmt.Sprintf("%s AS p%d", ins.params[i].rows(i+1), i+1)
 	}
 	return fmt.Sprintf("INSERT INTO %s (%s)\nSELECT %s\nFROM (SELECT %s) AS new",
 		l.qualified(l.Table), strings.Join(ins.names, ", "),
@@ -223,7 +249,7 @@ func (ins *insertColumns) many(l *Layout) string {
 func (ins *insertColumns) unnest(params []int) (arrays, names string) {
 	var a, n []string
 	for place, i := range params {
-		a = append(a, fmt.Sprintf("$%d::%s", place+1, ins.params[i].array))
+		a = append(a, fmt.Sprintf("$%d::%s", place+1, ins.params[i].array()))
 		n = append(n, fmt.Sprintf("p%d", i+1))
 	}
 	return strings.Join(a, ", "), strings.Join(n, ", ")

@@ -38,13 +38,13 @@ WHERE EXISTS (SELECT FROM first)`
 	// After FROM each array would be copied to a table of its own first.
 	emitManySQL = `INSERT INTO {log} (shard, id, namespace, topic, type, key, aggregate_type, aggregate_id, tenant_id,
   headers, content_type, payload, not_before, max_attempts)
-SELECT {shard}(new.key, new.id::uuid), new.id::uuid, new.namespace, new.topic, new.type, new.key, new.aggregate_type,
-  new.aggregate_id, new.tenant_id::uuid, new.headers::jsonb, new.content_type, new.payload,
+SELECT {shard}(new.key, new.id), new.id, new.namespace, new.topic, new.type, new.key, new.aggregate_type,
+  new.aggregate_id, new.tenant_id, new.headers::jsonb, new.content_type, new.payload,
   new.not_before::timestamptz, new.max_attempts::integer
 FROM (
-  SELECT unnest($1::text[]) AS id, unnest($2::text[]) AS namespace, unnest($3::text[]) AS topic,
+  SELECT unnest($1::uuid[]) AS id, unnest($2::text[]) AS namespace, unnest($3::text[]) AS topic,
     unnest($4::text[]) AS type, unnest($5::text[]) AS key, unnest($6::text[]) AS aggregate_type,
-    unnest($7::text[]) AS aggregate_id, unnest($8::text[]) AS tenant_id, unnest($9::text[]) AS headers,
+    unnest($7::text[]) AS aggregate_id, unnest($8::uuid[]) AS tenant_id, unnest($9::text[]) AS headers,
     unnest($10::text[]) AS content_type, unnest($11::bytea[]) AS payload, unnest($12::text[]) AS not_before,
     unnest($13::text[]) AS max_attempts
 ) AS new`
@@ -55,39 +55,39 @@ FROM (
 	// it expects ten rows and gets a thousand.
 	dedupeManySQL = `WITH first AS (
   INSERT INTO {dedupe} (id, namespace, topic, dedupe_key)
-  SELECT id::uuid, coalesce(namespace, ''), topic, dedupe_key
+  SELECT id, coalesce(namespace, ''), topic, dedupe_key
   FROM (
-    SELECT unnest($1::text[]) AS id, unnest($2::text[]) AS namespace, unnest($3::text[]) AS topic,
+    SELECT unnest($1::uuid[]) AS id, unnest($2::text[]) AS namespace, unnest($3::text[]) AS topic,
       unnest($14::text[]) AS dedupe_key
   ) AS new
-  ORDER BY dedupe_key COLLATE "C", namespace COLLATE "C", topic COLLATE "C", id COLLATE "C"
+  ORDER BY dedupe_key COLLATE "C", namespace COLLATE "C", topic COLLATE "C", id
   ON CONFLICT DO NOTHING
   RETURNING id
 )
 ` + emitManySQL + `
-WHERE (new.id::uuid IN (SELECT id FROM first)) IS TRUE
+WHERE (new.id IN (SELECT id FROM first)) IS TRUE
 RETURNING id`
 
 	findDedupeSQL = `SELECT place, id FROM (
   SELECT place, coalesce(
-    (SELECT d.id FROM {dedupe} d WHERE d.id = old.id::uuid),
+    (SELECT d.id FROM {dedupe} d WHERE d.id = old.id),
     (SELECT d.id FROM {dedupe} d
      WHERE d.namespace = coalesce(old.namespace, '') AND d.topic = old.topic AND d.dedupe_key = old.dedupe_key)) AS id
-  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS old(id, namespace, topic, dedupe_key, place)
+  FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS old(id, namespace, topic, dedupe_key, place)
 ) AS found
 WHERE id IS NOT NULL`
 )
 
 // emitColumns are the parameters of the statements; the last is no column of the log.
 var emitColumns = []emit.Column{
-	{Text: emit.ID},
+	{UUID: emit.ID},
 	{Text: emit.String(func(e *outbox.Event) *string { return &e.Namespace })},
 	{Text: emit.String(func(e *outbox.Event) *string { return &e.Topic })},
 	{Text: emit.String(func(e *outbox.Event) *string { return &e.Type })},
 	{Text: emit.String(func(e *outbox.Event) *string { return &e.Key })},
 	{Text: emit.String(func(e *outbox.Event) *string { return &e.AggregateType })},
 	{Text: emit.String(func(e *outbox.Event) *string { return &e.AggregateID })},
-	{Text: emit.TenantID},
+	{UUID: emit.TenantID},
 	{Text: emit.Headers},
 	{Text: emit.String(func(e *outbox.Event) *string { return &e.ContentType })},
 	{Bytes: func(e *outbox.Event) []byte { return e.Payload }},

@@ -3,7 +3,11 @@ package emit
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/packfinderz/outbox"
 )
@@ -18,8 +22,13 @@ func (p *Plan) newColumns() []Column {
 
 // value is the parameter for one event.
 func (c Column) value(ev *outbox.Event) any {
-	if c.Bytes != nil {
+	switch {
+	case c.UUID != nil:
+		return c.UUID(ev)
+	case c.Bytes != nil:
 		return c.Bytes(ev)
+	case c.JSON != nil:
+		return string(c.JSON(ev))
 	}
 	if text := c.Text(ev); text != nil {
 		return *text
@@ -27,19 +36,50 @@ func (c Column) value(ev *outbox.Event) any {
 	return nil
 }
 
-// values is the column of many events, for an array parameter.
-func (c Column) values(rows []*outbox.Event) any {
-	if c.Bytes != nil {
-		column := make([][]byte, len(rows))
-		for i, ev := range rows {
-			column[i] = c.Bytes(ev)
-		}
-		return column
+// values is the parameter for many events. The driver gives an array its form.
+func (c Column) values(conn Conn, rows []*outbox.Event) any {
+	switch {
+	case c.UUID != nil:
+		return conn.Array(each(rows, c.UUID))
+	case c.Bytes != nil:
+		return conn.Array(each(rows, c.Bytes))
+	case c.JSON != nil:
+		return joined(rows, c.JSON)
 	}
+	return conn.Array(texts(rows, c.Text))
+}
+
+func each[T any](rows []*outbox.Event, value func(*outbox.Event) T) []T {
+	column := make([]T, len(rows))
+	for i, ev := range rows {
+		column[i] = value(ev)
+	}
+	return column
+}
+
+// joined are documents in one text.
+func joined(rows []*outbox.Event, document func(*outbox.Event) []byte) string {
+	size := 0
+	for _, ev := range rows {
+		size += len(document(ev)) + 1
+	}
+	var all strings.Builder
+	all.Grow(size)
+	for i, ev := range rows {
+		if i > 0 {
+			all.WriteByte(JSONSeparator)
+		}
+		all.Write(document(ev))
+	}
+	return all.String()
+}
+
+// texts is a []string or, if some are NULL, a []*string.
+func texts(rows []*outbox.Event, text func(*outbox.Event) *string) any {
 	column := make([]*string, len(rows))
 	set := 0
 	for i, ev := range rows {
-		if column[i] = c.Text(ev); column[i] != nil {
+		if column[i] = text(ev); column[i] != nil {
 			set++
 		}
 	}
@@ -65,19 +105,21 @@ func String(field func(*outbox.Event) *string) func(*outbox.Event) *string {
 	}
 }
 
-// ID is the event's id.
-func ID(ev *outbox.Event) *string {
-	id := ev.ID.String()
-	return &id
+// UUID is a text field that holds a UUID, or NULL when it is empty.
+func UUID(field func(*outbox.Event) *string) func(*outbox.Event) pgtype.UUID {
+	return func(ev *outbox.Event) pgtype.UUID {
+		// The event was checked: what is no UUID is empty.
+		id, err := uuid.Parse(*field(ev))
+		return pgtype.UUID{Bytes: id, Valid: err == nil}
+	}
 }
 
+// ID is the event's id.
+func ID(ev *outbox.Event) pgtype.UUID { return pgtype.UUID{Bytes: ev.ID, Valid: true} }
+
 // TenantID is the tenant's id, or NULL.
-func TenantID(ev *outbox.Event) *string {
-	if ev.TenantID == [16]byte{} {
-		return nil
-	}
-	id := ev.TenantID.String()
-	return &id
+func TenantID(ev *outbox.Event) pgtype.UUID {
+	return pgtype.UUID{Bytes: ev.TenantID, Valid: ev.TenantID != uuid.Nil}
 }
 
 // Payload is the payload as text.

@@ -25,7 +25,8 @@ type Conn interface {
 	Exec(ctx context.Context, sql string, args []any) (int64, error)
 	// Query runs a statement and calls row for each row of the answer.
 	Query(ctx context.Context, sql string, args []any, row func(scan func(dest ...any) error) error) error
-	// Array gives values ([]string, []*string or [][]byte) the form the driver takes for an array.
+	// Array gives values ([]string, []*string, []pgtype.UUID or [][]byte) the form the driver
+	// takes for an array.
 	Array(values any) any
 }
 
@@ -190,17 +191,17 @@ func (e *Emitter) insertFresh(ctx context.Context, conn Conn, events []outbox.Ev
 		rows[i] = &events[i]
 		results[i].ID = events[i].ID
 	}
-	if _, err := conn.Exec(ctx, e.plan.InsertManyNew, arrays(conn, e.plan.newColumns(), rows)); err != nil {
+	if _, err := conn.Exec(ctx, e.plan.InsertManyNew, values(conn, e.plan.newColumns(), rows)); err != nil {
 		return nil, fmt.Errorf("outbox: emit %d events: %w", len(events), err)
 	}
 	return results, nil
 }
 
-// arrays are the arguments of a statement for many events.
-func arrays(conn Conn, columns []Column, rows []*outbox.Event) []any {
+// values are the arguments of a statement for many events.
+func values(conn Conn, columns []Column, rows []*outbox.Event) []any {
 	args := make([]any, len(columns))
 	for i, column := range columns {
-		args[i] = conn.Array(column.values(rows))
+		args[i] = column.values(conn, rows)
 	}
 	return args
 }
@@ -217,7 +218,7 @@ func (e *Emitter) insertMany(
 			sent = append(sent, i)
 		}
 	}
-	args := arrays(conn, e.plan.Columns, pick(events, sent))
+	args := values(conn, e.plan.Columns, pick(events, sent))
 	err = conn.Query(ctx, e.plan.InsertMany, args, func(scan func(...any) error) error {
 		var id uuid.UUID
 		if err := scan(&id); err != nil {
@@ -246,7 +247,7 @@ func (e *Emitter) insertMany(
 func (e *Emitter) find(ctx context.Context, conn Conn, rows []*outbox.Event) (map[int]uuid.UUID, error) {
 	args := make([]any, len(e.plan.FindColumns))
 	for i, column := range e.plan.FindColumns {
-		args[i] = conn.Array(e.plan.Columns[column].values(rows))
+		args[i] = e.plan.Columns[column].values(conn, rows)
 	}
 	found := make(map[int]uuid.UUID, len(rows))
 	err := conn.Query(ctx, e.plan.Find, args, func(scan func(...any) error) error {

@@ -4,6 +4,8 @@
 package emit
 
 import (
+	"github.com/jackc/pgx/v5/pgtype"
+
 	"github.com/packfinderz/outbox"
 )
 
@@ -14,8 +16,8 @@ type Target interface {
 }
 
 // Plan is a target, compiled: what it accepts and the statements that write it.
-// Every parameter is text (or bytes) with its type written in the statement, so
-// that one plan serves every driver.
+// Every parameter has its type written in the statement, so that one plan serves
+// every driver.
 type Plan struct {
 	// Target names the target in messages, such as "layout modkit".
 	Target string
@@ -25,16 +27,16 @@ type Plan struct {
 	Columns []Column
 	// Insert writes one event: $1… are the columns. It affects no row on a conflict.
 	Insert string
-	// InsertMany writes many: $1… are arrays, one per column. No id is there twice. It
-	// returns the ids it wrote.
+	// InsertMany writes many: $1… are the columns of all rows, each in the form that its
+	// kind has (see Column). No id is there twice. It returns the ids it wrote.
 	InsertMany string
 	// InsertNew and InsertManyNew do the same for events that can meet no conflict, because
 	// their ids are new and they have no dedupe keys. That saves a quarter of the time.
 	InsertNew, InsertManyNew string
 	// NewColumns is how many of Columns these two take; zero for all.
 	NewColumns int
-	// Find looks up events that were there already. Its parameters are arrays of the
-	// columns FindColumns names; it returns (1-based place, id).
+	// Find looks up events that were there already. Its parameters are the columns that
+	// FindColumns names, of all rows; it returns (1-based place, id).
 	Find        string
 	FindColumns []int
 	// DefaultMaxAttempts is written for events that do not set their own.
@@ -54,13 +56,22 @@ type Plan struct {
 	SortByDedupe bool
 }
 
-// Column is one parameter of a plan. Exactly one of Text and Bytes is set.
+// Column is one parameter of a plan. Exactly one field is set; it decides, too, how the
+// values of many events are sent.
 type Column struct {
-	// Text is the value as PostgreSQL reads it, or nil for NULL.
+	// Text is the value as PostgreSQL reads it, or nil for NULL. Many are a text[].
 	Text func(*outbox.Event) *string
-	// Bytes is the value of a bytea column.
+	// UUID is the value of a uuid column. Many are a uuid[].
+	UUID func(*outbox.Event) pgtype.UUID
+	// Bytes is the value of a bytea column. Many are a bytea[].
 	Bytes func(*outbox.Event) []byte
+	// JSON is a document, never NULL. Many are one text, with a JSONSeparator between them:
+	// the payloads are most of what is sent, and no driver copies a text twice.
+	JSON func(*outbox.Event) []byte
 }
+
+// JSONSeparator is a byte that JSON has no place for, neither in strings nor between them.
+const JSONSeparator = 0x1E
 
 // Rule says how a target stores one event field. The zero Rule is "not at all".
 type Rule struct {

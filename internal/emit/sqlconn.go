@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // SQLTx is what *sql.Tx and GORM's transactions have in common.
@@ -68,6 +70,17 @@ func (c SQLConn) Array(values any) any {
 				b.WriteString("NULL")
 			} else {
 				writeElement(&b, *value)
+			}
+		}
+	case []pgtype.UUID:
+		for i, value := range values {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if value.Valid {
+				b.WriteString(value.String())
+			} else {
+				b.WriteString("NULL")
 			}
 		}
 	case [][]byte:

@@ -8,6 +8,7 @@
 package jsoncheck
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -184,6 +185,9 @@ func (s *scanner) word(word string) error {
 // text reads a string, from quote to quote.
 func (s *scanner) text() error {
 	for i := s.at + 1; i < len(s.doc); i++ {
+		for i+8 < len(s.doc) && isPlain(binary.LittleEndian.Uint64(s.doc[i:])) {
+			i += 8
+		}
 		switch c := s.doc[i]; {
 		case c == '"':
 			s.at = i + 1
@@ -199,6 +203,16 @@ func (s *scanner) text() error {
 		}
 	}
 	return ErrSyntax
+}
+
+// isPlain reports whether none of eight bytes of a string means anything: no quote, no
+// backslash, no control character. Most of a document is such text.
+func isPlain(bytes uint64) bool {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	// x - each borrows from the highest bit of a byte that is zero, and x - ' '*each of one
+	// that is a control character, unless that bit was set before.
+	quote, backslash := bytes^'"'*each, bytes^'\\'*each
+	return ((bytes-' '*each)&^bytes|(quote-each)&^quote|(backslash-each)&^backslash)&high == 0
 }
 
 // escape is the length of the escape at the start of s. Refused are the two kinds of \u
