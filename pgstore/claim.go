@@ -125,7 +125,8 @@ func (s *Store) lookForExpired() bool {
 
 // query runs a claim. While there is work, the planner is told how, in the same round trip
 // and transaction; an idle poll is one statement, and there is nothing to plan badly.
-func (s *Store) query(ctx context.Context, db querier, statement *statement, args ...any) (list []claimed, err error) {
+func (s *Store) query(ctx context.Context, db querier, statement *statement, n int, args ...any) (list []claimed, err error) {
+	args = append([]any{n}, args...)
 	s.mu.Lock()
 	idle := s.idle
 	s.mu.Unlock()
@@ -147,7 +148,7 @@ func (s *Store) query(ctx context.Context, db querier, statement *statement, arg
 		}
 	}
 	if err == nil {
-		list, err = s.scan.collect(rows)
+		list, err = s.scan.collect(rows, n)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("outbox: claim from %s: %w", s.layout.Table, err)

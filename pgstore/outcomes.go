@@ -74,7 +74,8 @@ func (g *outcomeGroup) add(place int, id [16]byte, tid pgtype.TID, outcome *outb
 func (g *outcomeGroup) statement(sql *settles, byCtid bool) (*statement, []any) {
 	args := []any{g.mark}
 	if byCtid {
-		args = append(args, g.tids)
+		// pgx would find its way through a plain slice of these by reflection.
+		args = append(args, pgtype.FlatArray[pgtype.TID](g.tids))
 	}
 	args = append(args, g.ids)
 	switch g.kind {

@@ -79,12 +79,15 @@ func newScanner(l *Layout, maxAttempts int) *scanner {
 	return s
 }
 
-// collect reads all rows and puts them in claimed order: RETURNING has none.
-func (s *scanner) collect(rows pgx.Rows) ([]claimed, error) {
+// collect reads all rows, n at most, and puts them in claimed order: RETURNING has none.
+func (s *scanner) collect(rows pgx.Rows, n int) ([]claimed, error) {
 	defer rows.Close()
 	var list []claimed
 	dests := make([]any, 0, len(s.fields)+4)
 	for rows.Next() {
+		if list == nil {
+			list = make([]claimed, 0, n) // rows are large, and copying them as the list grows is slow
+		}
 		list = append(list, claimed{})
 		row := &list[len(list)-1]
 		dests = append(dests[:0], &row.tid, &row.mark)
