@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/emit"
@@ -78,5 +79,11 @@ func (c conn) Query(
 	return rows.Err()
 }
 
-// Array leaves values as they are: pgx encodes slices itself.
-func (c conn) Array(values any) any { return values }
+// Array leaves most values as they are: pgx encodes slices itself, but finds its way
+// through one of UUIDs by reflection.
+func (c conn) Array(values any) any {
+	if ids, ok := values.([]pgtype.UUID); ok {
+		return pgtype.FlatArray[pgtype.UUID](ids)
+	}
+	return values
+}
