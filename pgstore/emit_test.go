@@ -35,14 +35,22 @@ func TestCustomLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	empty := event
-	empty.Payload = []byte{} // bytes may be empty
-	many, err := emitter.EmitMany(t.Context(), tx, []outbox.Event{event, empty})
+	empty.Payload = []byte{}                                     // bytes may be empty
+	other := outbox.Event{Type: "gone", Payload: []byte("bare")} // shares nothing, and sets less
+	alike, err := emitter.EmitMany(t.Context(), tx, []outbox.Event{event, event})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range map[uuid.UUID]outbox.Event{one.ID: event, many[0].ID: event, many[1].ID: empty} {
+	many, err := emitter.EmitMany(t.Context(), tx, []outbox.Event{event, empty, other})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[uuid.UUID]outbox.Event{
+		one.ID: event, alike[0].ID: event, alike[1].ID: event, many[0].ID: event, many[1].ID: empty, many[2].ID: other,
+	} {
 		var got outbox.Event
-		err := tx.QueryRow(t.Context(), `SELECT kind, part, headers, media, body FROM app."Our Events" WHERE no = $1`, id).
+		err := tx.QueryRow(t.Context(), `
+			SELECT kind, coalesce(part, ''), headers, coalesce(media, ''), body FROM app."Our Events" WHERE no = $1`, id).
 			Scan(&got.Type, &got.Key, &got.Headers, &got.ContentType, &got.Payload)
 		if err != nil {
 			t.Fatal(err)

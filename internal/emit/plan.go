@@ -66,7 +66,7 @@ type Column struct {
 	// Bytes is the value of a bytea column. Many are a bytea[].
 	Bytes func(*outbox.Event) []byte
 	// JSON is a document, never NULL. Many are one text, with a JSONSeparator between them:
-	// the payloads are most of what is sent, and no driver copies a text twice.
+	// the payloads are most of what is sent, and drivers grow an array element by element.
 	JSON func(*outbox.Event) []byte
 }
 

@@ -117,7 +117,7 @@ func testMany(_ *testing.T, b *bed) {
 	events := make([]outbox.Event, n)
 	for i := range events {
 		events[i] = b.event()
-		events[i].Payload = fmt.Appendf(nil, `{"n": %d, "text": "quote \" backslash \\ brace } 'tick' NULL"}`, i)
+		events[i].Payload = fmt.Appendf(nil, "{\"n\": %d,\n\"text\": \"quote \\\" backslash \\\\ brace } 'tick' NULL \\u001e\"}", i)
 	}
 	tx := b.begin(e)
 	done, err := tx.EmitMany(b.Context(), events)
