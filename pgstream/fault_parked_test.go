@@ -22,7 +22,7 @@ func TestFaultsOfKeys(t *testing.T) {
 		},
 		fault{
 			name: "only failed events are tried again, not those that waited behind them", shows: lost,
-			put:    func(s *stage, sql *statements) { s.swap(&sql.promote, "head.state = 'waiting'", "false") },
+			put:    func(s *stage, sql *statements) { s.swap(&sql.promote, "f.state = 'waiting'", "false") },
 			script: scriptWaiting,
 		},
 	)

@@ -101,6 +101,11 @@ func (s *Store) lookBy(at time.Time) {
 	}
 }
 
+// mayLook reports whether it is time to look for parked events, and none are out.
+func (s *Store) mayLook(now time.Time) bool {
+	return s.draining == nil && s.parked == nil && !now.Before(s.lookAt)
+}
+
 // parkedPause is the time from one batch of parked events to the next: none, unless the
 // stream flows.
 func (s *Store) parkedPause() time.Duration {
@@ -110,11 +115,6 @@ func (s *Store) parkedPause() time.Duration {
 		}
 	}
 	return 0
-}
-
-// mayLook reports whether it is time to look for parked events, and none are out.
-func (s *Store) mayLook(now time.Time) bool {
-	return s.draining == nil && s.parked == nil && !now.Before(s.lookAt)
 }
 
 // look reads parked events that are due, unless some are out.
@@ -249,7 +249,7 @@ func (b *parkedBatch) Abandon() {
 	b.end()
 }
 
-// end lets the next batch of parked events out, once.
+// end lets the next batch of parked events out.
 func (b *parkedBatch) end() {
 	if b.store.draining != b {
 		return

@@ -102,7 +102,8 @@ func (s *Store) empty(ctx context.Context, number int, r rotation) (behind []str
 			return nil, err
 		}
 	}
-	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	// In a session that checks by the index: the slot is locked meanwhile.
+	err = pgx.BeginTxFunc(ctx, s.own, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if !r.dryRun {
 			if _, err := tx.Exec(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = '%dms'`, lockTimeout.Milliseconds())); err != nil {
 				return err

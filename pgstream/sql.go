@@ -231,7 +231,17 @@ WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence`
 // Parked events. The first gating row of a key is its head; only heads are tried, and what
 // gates nothing at its own time. A head is never left waiting: whoever removes one promotes
 // the next, under the lock of the shard's row.
+//
+// A session plans these once, perhaps when nothing is parked, and then runs them when
+// thousands are. So they leave the planner no choice: rows are found one by one, by the one
+// index that has the order asked for, and written by their place. A row that somebody else
+// changes at that moment is left to the next time.
 const (
+	// firstOfKey is the first gating row f of a key u. It is not written as an equality, or the
+	// planner could walk a shard by seq and look for the key.
+	firstOfKey = `f.subscription = $1 AND f.shard = u.shard AND f.key >= u.key AND f.key <= u.key AND f.gates
+    ORDER BY f.key, f.seq LIMIT 1`
+
 	// $1 subscription, $2 shards.
 	gatedSQL = `SELECT DISTINCT shard, key FROM {parked} WHERE subscription = $1 AND shard = ANY($2) AND gates AND key IS NOT NULL`
 
@@ -267,15 +277,13 @@ FROM head CROSS JOIN LATERAL (
 
 	// $1 subscription, $2 shards, $3 keys.
 	promoteSQL = `
+WITH head AS MATERIALIZED (
+  SELECT f.at FROM unnest($2::smallint[], $3::text[]) AS u(shard, key)
+  CROSS JOIN LATERAL (SELECT f.ctid AS at, f.state FROM {parked} AS f WHERE ` + firstOfKey + `) AS f
+  WHERE f.state = 'waiting'
+)
 UPDATE {parked} AS p SET state = 'retry', next_attempt_at = now(), changed_at = now()
-FROM unnest($2::smallint[], $3::text[]) AS u(shard, key)
-CROSS JOIN LATERAL (
-  SELECT f.seq, f.state FROM {parked} AS f
-  WHERE f.subscription = $1 AND f.shard = u.shard AND f.key = u.key AND f.gates
-  ORDER BY f.seq
-  LIMIT 1
-) AS head
-WHERE p.subscription = $1 AND p.shard = u.shard AND p.seq = head.seq AND head.state = 'waiting'`
+FROM head WHERE p.ctid = head.at`
 
 	// $1 subscription, $2 shards, $3 fences.
 	lockSQL = `
@@ -292,12 +300,16 @@ WITH ours AS MATERIALIZED (
   SELECT c.shard FROM {shards} AS c JOIN unnest($3::smallint[], $4::bigint[]) AS u(shard, fence) ON c.shard = u.shard AND c.fence = u.fence
   WHERE c.subscription = $1
 ), o AS MATERIALIZED (
-  SELECT o.* FROM unnest($5::smallint[], $6::bigint[], $7::text[], $8::boolean[], $9::integer[], $10::float8[], $11::text[], $12::text[])
+  SELECT o.*, f.at
+  FROM unnest($5::smallint[], $6::bigint[], $7::text[], $8::boolean[], $9::integer[], $10::float8[], $11::text[], $12::text[])
     AS o(shard, seq, state, gates, attempts, delay, error, reason)
   JOIN ours ON ours.shard = o.shard
+  CROSS JOIN LATERAL (
+    SELECT f.ctid AS at FROM {parked} AS f WHERE f.subscription = $1 AND f.shard = o.shard AND f.seq = o.seq LIMIT 1
+  ) AS f
 ), done AS (
   DELETE FROM {parked} AS p USING o
-  WHERE o.state = '' AND p.subscription = $1 AND p.shard = o.shard AND p.seq = o.seq
+  WHERE o.state = '' AND p.ctid = o.at
   RETURNING p.shard, p.seq
 ), logged AS (
   INSERT INTO {deliveries} (subscription, shard, part, from_seq, to_seq, worker)
@@ -307,10 +319,10 @@ UPDATE {parked} AS p SET state = o.state, gates = o.gates, attempts = o.attempts
   next_attempt_at = CASE WHEN o.state = 'retry' THEN now() + make_interval(secs => o.delay) END,
   last_error = o.error, reason = o.reason, changed_at = now()
 FROM o
-WHERE o.state <> '' AND p.subscription = $1 AND p.shard = o.shard AND p.seq = o.seq AND p.state IN ('retry', 'waiting')`
+WHERE o.state <> '' AND p.ctid = o.at AND p.state IN ('retry', 'waiting')`
 
 	// $1 subscription, $2 shards, $3 keys.
 	stillGatedSQL = `
 SELECT u.shard, u.key FROM unnest($2::smallint[], $3::text[]) AS u(shard, key)
-WHERE EXISTS (SELECT FROM {parked} AS p WHERE p.subscription = $1 AND p.shard = u.shard AND p.key = u.key AND p.gates)`
+WHERE (SELECT true FROM {parked} AS f WHERE ` + firstOfKey + `)`
 )

@@ -20,19 +20,18 @@ const rotateEvery = time.Minute
 // subscription.
 const promoteAllSQL = `
 WITH RECURSIVE head AS (
-  (SELECT shard, key, seq, state FROM {parked}
+  (SELECT shard, key, ctid AS at, state FROM {parked}
    WHERE subscription = $1 AND gates AND key IS NOT NULL
    ORDER BY shard, key, seq LIMIT 1)
   UNION ALL
   SELECT next.* FROM head CROSS JOIN LATERAL (
-    SELECT p.shard, p.key, p.seq, p.state FROM {parked} AS p
+    SELECT p.shard, p.key, p.ctid, p.state FROM {parked} AS p
     WHERE p.subscription = $1 AND p.gates AND p.key IS NOT NULL AND (p.shard, p.key) > (head.shard, head.key)
     ORDER BY p.shard, p.key, p.seq LIMIT 1
   ) AS next
 )
 UPDATE {parked} AS p SET state = 'retry', next_attempt_at = now(), changed_at = now()
-FROM head
-WHERE p.subscription = $1 AND p.shard = head.shard AND p.seq = head.seq AND head.state = 'waiting'`
+FROM head WHERE p.ctid = head.at AND head.state = 'waiting'`
 
 // Sweep frees keys that wait behind nothing, and empties the slot whose turn comes next. It
 // moves nothing to dead: the claim does.
