@@ -9,9 +9,9 @@ import (
 
 // Route is what a registry knows of one event type.
 type Route struct {
-	// Topic is where events of the type are published.
+	// Topic is where events of the type are published; empty for the event's own.
 	Topic string
-	// AggregateType is the aggregate the type belongs to; empty for any.
+	// AggregateType is the aggregate the type belongs to; empty for any, or none.
 	AggregateType string
 	// Decode checks that a payload is what the type promises; nil for no check. See DecodeJSON.
 	Decode func(payload []byte) error
@@ -69,7 +69,7 @@ func (r Registry) check(message *Message) error {
 	if !known {
 		return terminal(ReasonUnknownType, fmt.Errorf("event type %q is not in the registry", message.Type))
 	}
-	if message.AggregateID == "" || (route.AggregateType != "" && message.AggregateType == "") {
+	if route.AggregateType != "" && (message.AggregateID == "" || message.AggregateType == "") {
 		return terminal(ReasonInvalidAggregate, errors.New("the aggregate type or id is missing"))
 	}
 	if route.AggregateType != "" && message.AggregateType != route.AggregateType {
@@ -84,7 +84,9 @@ func (r Registry) check(message *Message) error {
 			return terminal(ReasonInvalidPayload, fmt.Errorf("the payload is not that of event type %q: %w", message.Type, err))
 		}
 	}
-	message.Topic = route.Topic
+	if route.Topic != "" {
+		message.Topic = route.Topic
+	}
 	return nil
 }
 

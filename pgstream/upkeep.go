@@ -144,12 +144,19 @@ func (s *Store) purgeRows(ctx context.Context, sql string, retention time.Durati
 	}
 }
 
-// retrySQL brings dead events back. What waits behind one under DeadBlocks goes on waiting
+// retrySQL brings dead events back. The shards are locked in the order of their numbers, as
+// everybody does. What waits behind one under DeadBlocks goes on waiting
 // until it is delivered. $1 subscription, $2 ids.
 const retrySQL = `
-WITH retried AS (
+WITH locked AS MATERIALIZED (
+  SELECT c.shard FROM {shards} AS c
+  WHERE c.subscription = $1
+    AND c.shard IN (SELECT p.shard FROM {parked} AS p WHERE p.subscription = $1 AND p.state = 'dead' AND p.id = ANY($2))
+  ORDER BY c.shard
+  FOR UPDATE
+), retried AS (
   UPDATE {parked} SET state = 'retry', attempts = 0, next_attempt_at = now(), reason = NULL, changed_at = now()
-  WHERE subscription = $1 AND state = 'dead' AND id = ANY($2)
+  WHERE subscription = $1 AND shard IN (SELECT shard FROM locked) AND state = 'dead' AND id = ANY($2)
   RETURNING shard, id
 ), told AS (
   UPDATE {shards} AS c SET parked_changes = c.parked_changes + 1
