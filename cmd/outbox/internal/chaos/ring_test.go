@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ const (
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	r := &ring{run: newRun(t, plan{
-		program: buildProgram(t), url: pgtest.URL(t), layout: pgstream.LayoutName, migrate: []string{"--slots", "4", "--slot-length", "1s"},
+		program: buildProgram(t), url: pgtest.URL(t), layout: pgstream.LayoutName, migrate: []string{"--slots", strconv.Itoa(slots), "--slot-length", "1s"},
 		count: 2, think: 100 * time.Millisecond, lease: longLease, seed: seed(t),
 	})}
 	r.stream = &stream{pool: r.pool}
@@ -92,11 +93,6 @@ func (r *ring) settle(late *relay) {
 		r.terminate(relay)
 	}
 	for _, inbox := range []inbox{r.inbox, late.inbox} {
-		arrived, spoiled, err := inbox.deliveries()
-		r.check(err)
-		history := History{Committed: r.producers.committed, Deliveries: arrived, Spoiled: spoiled}
-		for _, problem := range history.Judge().Problems(Limits{}) {
-			r.Error(problem)
-		}
+		r.judge(inbox, Limits{})
 	}
 }

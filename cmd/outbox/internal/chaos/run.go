@@ -227,21 +227,29 @@ func (r *run) finish(limits Limits, triedOnce bool) *Report {
 	r.spawn(drain, "drain")
 	drain.mustSucceed(r.T)
 
-	arrived, spoiled, err := r.inbox.deliveries()
-	if err != nil {
-		r.Fatal(err)
-	}
-	history := History{Committed: r.producers.committed, Deliveries: arrived, Spoiled: spoiled}
-	report := history.Judge()
+	report := r.judge(r.inbox, limits)
 	problems, err := r.target.problems(r.Context(), r.producers.committed, triedOnce)
 	if err != nil {
 		r.Fatal(err)
 	}
-	for _, problem := range append(report.Problems(limits), problems...) {
+	for _, problem := range problems {
 		r.Error(problem)
 	}
 	if committed, rolledBack := len(r.producers.committed), r.producers.rolledBack; committed < r.events || rolledBack == 0 {
 		r.Errorf("%d events committed, %d rolled back: too few to prove anything", committed, rolledBack)
+	}
+	return report
+}
+
+// judge holds what arrived against what was committed, and fails the test over the difference.
+func (r *run) judge(inbox inbox, limits Limits) *Report {
+	r.Helper()
+	arrived, spoiled, err := inbox.deliveries()
+	r.check(err)
+	history := History{Committed: r.producers.committed, Deliveries: arrived, Spoiled: spoiled}
+	report := history.Judge()
+	for _, problem := range report.Problems(limits) {
+		r.Error(problem)
 	}
 	return report
 }
