@@ -147,9 +147,11 @@ func testTerminate(t *testing.T, p plan) *result {
 func testRestart(t *testing.T, p plan) *result {
 	t.Helper()
 	// The settings for tests give up commits in a crash; here a commit must be one.
-	server := pgtest.Server(t, map[string]string{"synchronous_commit": "on", "fsync": "on", "full_page_writes": "on"})
+	server := pgtest.Server(t, map[string]string{
+		"synchronous_commit": "on", "fsync": "on", "full_page_writes": "on", "wal_writer_delay": "10ms",
+	})
 	p.url = server.URL("postgres")
 	r := newRun(t, p)
 	r.each(r.restarting(server))
-	return &result{r, r.finish(Limits{PerFault: len(r.relays) * inFlight}, false)}
+	return &result{r, r.finish(Limits{PerFault: len(r.relays) * (inFlight + r.target.undone())}, false)}
 }

@@ -48,6 +48,9 @@ func (s *stream) undelivered(ctx context.Context) (int, error) {
 	return int(n), nil
 }
 
+// undone is what a relay settles in three times the wal_writer_delay of the server: it does not wait for the disk.
+func (s *stream) undone() int { return 4 * batchSize }
+
 func (s *stream) held(ctx context.Context) (int, error) {
 	return s.count(ctx, `SELECT count(*) FROM outbox_shards WHERE owner IS NOT NULL`)
 }

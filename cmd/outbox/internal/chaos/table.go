@@ -31,6 +31,8 @@ func (q *table) load(_ context.Context, ledger *ledger) (load, int, error) {
 
 func (q *table) inbox(_ *testing.T, folder string) inbox { return newFiles(folder) }
 
+func (q *table) undone() int { return 0 }
+
 func (q *table) name() string { return pgx.Identifier{q.layout.Table}.Sanitize() }
 
 func column(c pgstore.Column) string { return pgx.Identifier{c.Name}.Sanitize() }

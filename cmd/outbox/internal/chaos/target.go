@@ -27,6 +27,8 @@ type target interface {
 	undelivered(ctx context.Context) (int, error)
 	// held is how much relays have claimed for themselves.
 	held(ctx context.Context) (int, error)
+	// undone is how many events, settled just before, a crash of the server may make unsettled, for each relay.
+	undone() int
 	// problems says how the tables at the end differ from what they must be. Tried is set where every event was tried
 	// exactly once.
 	problems(ctx context.Context, committed map[uuid.UUID]time.Time, tried bool) ([]string, error)
