@@ -174,11 +174,11 @@ func (m *mailbox) lieInWait(ambush func(relay string) (done bool)) {
 
 func (m *mailbox) letters() <-chan struct{} { return m.came }
 
-// count is how many events have arrived, each counted once.
-func (m *mailbox) count() int {
+// missing is those of some events that have not arrived.
+func (m *mailbox) missing(ids []uuid.UUID) []uuid.UUID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.first)
+	return slices.DeleteFunc(ids, func(id uuid.UUID) bool { return m.first[id] != nil })
 }
 
 // cameAgain is how many of the events that a life delivered first have come again.

@@ -7,7 +7,9 @@ package chaos
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -75,6 +77,7 @@ type producers struct {
 	jobs   chan job
 	open   atomic.Int64 // jobs that are asked for and not done
 	wg     sync.WaitGroup
+	ending sync.Once
 }
 
 func startProducers(ctx context.Context, count int, load load, ledger *ledger, choose *rand.Rand) *producers {
@@ -111,19 +114,19 @@ func (p *producers) flood() {
 	}
 }
 
-// sofar is how many events are committed.
-func (p *producers) sofar() int {
+// sofar are the events that are committed.
+func (p *producers) sofar() []uuid.UUID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.committed)
+	return slices.Collect(maps.Keys(p.committed))
 }
 
 // idle reports whether everything asked for is done.
 func (p *producers) idle() bool { return p.open.Load() == 0 }
 
-// finish waits for what was asked for and ends the producers.
+// finish waits for what was asked for and ends the producers. Once is enough.
 func (p *producers) finish() error {
-	close(p.jobs)
+	p.ending.Do(func() { close(p.jobs) })
 	p.wg.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,8 +38,9 @@ func TestRestore(t *testing.T) {
 	}
 	r.command("repair").mustSucceed(t)
 	r.start(relay)
-	mailbox, ok := r.inbox.(*mailbox)
-	r.await("the other half", func() bool { return ok && mailbox.count() >= r.producers.sofar() })
+	if mailbox, ok := r.inbox.(*mailbox); ok {
+		r.arrives(mailbox, "the other half")
+	}
 	r.terminate(relay)
 	report := r.judge(r.inbox, Limits{})
 	t.Logf("%d events, %d of them after the repair: lost %d, twice %d, inverted %d",

@@ -198,6 +198,20 @@ func (r *run) comes(holds func() bool) bool {
 	return true
 }
 
+// arrives waits until a mailbox has everything that is committed by now. What is missing is for the verdict to name.
+func (r *run) arrives(mailbox *mailbox, what string) bool {
+	r.Helper()
+	missing := r.producers.sofar()
+	if !r.comes(func() bool {
+		missing = mailbox.missing(missing)
+		return len(missing) == 0
+	}) {
+		r.Errorf("waited in vain for %d events of %s", len(missing), what)
+		return false
+	}
+	return true
+}
+
 // undelivered is how many events are committed and not settled.
 func (r *run) undelivered() int {
 	r.Helper()

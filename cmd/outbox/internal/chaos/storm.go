@@ -51,6 +51,9 @@ func (s *storm) blow(atLeast int, eachRound func(round int)) {
 		if round > atLeast*(1+missesPerFault) && s.missed() {
 			s.Fatalf("no kill, or no stop, of %d met a page in flight", round)
 		}
+		if !s.calm() {
+			break // for the verdict
+		}
 		s.round()
 		eachRound(round)
 	}
@@ -76,10 +79,9 @@ func (s *storm) missed() bool {
 	return s.counted[metByKill] == 0 || s.counted[metByStop] == 0
 }
 
-// round is one of each fault, after a calm.
+// round is one of each fault.
 func (s *storm) round() {
 	s.Helper()
-	s.calm()
 	asleep, had := s.freeze()
 	lost := s.killOne()
 	s.handOver()
@@ -96,16 +98,15 @@ func (s *storm) round() {
 	s.thaw(asleep, had)
 }
 
-// calm waits until every relay has a share, and everything that is committed by now has arrived: nobody waits for a
-// transaction that is still open, and faults do not pile up.
-func (s *storm) calm() {
+// calm waits, while the writers go on, until every relay has a share and everything that is committed by now has
+// arrived: nobody waits for a transaction that is still open, and faults do not pile up.
+func (s *storm) calm() bool {
 	s.Helper()
-	committed := s.producers.sofar()
-	s.await("the relays to share the shards and to catch up", func() bool {
+	s.await("every relay to have a share", func() bool {
 		s.keepBusy()
-		return s.mailbox.count() >= committed &&
-			!slices.ContainsFunc(s.relays, func(relay *relay) bool { return len(s.holdings(relay)) == 0 })
+		return !slices.ContainsFunc(s.relays, func(relay *relay) bool { return len(s.holdings(relay)) == 0 })
 	})
+	return s.arrives(s.mailbox, "what was committed before the faults")
 }
 
 // strike sends a signal to a relay at work: at any moment, or just when a letter of it has come, which it can hardly have
@@ -249,14 +250,6 @@ func (s *storm) summary(report *Report, took time.Duration) {
 	s.Logf("%d events in %s: lost %d, twice %d (at most %d by one fault), inverted %d, longest from commit to arrival %s%s",
 		report.Events, took.Round(time.Millisecond), len(report.Lost), report.Twice, report.MaxPerFault(), len(report.Inversions),
 		report.MaxLag.Round(time.Millisecond), lines.String())
-}
-
-// expectAll waits until everything that is committed has arrived. What does not is for the verdict to name.
-func (s *storm) expectAll(what string) {
-	s.Helper()
-	if !s.comes(func() bool { return s.mailbox.count() >= s.producers.sofar() }) {
-		s.Errorf("waited in vain for %s", what)
-	}
 }
 
 // rest leaves the relays alone for a while. They must not deliver anything.
