@@ -41,6 +41,8 @@ type mailbox struct {
 	again   map[*Incarnation]int       // how many of the events it delivered first have come again
 	ambush  func(relay string) (done bool)
 	spoiled []string
+	own     map[string]chan struct{} // letters of its own, by address
+	last    int                      // how many there were
 }
 
 // sender is a life of a relay.
@@ -64,6 +66,7 @@ func newMailbox(t *testing.T) *mailbox {
 		socket: socket, folder: folder, came: make(chan struct{}, 1),
 		senders: make(map[string]sender), sizes: make(map[string]int64),
 		first: make(map[uuid.UUID]*Incarnation), again: make(map[*Incarnation]int),
+		own: make(map[string]chan struct{}),
 	}
 	done := make(chan struct{})
 	go func() {
@@ -79,11 +82,11 @@ func newMailbox(t *testing.T) *mailbox {
 }
 
 func (m *mailbox) open(relay *relay, life *Incarnation) (to string, stdout *os.File, err error) {
-	from := &net.UnixAddr{Name: filepath.Join(m.folder, life.Name), Net: "unixgram"}
+	from := m.address(filepath.Join(m.folder, life.Name))
 	m.mu.Lock()
 	m.senders[from.Name] = sender{relay.name, life}
 	m.mu.Unlock()
-	conn, err := net.DialUnix("unixgram", from, &net.UnixAddr{Name: filepath.Join(m.folder, "in"), Net: "unixgram"})
+	conn, err := net.DialUnix("unixgram", from, m.address(filepath.Join(m.folder, "in")))
 	if err != nil {
 		return "", nil, fmt.Errorf("open a way to the mailbox: %w", err)
 	}
@@ -123,6 +126,10 @@ func (m *mailbox) receive() {
 func (m *mailbox) take(letter []byte, from string, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if came := m.own[from]; came != nil {
+		close(came)
+		return
+	}
 	by, known := m.senders[from]
 	if !known {
 		m.spoiled = append(m.spoiled, "a letter from "+from)
@@ -159,7 +166,11 @@ func (m *mailbox) size(relay *relay) int64 {
 	return m.sizes[relay.name]
 }
 
+// deliveries are what is on record when the queue is empty: a relay that has ended may have left letters in it.
 func (m *mailbox) deliveries() (arrived []Delivery, spoiled []string, err error) {
+	if err := m.empty(); err != nil {
+		return nil, nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.arrived), slices.Clone(m.spoiled), nil
@@ -170,6 +181,34 @@ func (m *mailbox) lieInWait(ambush func(relay string) (done bool)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ambush = ambush
+}
+
+// empty waits until every letter that has been sent so far is on record: it sends one itself, which comes last.
+func (m *mailbox) empty() error {
+	m.mu.Lock()
+	m.last++
+	from := filepath.Join(m.folder, fmt.Sprintf("last.%d", m.last))
+	came := make(chan struct{})
+	m.own[from] = came
+	m.mu.Unlock()
+	conn, err := net.DialUnix("unixgram", m.address(from), m.address(filepath.Join(m.folder, "in")))
+	if err != nil {
+		return fmt.Errorf("open a way to the mailbox: %w", err)
+	}
+	defer func() { _ = conn.Close() }() // what was sent is sent
+	if _, err := conn.Write([]byte("\n")); err != nil {
+		return fmt.Errorf("send a letter: %w", err)
+	}
+	select {
+	case <-came:
+		return nil
+	case <-time.After(patience):
+		return errors.New("the mailbox takes no more letters")
+	}
+}
+
+func (m *mailbox) address(name string) *net.UnixAddr {
+	return &net.UnixAddr{Name: name, Net: "unixgram"}
 }
 
 func (m *mailbox) letters() <-chan struct{} { return m.came }
