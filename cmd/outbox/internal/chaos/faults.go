@@ -62,9 +62,12 @@ func (r *run) atWork(n int) *relay {
 	return victim
 }
 
-// keepBusy sees to it that there is something to relay.
+// keepBusy sees to it that there is something to relay, or under a steady load that all producers have work.
 func (r *run) keepBusy() {
-	if r.producers.idle() {
+	switch {
+	case r.steady:
+		r.producers.flood()
+	case r.producers.idle():
 		r.producers.ask(batchSize)
 	}
 }

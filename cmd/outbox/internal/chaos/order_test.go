@@ -28,7 +28,7 @@ func TestStreamOrder(t *testing.T) {
 	server := pgtest.Server(t, nil)
 	begun := time.Now()
 	r := newRun(t, plan{
-		program: buildProgram(t), url: server.URL("postgres"), layout: pgstream.LayoutName, count: 3, think: think,
+		program: buildProgram(t), url: server.URL("postgres"), layout: pgstream.LayoutName, count: 3, think: think, steady: true,
 		events: events, lease: shortLease, seed: seed(t),
 	})
 	s := newStorm(r)

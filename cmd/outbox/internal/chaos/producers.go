@@ -121,6 +121,13 @@ func (p *producers) sofar() []uuid.UUID {
 	return slices.Collect(maps.Keys(p.committed))
 }
 
+// done is how many events are committed.
+func (p *producers) done() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.committed)
+}
+
 // idle reports whether everything asked for is done.
 func (p *producers) idle() bool { return p.open.Load() == 0 }
 

@@ -48,7 +48,7 @@ func (r *ring) endDump() {
 // live goes on writing and emptying, and looks who waits for whom.
 func (r *ring) live() {
 	r.Helper()
-	r.producers.flood()
+	r.keepBusy()
 	if r.purge == nil || r.purge.ended() {
 		r.endPurge()
 		r.purge = r.command("purge", "--retention", "1s")

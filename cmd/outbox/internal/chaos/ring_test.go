@@ -25,7 +25,7 @@ func TestRotation(t *testing.T) {
 	t.Parallel()
 	r := &ring{run: newRun(t, plan{
 		program: buildProgram(t), url: pgtest.URL(t), layout: pgstream.LayoutName, migrate: []string{"--slots", strconv.Itoa(slots), "--slot-length", "1s"},
-		count: 2, think: 100 * time.Millisecond, lease: longLease, seed: seed(t),
+		count: 2, think: 100 * time.Millisecond, steady: true, lease: longLease, seed: seed(t),
 	})}
 	r.stream = &stream{pool: r.pool}
 	writers, ok := r.producers.load.(*accounts)
@@ -48,7 +48,7 @@ func TestRotation(t *testing.T) {
 	if r.dump.ended() {
 		t.Fatalf("pg_dump did not wait to be read\n%s", r.dump.tail())
 	}
-	if committed, rows := len(r.producers.sofar()), r.rows(); rows < committed {
+	if committed, rows := r.producers.done(), r.rows(); rows < committed {
 		t.Fatalf("%d events are there, of %d that a subscription has not read", rows, committed)
 	}
 	r.endDump()

@@ -37,6 +37,7 @@ type plan struct {
 	migrate []string      // more flags of outbox migrate up
 	count   int           // of relays
 	think   time.Duration // the longest pause of a producer
+	steady  bool          // the load goes on as long as there are faults
 	events  int           // at least
 	faults  int           // that meet events in flight
 	lease   time.Duration

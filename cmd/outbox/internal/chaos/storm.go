@@ -48,7 +48,7 @@ func newStorm(r *run) *storm {
 // flight.
 func (s *storm) blow(atLeast int, eachRound func(round int)) {
 	s.Helper()
-	for round := 1; round <= atLeast || !s.producers.idle() || s.missed(); round++ {
+	for round := 1; round <= atLeast || s.producers.done() < s.events || s.missed(); round++ {
 		if round > atLeast*(1+missesPerFault) && s.missed() {
 			s.Fatalf("no kill or stop of %d rounds met a page in flight", round)
 		}
@@ -88,12 +88,9 @@ func (s *storm) round() {
 	} else {
 		s.visit()
 	}
-	s.await("others to take over what the stopped and the killed relay had", func() bool {
-		s.keepBusy()
-		return s.taken(had) == len(had) && s.taken(lost) == len(lost)
-	})
-	s.counted["shards taken over"] += len(had) + len(lost)
-	s.thaw(asleep, had)
+	s.takenOver(had)
+	s.thaw(asleep, had) // at once, while others work through what it left
+	s.takenOver(lost)
 }
 
 // calm waits, while the writers go on, until every relay has a share and everything that is committed by now has
@@ -226,13 +223,16 @@ func (s *storm) holdings(relay *relay) []holding {
 	return held
 }
 
-func (s *storm) taken(held []holding) int {
+// takenOver waits until others have some shards.
+func (s *storm) takenOver(held []holding) {
 	s.Helper()
-	n, err := s.stream.taken(s.Context(), held)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return n
+	s.await("others to take shards over", func() bool {
+		s.keepBusy()
+		n, err := s.stream.taken(s.Context(), held)
+		s.check(err)
+		return n == len(held)
+	})
+	s.counted["shards taken over"] += len(held)
 }
 
 // summary prints what happened, and fails the test over what did not.
