@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -109,7 +110,7 @@ func (a *accounts) do(ctx context.Context, t *transaction) {
 			a.commit(ids)
 			a.count(t)
 			return
-		case errors.Is(err, outbox.ErrInvalidEvent) || isLocked(err) || ctx.Err() != nil:
+		case errors.Is(err, outbox.ErrInvalidEvent) || isRefused(err) || ctx.Err() != nil:
 			a.fail(err)
 			return
 		case len(ids) > 0 && a.happened(ctx, ids[0]):
@@ -123,10 +124,11 @@ func (a *accounts) do(ctx context.Context, t *transaction) {
 	}
 }
 
-// isLocked reports whether a statement waited for a lock longer than it may.
-func isLocked(err error) bool {
+// isRefused reports whether the server refused a statement, as one that waited too long for a lock, and did not just go
+// away or down (classes 08 and 57). To try again would not help, or hide it.
+func isRefused(err error) bool {
 	var refused *pgconn.PgError
-	return errors.As(err, &refused) && refused.Code == "55P03" // lock_not_available
+	return errors.As(err, &refused) && !strings.HasPrefix(refused.Code, "08") && !strings.HasPrefix(refused.Code, "57")
 }
 
 // count says what a committed transaction was.

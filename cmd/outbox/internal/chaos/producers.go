@@ -62,6 +62,13 @@ func (l *ledger) repeat() {
 	l.repeated++
 }
 
+// trouble is what made producers give up, if anything did.
+func (l *ledger) trouble() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
 func (l *ledger) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,9 +142,7 @@ func (p *producers) idle() bool { return p.open.Load() == 0 }
 func (p *producers) finish() error {
 	p.ending.Do(func() { close(p.jobs) })
 	p.wg.Wait()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.err
+	return p.trouble()
 }
 
 // pause waits, but not past the end of the test.

@@ -179,7 +179,7 @@ func (r *run) await(what string, holds func() bool) {
 		for _, relay := range r.relays {
 			r.Log(relay.tail())
 		}
-		r.Fatalf("waited in vain for %s", what)
+		r.Fatalf("waited in vain for %s; the producers say: %v", what, r.producers.trouble())
 	}
 }
 
