@@ -130,13 +130,13 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 	return lost, nil
 }
 
-// Unblocked reports whether more of the same shards can be claimed, or another relay waits
-// for one of them.
+// Unblocked reports whether there may be more in the same shards, or another relay waits for
+// one of them.
 func (b *pageBatch) Unblocked() bool {
 	b.store.mu.Lock()
 	defer b.store.mu.Unlock()
 	for _, p := range b.parts {
-		if sh := p.shard; !sh.known || sh.leaving || len(sh.pages) > 0 || !sh.ended {
+		if sh := p.shard; !sh.known || sh.leaving || sh.missed || len(sh.pages) > 0 || !sh.ended {
 			return true
 		}
 	}

@@ -36,6 +36,8 @@ type shard struct {
 	// gated are the keys whose events wait; stale is set when they must be read again.
 	gated map[string]struct{}
 	stale bool
+	// missed is set when a window was wanted while a page was out.
+	missed bool
 	// leaving is set when the shard is to be given to another relay.
 	leaving bool
 }

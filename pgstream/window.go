@@ -227,6 +227,7 @@ func (s *Store) openWindows(ctx context.Context) (opened bool, err error) {
 	var fences, wideFences []int64
 	s.mu.Lock()
 	for _, sh := range s.sorted() {
+		sh.missed = sh.out
 		if !sh.known || sh.leaving || sh.out || sh.cursor.s2 != "" || len(sh.pages) > 0 {
 			continue
 		}
