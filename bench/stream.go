@@ -17,6 +17,9 @@ const (
 	// start of a process.
 	streamEvents = 1_000_000
 	streamRounds = 5
+	// pairEvents are even more: two relays take some time to share the shards out.
+	pairEvents = 3_000_000
+	pairRounds = 3
 
 	streamRiverFloor     = 15.0 // times as fast as river
 	streamWatermillFloor = 1.5  // times as fast as watermill in its fastest mode
@@ -34,7 +37,7 @@ func benchStream(ctx context.Context, b *bench) error {
 	}
 	defer outbox.remove()
 	for _, part := range []func(context.Context, *bench, *program) error{
-		benchStreamRates, benchStreamKept, benchStreamLatency, benchStreamMemory,
+		benchStreamRates, benchStreamPair, benchStreamKept, benchStreamLatency, benchStreamMemory,
 	} {
 		if err := part(ctx, b, outbox); err != nil {
 			return err
@@ -139,8 +142,8 @@ func (p *program) drainStream(ctx context.Context, url, subscription string, pro
 	return time.Since(start), nil
 }
 
-// benchStreamRates drains a stream with the outbox program, with two of them, with the bare
-// loop of its SQL, and the peers' tables with the peers, in rounds.
+// benchStreamRates drains a stream with the outbox program and with the bare loop of its SQL,
+// and the peers' tables with the peers, in rounds.
 func benchStreamRates(ctx context.Context, b *bench, outbox *program) error {
 	log, err := b.stream(ctx)
 	if err != nil {
@@ -152,7 +155,6 @@ func benchStreamRates(ctx context.Context, b *bench, outbox *program) error {
 	}
 	contenders := []*contender{
 		{name: "stream", run: func(ctx context.Context) (time.Duration, error) { return log.drain(ctx, outbox, 1) }},
-		{name: "stream, two relays", run: func(ctx context.Context) (time.Duration, error) { return log.drain(ctx, outbox, 2) }},
 		{name: "stream, bare loop", run: log.drainBare},
 	}
 	peerOf := make(map[string]bool)
@@ -196,7 +198,6 @@ func benchStreamRates(ctx context.Context, b *bench, outbox *program) error {
 		{"stream", peers.River, streamRiverFloor},
 		{"stream", peers.WatermillQueue, streamWatermillFloor},
 		{"stream", "stream, bare loop", streamBareFloor},
-		{"stream, two relays", "stream", streamPairFloor},
 	} {
 		n := min(len(times[p.name]), len(times[p.than]))
 		r := quotient(times[p.than][:n], times[p.name][:n])
@@ -208,5 +209,33 @@ func benchStreamRates(ctx context.Context, b *bench, outbox *program) error {
 		return fmt.Errorf("read the statistics: %w", err)
 	}
 	b.promise("stream: rows of the log updated or deleted", changed == 0, "%d (0)", changed)
+	return b.drop(ctx, log.url)
+}
+
+// benchStreamPair drains a stream with one relay and with two.
+func benchStreamPair(ctx context.Context, b *bench, outbox *program) error {
+	log, err := b.stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer log.pool.Close()
+	if err := log.load(ctx, pairEvents); err != nil {
+		return err
+	}
+	times := make([][]time.Duration, 2)
+	for round := range pairRounds {
+		for i := range times {
+			relays := (round + i) % len(times)
+			took, err := log.drain(ctx, outbox, relays+1)
+			if err != nil {
+				return err
+			}
+			times[relays] = append(times[relays], took)
+		}
+	}
+	r := quotient(times[0], times[1])
+	b.promise("stream: two relays / one", r >= streamPairFloor, "%.2f (at least %.1f; %.0f and %.0f events/s)", r, streamPairFloor,
+		rate(pairEvents, middle(slices.Clone(times[1]))), rate(pairEvents, middle(slices.Clone(times[0]))))
+	log.pool.Close()
 	return b.drop(ctx, log.url)
 }

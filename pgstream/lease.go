@@ -19,7 +19,7 @@ const (
 	// new relay waits for its share.
 	tendEvery = 5 * time.Second
 	// hurryEvery is the same for a relay that has less than its share.
-	hurryEvery = 200 * time.Millisecond
+	hurryEvery = 50 * time.Millisecond
 	// leaveTimeout bounds the good-bye of a relay that stops.
 	leaveTimeout = 5 * time.Second
 )
