@@ -1,0 +1,117 @@
+package pgstream_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+// printer publishes to the screen. It never fails, so that it keeps order.
+type printer struct{}
+
+func (printer) Publish(_ context.Context, messages []outbox.Message) []error {
+	for i := range messages {
+		fmt.Printf("%s %s %s\n", messages[i].Key, messages[i].Type, messages[i].Payload)
+	}
+	return make([]error, len(messages))
+}
+
+func (printer) KeepsOrder() bool { return true }
+
+// exampleStream is a database with a stream and three events of one order in it.
+func exampleStream() (*pgxpool.Pool, func(), error) {
+	files, err := pgstream.Migrations(pgstream.Shape{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return pgtest.Example(`
+		SELECT outbox_emit('order_placed', '{"total": 1999}', 'orders', p_key => 'order/42');
+		SELECT outbox_emit('order_paid', '{}', 'orders', p_key => 'order/42');
+		SELECT outbox_emit('order_shipped', '{}', 'orders', p_key => 'order/42')`, files)
+}
+
+// deliver relays what a subscription has not had yet.
+func deliver(ctx context.Context, pool *pgxpool.Pool, subscription string) error {
+	store, err := pgstream.Open(ctx, pool, pgstream.Stream{}, pgstream.Config{Subscription: subscription})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	relay, err := outbox.NewRelay(outbox.Config{Store: store, Publisher: printer{}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	return relay.Drain(ctx)
+}
+
+// A relay on the stream delivers the events of a key in the order of their commits.
+func Example() {
+	ctx := context.Background()
+	pool, done, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+
+	fmt.Println(deliver(ctx, pool, pgstream.DefaultSubscription))
+	// Output:
+	// order/42 order_placed {"total": 1999}
+	// order/42 order_paid {}
+	// order/42 order_shipped {}
+	// <nil>
+}
+
+// Another subscription reads the same log with cursors of its own; this one only payments.
+func ExampleStream_CreateSubscription() {
+	ctx := context.Background()
+	pool, done, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+
+	billing := pgstream.Subscription{Name: "billing", Filter: pgstream.Filter{Types: []string{"order_paid"}}}
+	if err := (pgstream.Stream{}).CreateSubscription(ctx, pool, billing, pgstream.StartOldest); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(deliver(ctx, pool, "billing"))
+	// Output:
+	// order/42 order_paid {}
+	// <nil>
+}
+
+// Delivered events are published again, in order, without touching the cursors.
+func ExampleStream_Replay() {
+	ctx := context.Background()
+	pool, done, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+	if err := deliver(ctx, pool, pgstream.DefaultSubscription); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	fmt.Println(pgstream.Stream{}.Replay(ctx, pool, pgstream.Replay{Key: "order/42"}))
+	fmt.Println(deliver(ctx, pool, pgstream.DefaultSubscription))
+	// Output:
+	// order/42 order_placed {"total": 1999}
+	// order/42 order_paid {}
+	// order/42 order_shipped {}
+	// 3 <nil>
+	// order/42 order_placed {"total": 1999}
+	// order/42 order_paid {}
+	// order/42 order_shipped {}
+	// <nil>
+}
