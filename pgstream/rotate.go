@@ -42,12 +42,13 @@ const lockSlotSQL = `LOCK TABLE ONLY {slot} IN ACCESS EXCLUSIVE MODE`
 
 // unreadSQL finds the subscriptions that have not settled every event of a slot. Nothing but
 // visibility says so: not the highest seq, nor the time, which is that of a transaction's
-// start. It runs after the lock is held, in a snapshot of its own.
+// start. It runs after the lock is held, in a snapshot of its own. What s1 does not see is
+// from its xmax on, or listed: asked so, the index finds it, however long a transaction of
+// the server has been open.
 const unreadSQL = `
 SELECT DISTINCT c.subscription FROM {shards} AS c
-WHERE EXISTS (
-  SELECT FROM {slot} AS e
-  WHERE e.xid >= pg_snapshot_xmin(c.s1) AND e.shard = c.shard AND NOT pg_visible_in_snapshot(e.xid, c.s1))
+WHERE EXISTS (SELECT FROM {slot} AS e WHERE e.xid >= pg_snapshot_xmax(c.s1) AND e.shard = c.shard)
+  OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x JOIN {slot} AS e ON e.xid = x WHERE e.shard = c.shard)
 ORDER BY 1`
 
 // rotate empties slots. A slot with an event that some subscription has not settled stays as

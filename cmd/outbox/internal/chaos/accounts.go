@@ -43,8 +43,9 @@ type accounts struct {
 	emitter *outboxpgx.Emitter
 	// think is the longest pause of a writer before a transaction, lockTimeout how long an emit may wait for a lock; zero
 	// for as long as it takes. Slowest is the longest that any emit took.
-	think, lockTimeout time.Duration
-	slowest            atomic.Int64
+	think       time.Duration
+	lockTimeout atomic.Int64 // milliseconds
+	slowest     atomic.Int64
 	// How many transactions took their xid early, kept or undid a savepoint, waited before their commit, rolled back.
 	early, kept, undone, delayed, rolled atomic.Int64
 }
@@ -172,8 +173,8 @@ func (a *accounts) try(ctx context.Context, t *transaction) (ids []uuid.UUID, er
 	if err != nil {
 		return nil, err
 	}
-	if a.lockTimeout > 0 {
-		if _, err := tx.Exec(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d`, a.lockTimeout.Milliseconds())); err != nil {
+	if timeout := a.lockTimeout.Load(); timeout > 0 {
+		if _, err := tx.Exec(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d`, timeout)); err != nil {
 			return nil, err
 		}
 	}

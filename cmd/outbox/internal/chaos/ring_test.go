@@ -32,7 +32,7 @@ func TestRotation(t *testing.T) {
 	if !ok {
 		t.Fatalf("%T does not write to accounts", r.producers.load)
 	}
-	writers.lockTimeout = emitPatience
+	writers.lockTimeout.Store(emitPatience.Milliseconds())
 	r.command("subscriptions", "create", "lagging").mustSucceed(t)
 
 	// Nobody reads for the second subscription: every slot stays as it is, however often its turn comes.
