@@ -121,11 +121,11 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 			p.lose()
 			continue
 		}
+		b.store.expect(p.page, verdicts[i].parks)
 		p.finish(&verdicts[i], changes)
 		if p.shard.leaving {
 			b.store.tendAt = time.Time{} // somebody waits for it
 		}
-		b.store.expect(verdicts[i].parks)
 	}
 	return lost, nil
 }

@@ -17,7 +17,7 @@ const (
 	parkedEvery = 50 * time.Millisecond
 	parkedStep  = 100
 	// lookEvery is how often parked events are looked for that others may have made due.
-	lookEvery = 2 * time.Second
+	lookEvery = 10 * time.Second
 )
 
 // Claim takes the next pages of one or more shards, up to n events, or parked events that are

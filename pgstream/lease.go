@@ -17,7 +17,7 @@ import (
 const (
 	// tendEvery is the longest time between two renewals of the leases; it is also how long a
 	// new relay waits for its share.
-	tendEvery = 5 * time.Second
+	tendEvery = 10 * time.Second
 	// hurryEvery is the same for a relay that has less than its share.
 	hurryEvery = 50 * time.Millisecond
 	// leaveTimeout bounds the good-bye of a relay that stops.

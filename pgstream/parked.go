@@ -84,13 +84,17 @@ func (s *Store) loadGated(ctx context.Context) error {
 	return nil
 }
 
-// expect sees to it that a parked event is looked for when it is due.
-func (s *Store) expect(parks []park) {
+// expect sees to it that parked events are looked for when they are due. This process's clock
+// only says when to look; whether they are due is the database's to say.
+func (s *Store) expect(page *page, parks []park) {
 	for _, p := range parks {
-		if p.state != stateRetry || p.delay == nil {
-			continue
+		switch {
+		case p.state != stateRetry:
+		case p.delay == nil:
+			s.lookBy(page.messages[p.index].NotBefore)
+		default:
+			s.lookBy(time.Now().Add(time.Duration(*p.delay * float64(time.Second))))
 		}
-		s.lookBy(time.Now().Add(time.Duration(*p.delay * float64(time.Second))))
 	}
 }
 

@@ -70,7 +70,7 @@ func (s Stream) statements(filter Filter) *statements {
 // hi) as q2: whatever s2 does not know of began after that statement, and so drew its seqs
 // above it. A lower q2 would only cost time; a higher one would lose events.
 //
-// A window that would hold nothing of its shard is opened once a second and no oftener: not
+// A window that would hold nothing of its shard is opened every ten seconds and no oftener: not
 // opening one is always safe, and s1 must not grow old.
 //
 // None of these may be pipelined with another statement, or run in a transaction that has an
@@ -89,7 +89,7 @@ UPDATE {shards} AS c SET q2 = c.hi, s2 = pg_current_snapshot(), hi = q.v, pos = 
 FROM q, unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
 WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.s2 IS NULL
   AND (q.v > c.q1 OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x WHERE pg_visible_in_snapshot(x, pg_current_snapshot())))
-  AND (c.opened_at IS NULL OR c.opened_at < now() - interval '1 s'
+  AND (c.opened_at IS NULL OR c.opened_at < now() - interval '10 s'
     OR EXISTS (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > c.q1 AND NOT pg_visible_in_snapshot(e.xid, c.s1))
     OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x JOIN {stream} AS e ON e.xid = x
       WHERE pg_visible_in_snapshot(x, pg_current_snapshot()) AND e.shard = c.shard AND e.seq <= c.q1))
