@@ -20,14 +20,17 @@ const (
 // benchRelay measures a relay: its rate beside others, with delivered rows in its table,
 // its latency, and what it costs while it idles and while a million events wait.
 func benchRelay(ctx context.Context, b *bench) error {
+	return b.withProgram(ctx, benchRates, benchHistory, benchLatency, benchIdle, benchMemory)
+}
+
+// withProgram runs the parts of a bench with the outbox program, built for them.
+func (b *bench) withProgram(ctx context.Context, parts ...func(context.Context, *bench, *program) error) error {
 	outbox, err := buildProgram(ctx)
 	if err != nil {
 		return err
 	}
 	defer outbox.remove()
-	for _, part := range []func(context.Context, *bench, *program) error{
-		benchRates, benchHistory, benchLatency, benchIdle, benchMemory,
-	} {
+	for _, part := range parts {
 		if err := part(ctx, b, outbox); err != nil {
 			return err
 		}
@@ -35,42 +38,55 @@ func benchRelay(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// contender is something that consumes relayEvents events, in a database of its own.
+// contender is something that consumes events, in a database of its own.
 type contender struct {
-	name string
-	run  func(ctx context.Context) (time.Duration, error)
-	// once is set for a contender to whom nothing is promised: one round will do.
-	once  bool
-	times []time.Duration
+	name   string
+	events int
+	run    func(ctx context.Context) (time.Duration, error)
+	// rounds is how often it runs, at the most.
+	rounds int
+	times  []time.Duration
 }
 
-// benchRates drains the same number of events with the outbox program, with the bare loop
-// of its SQL and with the peers, in rounds.
-func benchRates(ctx context.Context, b *bench, outbox *program) error {
-	contenders := b.peers()
-	for _, shipped := range layouts.All() {
-		contenders = append(contenders, b.layoutPair(shipped, outbox)...)
-	}
-	for round := range relayRounds {
+// compete lets the contenders run in turn, changing who goes first, prints their rates, and
+// returns how long each took, by name, for a thousand events.
+func compete(ctx context.Context, contenders []*contender, rounds int) (map[string][]time.Duration, error) {
+	for round := range rounds {
 		order := slices.Clone(contenders)
 		if round%2 == 1 {
 			slices.Reverse(order)
 		}
 		for _, c := range order {
-			if c.once && round > 0 {
+			if round >= c.rounds {
 				continue
 			}
 			took, err := c.run(ctx)
 			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
+				return nil, fmt.Errorf("%s: %w", c.name, err)
 			}
 			c.times = append(c.times, took)
 		}
 	}
 	times := make(map[string][]time.Duration)
 	for _, c := range contenders {
-		times[c.name] = c.times
-		fmt.Printf("%-44s %6.0f events/s\n", c.name, rate(relayEvents, middle(slices.Clone(c.times))))
+		for _, took := range c.times {
+			times[c.name] = append(times[c.name], took/time.Duration(c.events/1000))
+		}
+		fmt.Printf("%-44s %6.0f events/s\n", c.name, rate(c.events, middle(slices.Clone(c.times))))
+	}
+	return times, nil
+}
+
+// benchRates drains the same number of events with the outbox program, with the bare loop
+// of its SQL and with the peers, in rounds.
+func benchRates(ctx context.Context, b *bench, outbox *program) error {
+	contenders := b.peers(peers.River)
+	for _, shipped := range layouts.All() {
+		contenders = append(contenders, b.layoutPair(shipped, outbox)...)
+	}
+	times, err := compete(ctx, contenders, relayRounds)
+	if err != nil {
+		return err
 	}
 	for _, shipped := range layouts.All() {
 		name := shipped.Layout.Name
@@ -81,12 +97,15 @@ func benchRates(ctx context.Context, b *bench, outbox *program) error {
 	return nil
 }
 
-// peers are the others, each tuned.
-func (b *bench) peers() (contenders []*contender) {
+// peers are the others, each tuned. One to whom nothing is promised runs once.
+func (b *bench) peers(promised ...string) (contenders []*contender) {
 	for _, peer := range peers.All() {
+		rounds := 1
+		if slices.Contains(promised, peer.Name) {
+			rounds = relayRounds
+		}
 		contenders = append(contenders, &contender{
-			name: peer.Name,
-			once: peer.Name != peers.River,
+			name: peer.Name, events: relayEvents, rounds: rounds,
 			run: func(ctx context.Context) (time.Duration, error) {
 				url, err := b.database(ctx)
 				if err != nil {
@@ -123,10 +142,10 @@ func (b *bench) layoutPair(shipped layouts.Shipped, outbox *program) []*contende
 		}
 	}
 	return []*contender{
-		{name: layout, run: consume(func(ctx context.Context, layout, url string) (time.Duration, error) {
+		{name: layout, events: relayEvents, rounds: relayRounds, run: consume(func(ctx context.Context, layout, url string) (time.Duration, error) {
 			return outbox.drain(ctx, layout, url)
 		})},
-		{name: bareName(layout), run: consume(runBare)},
+		{name: bareName(layout), events: relayEvents, rounds: relayRounds, run: consume(runBare)},
 	}
 }
 

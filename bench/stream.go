@@ -31,19 +31,7 @@ const (
 // transaction that stays open, its latency, and its memory while two million events wait. What
 // it costs while it idles is measured beside the layouts.
 func benchStream(ctx context.Context, b *bench) error {
-	outbox, err := buildProgram(ctx)
-	if err != nil {
-		return err
-	}
-	defer outbox.remove()
-	for _, part := range []func(context.Context, *bench, *program) error{
-		benchStreamRates, benchStreamPair, benchStreamKept, benchStreamLatency, benchStreamMemory,
-	} {
-		if err := part(ctx, b, outbox); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.withProgram(ctx, benchStreamRates, benchStreamPair, benchStreamKept, benchStreamLatency, benchStreamMemory)
 }
 
 // streamLog is a stream with events. Every drain is one of a new subscription, which finds
@@ -154,42 +142,20 @@ func benchStreamRates(ctx context.Context, b *bench, outbox *program) error {
 		return err
 	}
 	contenders := []*contender{
-		{name: "stream", run: func(ctx context.Context) (time.Duration, error) { return log.drain(ctx, outbox, 1) }},
-		{name: "stream, bare loop", run: log.drainBare},
+		{
+			name: "stream", events: streamEvents, rounds: streamRounds,
+			run: func(ctx context.Context) (time.Duration, error) { return log.drain(ctx, outbox, 1) },
+		},
+		{name: "stream, bare loop", events: streamEvents, rounds: streamRounds, run: log.drainBare},
 	}
-	peerOf := make(map[string]bool)
-	for _, peer := range b.peers() {
-		if peer.name == peers.River || peer.name == peers.WatermillQueue {
-			peer.once, peerOf[peer.name] = false, true
+	for _, peer := range b.peers(peers.River, peers.WatermillQueue) {
+		if peer.rounds > 1 {
 			contenders = append(contenders, peer)
 		}
 	}
-	for round := range streamRounds {
-		order := slices.Clone(contenders)
-		if round%2 == 1 {
-			slices.Reverse(order)
-		}
-		for _, c := range order {
-			if peerOf[c.name] && round >= relayRounds {
-				continue
-			}
-			took, err := c.run(ctx)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
-			c.times = append(c.times, took)
-		}
-	}
-	times := make(map[string][]time.Duration)
-	for _, c := range contenders {
-		events := streamEvents
-		if peerOf[c.name] {
-			events = relayEvents
-		}
-		for _, took := range c.times {
-			times[c.name] = append(times[c.name], took/time.Duration(events/1000)) // per thousand events
-		}
-		fmt.Printf("%-44s %6.0f events/s\n", c.name, rate(events, middle(slices.Clone(c.times))))
+	times, err := compete(ctx, contenders, streamRounds)
+	if err != nil {
+		return err
 	}
 	for _, p := range []struct {
 		name, than string

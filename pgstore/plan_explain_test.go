@@ -129,26 +129,6 @@ func (p *planner) inTx(begin string, do func(tx pgx.Tx) error) {
 	}
 }
 
-// planNode is a node of a plan.
-type planNode struct {
-	Type     string     `json:"Node Type"`
-	Relation string     `json:"Relation Name"`
-	Index    string     `json:"Index Name"`
-	Rows     float64    `json:"Actual Rows"`
-	Loops    float64    `json:"Actual Loops"`
-	Hit      int        `json:"Shared Hit Blocks"`
-	Read     int        `json:"Shared Read Blocks"`
-	Removed  float64    `json:"Rows Removed by Join Filter"`
-	Plans    []planNode `json:"Plans"`
-}
-
-func (n *planNode) walk(visit func(*planNode)) {
-	visit(n)
-	for i := range n.Plans {
-		n.Plans[i].walk(visit)
-	}
-}
-
 // wanted is what a plan has to be like.
 type wanted struct {
 	indexes []string // one of them finds the rows
@@ -163,7 +143,7 @@ type wanted struct {
 func (p *planner) judge(name string, want wanted, doc []byte) {
 	p.t.Helper()
 	var plans []struct {
-		Plan planNode
+		Plan pgtest.PlanNode
 		Time float64 `json:"Execution Time"`
 		JIT  json.RawMessage
 	}
@@ -172,7 +152,7 @@ func (p *planner) judge(name string, want wanted, doc []byte) {
 	}
 	root := &plans[0].Plan
 	var faults, used []string
-	root.walk(func(n *planNode) {
+	root.Walk(func(n *pgtest.PlanNode) {
 		switch {
 		case n.Type == "Seq Scan":
 			faults = append(faults, fmt.Sprintf("a sequential scan of %s", n.Relation))

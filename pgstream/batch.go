@@ -74,7 +74,7 @@ func (b *pageBatch) add(p *part) {
 // Messages are the events to publish.
 func (b *pageBatch) Messages() []outbox.Message { return b.messages }
 
-// Exhausted is empty: an event's first attempt is never its last but one.
+// Exhausted is empty: the events of a page have not been tried yet.
 func (b *pageBatch) Exhausted() []outbox.Message { return nil }
 
 // Reclaimed is not known: a shard that was taken over starts from its cursor.
@@ -90,7 +90,7 @@ func (b *pageBatch) Renew(ctx context.Context) error {
 }
 
 // Settle moves the cursors over what was delivered, and parks what was not, in one
-// statement.
+// transaction.
 func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost []uuid.UUID, err error) {
 	if len(outcomes) != len(b.messages) {
 		return nil, fmt.Errorf("outbox: %d outcomes for %d messages", len(outcomes), len(b.messages))
@@ -99,7 +99,7 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 	var parks parkList
 	for i, p := range b.parts {
 		verdicts[i] = p.judge(outcomes[p.start:p.start+p.count], b.store.subscription.OnDead)
-		parks.add(p.shard.number, p.page, verdicts[i].parks)
+		parks.addPage(p.shard.number, p.page, verdicts[i].parks)
 	}
 	if len(parks.shards) > 0 {
 		// Nobody may settle parked events between the statement and what is known of its keys.
@@ -241,7 +241,7 @@ func (s *Store) move(
 	// One round trip is one transaction. What waits behind a key that has just been freed is
 	// made due by the second statement, which sees what the first waited for.
 	queue := &pgx.Batch{}
-	queue.Queue(s.sql.settlePark, append(args, parks.args()...)...)
+	queue.Queue(s.sql.settlePark, append(append(args, parks.args()...), parks.slots)...)
 	shards, keys := parks.waiting()
 	queue.Queue(s.sql.promote, s.config.Subscription, shards, keys)
 	results := s.own.SendBatch(ctx, queue)

@@ -28,23 +28,13 @@ type harness struct {
 func newHarness(t *testing.T, shape pgstream.Shape) *harness {
 	t.Helper()
 	h := &harness{url: pgtest.URL(t)}
-	h.pool = h.connect(t)
+	h.pool = pgtest.Connect(t, h.url)
 	files, err := pgstream.Migrations(shape)
 	if err != nil {
 		t.Fatal(err)
 	}
 	pgtest.Migrate(t, h.pool, "", files)
 	return h
-}
-
-func (h *harness) connect(t *testing.T) *pgxpool.Pool {
-	t.Helper()
-	pool, err := pgxpool.New(t.Context(), h.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
 }
 
 func (h *harness) Open(t *testing.T, options storetest.Options) outbox.Store {

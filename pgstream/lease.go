@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// tendEvery is the longest time between two renewals of the leases; it is also how long a
-	// new relay waits for its share.
+	// tendEvery is the longest time between two renewals of the leases. A relay that settles
+	// notices at once when others come and go; one that idles, at the next renewal.
 	tendEvery = 10 * time.Second
 	// hurryEvery is the same for a relay that has less than its share.
 	hurryEvery = 50 * time.Millisecond
@@ -47,7 +47,12 @@ func (s *Store) drop(number int16) {
 func (s *Store) owned() (numbers []int16, fences []int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, sh := range s.sorted() {
+	return fenced(s.sorted())
+}
+
+// fenced are the numbers and fences of some shards, as statements take them.
+func fenced(shards []*shard) (numbers []int16, fences []int64) {
+	for _, sh := range shards {
 		numbers, fences = append(numbers, sh.number), append(fences, sh.fence)
 	}
 	return numbers, fences
@@ -158,14 +163,13 @@ func (s *Store) departing() []*shard {
 
 // handOver gives up the shards that are departing.
 func (s *Store) handOver(ctx context.Context) error {
-	var numbers []int16
-	var fences []int64
 	s.mu.Lock()
-	for _, sh := range s.departing() {
-		numbers, fences = append(numbers, sh.number), append(fences, sh.fence)
+	departing := s.departing()
+	for _, sh := range departing {
 		s.drop(sh.number)
 	}
 	s.mu.Unlock()
+	numbers, fences := fenced(departing)
 	if len(numbers) == 0 {
 		return nil
 	}
@@ -215,16 +219,16 @@ func (s *Store) loadCursors(rows pgx.Rows) error {
 // reload reads the cursors that are not known, and the keys that wait, where that is not
 // known.
 func (s *Store) reload(ctx context.Context) error {
-	var numbers []int16
-	var fences []int64
+	var unknown []*shard
 	s.mu.Lock()
 	for _, sh := range s.sorted() {
 		if !sh.known && !sh.out && !s.draining.holds(sh.number) {
-			numbers, fences = append(numbers, sh.number), append(fences, sh.fence)
+			unknown = append(unknown, sh)
 		}
 	}
 	s.mu.Unlock()
-	if len(numbers) > 0 {
+	if len(unknown) > 0 {
+		numbers, fences := fenced(unknown)
 		rows, err := s.own.Query(ctx, s.sql.reload, s.config.Subscription, numbers, fences)
 		if err != nil {
 			return fmt.Errorf("outbox: read the cursors again: %w", err)

@@ -3,10 +3,8 @@ package pgstream
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
@@ -93,7 +91,7 @@ func (s *Store) expect(page *page, parks []park) {
 		case p.delay == nil:
 			s.lookBy(page.messages[p.index].NotBefore)
 		default:
-			s.lookBy(time.Now().Add(time.Duration(*p.delay * float64(time.Second))))
+			s.lookIn(*p.delay)
 		}
 	}
 }
@@ -103,6 +101,11 @@ func (s *Store) lookBy(at time.Time) {
 	if at.Before(s.lookAt) {
 		s.lookAt = at
 	}
+}
+
+// lookIn is lookBy in some seconds from now.
+func (s *Store) lookIn(seconds float64) {
+	s.lookBy(time.Now().Add(time.Duration(seconds * float64(time.Second))))
 }
 
 // mayLook reports whether it is time to look for parked events, and none are out.
@@ -262,143 +265,4 @@ func (b *parkedBatch) end() {
 	if len(b.store.departing()) > 0 {
 		b.store.tendAt = time.Time{} // somebody waits for them
 	}
-}
-
-// Settle writes what became of the events: delivered ones are removed, and what waits behind
-// them is due.
-func (b *parkedBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost []uuid.UUID, err error) {
-	if len(outcomes) != len(b.messages) {
-		return nil, fmt.Errorf("outbox: %d outcomes for %d messages", len(outcomes), len(b.messages))
-	}
-	list := b.write(outcomes)
-	b.store.parking.Lock()
-	defer b.store.parking.Unlock()
-	ours, still, err := b.store.settleParked(ctx, b.fences, list)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: settle %d parked events: %w", len(b.rows), err)
-	}
-	for i, row := range b.rows {
-		if !slices.Contains(ours, row.shard) {
-			lost = append(lost, b.messages[i].ID)
-		}
-	}
-	b.store.mu.Lock()
-	defer b.store.mu.Unlock()
-	for i, key := range list.keys {
-		sh := b.store.shards[list.keyShards[i]]
-		if sh == nil || sh.fence != b.fences[sh.number] || !slices.Contains(ours, sh.number) || sh.gated == nil {
-			continue
-		}
-		if _, ok := still[parkedKey{sh.number, key}]; !ok {
-			delete(sh.gated, key)
-		}
-	}
-	now := time.Now()
-	if len(list.keys) > 0 { // others of the same keys may be due now
-		b.store.lookBy(now.Add(b.store.parkedPause()))
-	}
-	for _, delay := range list.delays {
-		if delay != nil {
-			b.store.lookBy(now.Add(time.Duration(*delay * float64(time.Second))))
-		}
-	}
-	b.end()
-	return lost, nil
-}
-
-// parkedKey is a key of a shard.
-type parkedKey struct {
-	shard int16
-	key   string
-}
-
-// parkedOutcomes are outcomes of parked events as arrays.
-type parkedOutcomes struct {
-	shards          []int16
-	seqs            []int64
-	states          []string
-	gates           []bool
-	attempts        []int32
-	delays          []*float64
-	errors, reasons []*string
-	// keyShards and keys are the keys that may be free now.
-	keyShards []int16
-	keys      []string
-}
-
-func (b *parkedBatch) write(outcomes []outbox.Outcome) *parkedOutcomes {
-	list := &parkedOutcomes{}
-	for i := range outcomes {
-		row, message, outcome := b.rows[i], &b.messages[i], &outcomes[i]
-		p := park{gates: row.gates}
-		switch outcome.Kind {
-		case outbox.Delivered:
-		case outbox.Failed:
-			p = failed(i, message.Key, message.Attempt, outcome)
-			p.gates = row.gates
-		case outbox.Died:
-			p = died(i, message.Key, message.Attempt, outcome, b.store.subscription.OnDead)
-			p.gates = p.gates && row.gates
-		default:
-			continue // it stays as it is
-		}
-		list.shards, list.seqs = append(list.shards, row.shard), append(list.seqs, row.seq)
-		list.states, list.gates = append(list.states, p.state), append(list.gates, p.gates)
-		list.attempts, list.delays = append(list.attempts, int32(p.attempts)), append(list.delays, p.delay)
-		list.errors, list.reasons = append(list.errors, p.err), append(list.reasons, p.reason)
-		if row.gates && (len(list.keys) == 0 || list.keys[len(list.keys)-1] != message.Key) {
-			list.keyShards, list.keys = append(list.keyShards, row.shard), append(list.keys, message.Key)
-		}
-	}
-	return list
-}
-
-// settleParked writes outcomes in one transaction, under the lock of the shards' rows. It
-// returns the shards that were ours, and which of the keys still wait.
-func (s *Store) settleParked(
-	ctx context.Context, fences map[int16]int64, list *parkedOutcomes,
-) (ours []int16, still map[parkedKey]struct{}, err error) {
-	numbers := make([]int16, 0, len(fences))
-	for number := range fences {
-		numbers = append(numbers, number)
-	}
-	slices.Sort(numbers)
-	fenceList := make([]int64, len(numbers))
-	for i, number := range numbers {
-		fenceList[i] = fences[number]
-	}
-	queue := &pgx.Batch{}
-	queue.Queue(s.sql.lock, s.config.Subscription, numbers, fenceList)
-	queue.Queue(s.sql.settleParked, s.config.Subscription, [16]byte(s.config.WorkerID), numbers, fenceList,
-		list.shards, list.seqs, list.states, list.gates, list.attempts, list.delays, list.errors, list.reasons)
-	queue.Queue(s.sql.promote, s.config.Subscription, list.keyShards, list.keys)
-	queue.Queue(s.sql.stillGated, s.config.Subscription, list.keyShards, list.keys)
-	results := s.own.SendBatch(ctx, queue)
-	defer func() {
-		if closeErr := results.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	rows, err := results.Query()
-	if err != nil {
-		return nil, nil, err
-	}
-	if ours, err = pgx.CollectRows(rows, pgx.RowTo[int16]); err != nil {
-		return nil, nil, err
-	}
-	for range 2 {
-		if _, err := results.Exec(); err != nil {
-			return nil, nil, err
-		}
-	}
-	if rows, err = results.Query(); err != nil {
-		return nil, nil, err
-	}
-	still = make(map[parkedKey]struct{})
-	var key parkedKey
-	_, err = pgx.ForEachRow(rows, []any{&key.shard, &key.key}, func() error {
-		still[key] = struct{}{}
-		return nil
-	})
-	return ours, still, err
 }

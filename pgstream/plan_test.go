@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
 const (
@@ -40,8 +41,8 @@ func TestPlans(t *testing.T) {
 	seqs := p.seqs(0, c, 20)
 	slot := p.slot()
 	settled := one([]int64{seqs[19]}, []bool{false}, []string{partMain}, []string{c.s1}, []int64{seqs[0]}, []int64{seqs[19]})
-	parked := append(append([]any{}, settled...), repeat(int16(0), 20), repeat(int16(slot), 20), seqs, repeat(stateRetry, 20),
-		repeat(true, 20), repeat(1, 20), repeat(1.0, 20), repeat("no", 20), repeat("", 20))
+	parked := append(append([]any{}, settled...), repeat(int16(0), 20), seqs, repeat(stateRetry, 20),
+		repeat(true, 20), repeat(1, 20), repeat(1.0, 20), repeat("no", 20), repeat("", 20), repeat(int16(slot), 20))
 	keys, keyShards := p.keys(20)
 
 	p.explain("late", p.store.sql.late, 3*planPage, int16(0), int64(0), c.q1, c.s1, c.s2, planPage)
@@ -227,26 +228,6 @@ func literal(arg any) string {
 	return "'" + fmt.Sprint(arg) + "'"
 }
 
-// planNode is a node of a plan.
-type planNode struct {
-	Type     string     `json:"Node Type"`
-	Relation string     `json:"Relation Name"`
-	Rows     float64    `json:"Actual Rows"`
-	Loops    float64    `json:"Actual Loops"`
-	Hit      int        `json:"Shared Hit Blocks"`
-	Read     int        `json:"Shared Read Blocks"`
-	Removed  float64    `json:"Rows Removed by Join Filter"`
-	Filtered float64    `json:"Rows Removed by Filter"`
-	Plans    []planNode `json:"Plans"`
-}
-
-func (n *planNode) walk(visit func(*planNode)) {
-	visit(n)
-	for i := range n.Plans {
-		n.Plans[i].walk(visit)
-	}
-}
-
 // explain runs a statement with its generic plan, rolls it back, and fails if the plan reads
 // a table from end to end, sorts a backlog, joins each with each, or takes more buffers.
 func (p *planner) explain(name, sql string, buffers int, args ...any) {
@@ -276,7 +257,7 @@ func (p *planner) explain(name, sql string, buffers int, args ...any) {
 		p.Fatalf("%s: %v", name, err)
 	}
 	var plans []struct {
-		Plan planNode
+		Plan pgtest.PlanNode
 		Time float64 `json:"Execution Time"`
 	}
 	if err := json.Unmarshal(doc, &plans); err != nil {
@@ -284,7 +265,7 @@ func (p *planner) explain(name, sql string, buffers int, args ...any) {
 	}
 	root := &plans[0].Plan
 	var faults []string
-	root.walk(func(n *planNode) {
+	root.Walk(func(n *pgtest.PlanNode) {
 		switch {
 		case n.Type == "Seq Scan" && strings.HasPrefix(n.Relation, "outbox_stream"):
 			faults = append(faults, "a sequential scan of "+n.Relation)

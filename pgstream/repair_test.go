@@ -38,7 +38,7 @@ func TestRepair(t *testing.T) {
 	second := emit(t, h.pool, "b", "a", "")
 
 	restored := &harness{url: pgtest.Restore(t, h.url)}
-	restored.pool = restored.connect(t)
+	restored.pool = pgtest.Connect(t, restored.url)
 	if _, err := pgstream.Open(t.Context(), restored.pool, pgstream.Stream{}, pgstream.Config{}); !errors.Is(err, pgstream.ErrRestored) {
 		t.Fatalf("a restored stream was opened: %v", err)
 	}

@@ -159,15 +159,15 @@ WITH u AS MATERIALIZED (
 SELECT shard, parked_changes, (SELECT count(*) FROM {relays} WHERE subscription = $1 AND alive_until > now()) FROM moved`
 
 	// parkSQL copies events that were not delivered. Arrays, one entry per event: $14 shards,
-	// $15 slots, $16 seqs, $17 states, $18 gates, $19 attempts, $20 delays in seconds, NULL for
-	// an event that waits for its not_before, $21 errors, $22 reasons.
+	// $15 seqs, $16 states, $17 gates, $18 attempts, $19 delays in seconds, NULL for an event
+	// that waits for its not_before, $20 errors, $21 reasons, $22 slots.
 	parkSQL = `, parking AS (
   INSERT INTO {parked} (subscription, shard, seq, state, gates, attempts, next_attempt_at, last_error, reason, {event})
   SELECT $1, e.shard, e.seq, p.state, p.gates, p.attempts,
     CASE WHEN p.state = 'retry' THEN coalesce(now() + make_interval(secs => p.delay), e.not_before) END,
     p.error, p.reason, {e.event}
-  FROM unnest($14::smallint[], $15::smallint[], $16::bigint[], $17::text[], $18::boolean[], $19::integer[], $20::float8[], $21::text[], $22::text[])
-    AS p(shard, slot, seq, state, gates, attempts, delay, error, reason)
+  FROM unnest($14::smallint[], $15::bigint[], $16::text[], $17::boolean[], $18::integer[], $19::float8[], $20::text[], $21::text[], $22::smallint[])
+    AS p(shard, seq, state, gates, attempts, delay, error, reason, slot)
   JOIN moved ON moved.shard = p.shard
   JOIN {stream} AS e ON e.slot = p.slot AND e.shard = p.shard AND e.seq = p.seq
   ON CONFLICT DO NOTHING

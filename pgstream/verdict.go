@@ -130,31 +130,41 @@ func behindFailed(index int, state string) park {
 	return park{index: index, state: stateRetry, gates: true, delay: &now}
 }
 
-// parkList is the parked events of a settle, as arrays.
-type parkList struct {
-	shards, slots   []int16
+// parkArrays are parked events as statements take them.
+type parkArrays struct {
+	shards          []int16
 	seqs            []int64
 	states          []string
 	gates           []bool
 	attempts        []int32
 	delays          []*float64
 	errors, reasons []*string
-	keys            []string
 }
 
-func (l *parkList) add(number int16, page *page, parks []park) {
-	for _, p := range parks {
-		place := page.places[p.index]
-		l.shards, l.slots, l.seqs = append(l.shards, number), append(l.slots, place.slot), append(l.seqs, place.seq)
-		l.states, l.gates = append(l.states, p.state), append(l.gates, p.gates)
-		l.attempts, l.delays = append(l.attempts, int32(p.attempts)), append(l.delays, p.delay)
-		l.errors, l.reasons = append(l.errors, p.err), append(l.reasons, p.reason)
-		l.keys = append(l.keys, page.messages[p.index].Key)
+func (a *parkArrays) add(shard int16, seq int64, p *park) {
+	a.shards, a.seqs = append(a.shards, shard), append(a.seqs, seq)
+	a.states, a.gates = append(a.states, p.state), append(a.gates, p.gates)
+	a.attempts, a.delays = append(a.attempts, int32(p.attempts)), append(a.delays, p.delay)
+	a.errors, a.reasons = append(a.errors, p.err), append(a.reasons, p.reason)
+}
+
+func (a *parkArrays) args() []any {
+	return []any{a.shards, a.seqs, a.states, a.gates, a.attempts, a.delays, a.errors, a.reasons}
+}
+
+// parkList is the events that a settle parks.
+type parkList struct {
+	parkArrays
+	slots []int16
+	keys  []string
+}
+
+func (l *parkList) addPage(number int16, page *page, parks []park) {
+	for i := range parks {
+		place := page.places[parks[i].index]
+		l.add(number, place.seq, &parks[i])
+		l.slots, l.keys = append(l.slots, place.slot), append(l.keys, page.messages[parks[i].index].Key)
 	}
-}
-
-func (l *parkList) args() []any {
-	return []any{l.shards, l.slots, l.seqs, l.states, l.gates, l.attempts, l.delays, l.errors, l.reasons}
 }
 
 // waiting are the keys of events that were parked behind another, each once.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -39,7 +40,7 @@ func TestWakes(t *testing.T) {
 	defer notifier.Close()
 	notifier.Notify()
 	wait("a notifier that names the schema")
-	if err := pgstream.Wake(ctx, h.connect(t), pgstream.Stream{}); err != nil {
+	if err := pgstream.Wake(ctx, pgtest.Connect(t, h.url), pgstream.Stream{}); err != nil {
 		t.Fatal(err)
 	}
 	wait("a wake-up")

@@ -223,29 +223,30 @@ func (s *Store) fitPages(cut, limit int) {
 // openWindows opens a window in every shard that is between two, if there may be something in
 // it. It is what an idle relay polls with: if there is not, it writes nothing.
 func (s *Store) openWindows(ctx context.Context) (opened bool, err error) {
-	var numbers, wide []int16
-	var fences, wideFences []int64
+	var between, wide []*shard
 	s.mu.Lock()
 	for _, sh := range s.sorted() {
 		sh.missed = sh.out
 		if !sh.known || sh.leaving || sh.out || sh.cursor.s2 != "" || len(sh.pages) > 0 {
 			continue
 		}
-		numbers, fences = append(numbers, sh.number), append(fences, sh.fence)
+		between = append(between, sh)
 		if sh.wide {
-			wide, wideFences = append(wide, sh.number), append(wideFences, sh.fence)
+			wide = append(wide, sh)
 		}
 	}
 	s.mu.Unlock()
-	if len(numbers) == 0 {
+	if len(between) == 0 {
 		return false, nil
 	}
 	if len(wide) > 0 {
+		numbers, fences := fenced(wide)
 		// A window whose hi is fresh is not walked again by the next one.
-		if _, err := s.reader.conn.Exec(ctx, s.sql.refresh, s.config.Subscription, wide, wideFences); err != nil {
+		if _, err := s.reader.conn.Exec(ctx, s.sql.refresh, s.config.Subscription, numbers, fences); err != nil {
 			return false, fmt.Errorf("outbox: refresh cursors: %w", err)
 		}
 	}
+	numbers, fences := fenced(between)
 	rows, err := s.reader.conn.Query(ctx, s.sql.open, s.config.Subscription, numbers, fences)
 	if err != nil {
 		return false, fmt.Errorf("outbox: open windows: %w", err)

@@ -44,7 +44,13 @@ func URL(t testing.TB) string {
 // Pool is URL with a pool, which is closed at the end of the test.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), URL(t))
+	return Connect(t, URL(t))
+}
+
+// Connect is a pool on a database that is there, closed at the end of the test.
+func Connect(t testing.TB, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), url)
 	if err != nil {
 		t.Fatalf("pgtest: connecting: %v", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -62,10 +61,8 @@ func (e *eventFlags) source(cmd *cobra.Command, in io.Reader) (events, error) {
 	if e.event.TenantID, err = parseUUID(e.tenant); err != nil {
 		return nil, usagef("--tenant: %w", err)
 	}
-	if e.when != "" {
-		if e.event.NotBefore, err = time.Parse(time.RFC3339, e.when); err != nil {
-			return nil, usagef("--not-before is %q; it looks like 2030-01-31T12:00:00Z", e.when)
-		}
+	if e.event.NotBefore, err = parseTime("not-before", e.when); err != nil {
+		return nil, err
 	}
 	e.event.Headers = e.headers
 	e.event.Payload = []byte(e.payload)
