@@ -125,6 +125,16 @@ func (p *insertParam) array() string {
 	}
 }
 
+// value is the value of a row of many, where parameter n is the column.
+func (p *insertParam) value(n int) string {
+	own := fmt.Sprintf("new.p%d::%s", n, p.cast)
+	if !p.column.Shared {
+		return own
+	}
+	// A query of its own is run once; a cast of the first element would be for every row.
+	return fmt.Sprintf("coalesce(%s, (SELECT ($%d::text[])[1]::%s))", own, n, p.cast)
+}
+
 // rows are the values of the column of many events, which is parameter n.
 func (p *insertParam) rows(n int) string {
 	if p.column.JSON != nil {
@@ -196,6 +206,7 @@ func (ins *insertColumns) param(l *Layout, field Field, c Column, column emit.Co
 	if c.IsZero() {
 		return
 	}
+	column.Shared = column.Text != nil && c.NotNull
 	i := ins.addParam(field, l.cast(c, field), column)
 	ins.add(c, func(param func(int) string) string { return param(i) })
 }
@@ -218,7 +229,7 @@ func (ins *insertColumns) addParam(field Field, cast string, column emit.Column)
 func (ins *insertColumns) expressions(param func(i int) string) string {
 	values := make([]string, len(ins.values))
 	for i, value := range ins.values {
-		values[i] = value(func(i int) string { return param(i) + "::" + ins.params[i].cast })
+		values[i] = value(param)
 	}
 	return strings.Join(values, ", ")
 }
@@ -227,7 +238,7 @@ func (ins *insertColumns) expressions(param func(i int) string) string {
 func (ins *insertColumns) one(l *Layout) string {
 	return fmt.Sprintf("INSERT INTO %s (%s)\nVALUES (%s)",
 		l.qualified(l.Table), strings.Join(ins.names, ", "),
-		ins.expressions(func(i int) string { return fmt.Sprintf("$%d", i+1) }))
+		ins.expressions(func(i int) string { return fmt.Sprintf("$%d::%s", i+1, ins.params[i].cast) }))
 }
 
 // many writes rows whose columns are the parameters, so that the statement is the same for
@@ -241,7 +252,7 @@ func (ins *insertColumns) many(l *Layout) string {
 	}
 	return fmt.Sprintf("INSERT INTO %s (%s)\nSELECT %s\nFROM (SELECT %s) AS new",
 		l.qualified(l.Table), strings.Join(ins.names, ", "),
-		ins.expressions(func(i int) string { return fmt.Sprintf("new.p%d", i+1) }),
+		ins.expressions(func(i int) string { return ins.params[i].value(i + 1) }),
 		strings.Join(columns, ", "))
 }
 

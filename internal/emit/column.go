@@ -49,6 +49,20 @@ func (c Column) values(conn Conn, rows []*outbox.Event) any {
 	return conn.Array(texts(rows, c.Text))
 }
 
+// shared is the value that all events have in the column, where the statement takes that.
+func (c Column) shared(rows []*outbox.Event) (value string, ok bool) {
+	if !c.Shared {
+		return "", false
+	}
+	first := c.Text(rows[0])
+	for _, ev := range rows {
+		if text := c.Text(ev); first == nil || text == nil || *text != *first {
+			return "", false
+		}
+	}
+	return *first, true
+}
+
 func each[T any](rows []*outbox.Event, value func(*outbox.Event) T) []T {
 	column := make([]T, len(rows))
 	for i, ev := range rows {

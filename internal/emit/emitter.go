@@ -197,11 +197,15 @@ func (e *Emitter) insertFresh(ctx context.Context, conn Conn, events []outbox.Ev
 	return results, nil
 }
 
-// values are the arguments of a statement for many events.
+// values are the arguments of a statement that inserts many events.
 func values(conn Conn, columns []Column, rows []*outbox.Event) []any {
 	args := make([]any, len(columns))
 	for i, column := range columns {
-		args[i] = column.values(conn, rows)
+		if value, ok := column.shared(rows); ok {
+			args[i] = conn.Array([]string{value})
+		} else {
+			args[i] = column.values(conn, rows)
+		}
 	}
 	return args
 }

@@ -56,8 +56,8 @@ type Plan struct {
 	SortByDedupe bool
 }
 
-// Column is one parameter of a plan. Exactly one field is set; it decides, too, how the
-// values of many events are sent.
+// Column is one parameter of a plan. Exactly one of the functions is set; it decides, too,
+// how the values of many events are sent.
 type Column struct {
 	// Text is the value as PostgreSQL reads it, or nil for NULL. Many are a text[].
 	Text func(*outbox.Event) *string
@@ -68,6 +68,9 @@ type Column struct {
 	// JSON is a document, never NULL. Many are one text, with a JSONSeparator between them:
 	// the payloads are most of what is sent, and drivers grow an array element by element.
 	JSON func(*outbox.Event) []byte
+	// Shared is set, beside Text, where the statements for many take an array of a single
+	// value as the value of all rows: what all events have in common is sent and read once.
+	Shared bool
 }
 
 // JSONSeparator is a byte that JSON has no place for, neither in strings nor between them.
