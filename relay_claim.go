@@ -8,6 +8,9 @@ import (
 const (
 	// idleFirst is the first pause of a relay that found nothing; it doubles up to Poll.
 	idleFirst = 5 * time.Millisecond
+	// trickle is the part of a full batch below which a claim is taken to have found all there
+	// was: looking again at once would find next to nothing, event after event.
+	trickle = 10
 	// storeRetryFirst and storeRetryMax bound the pauses after failures of the store.
 	storeRetryFirst = 100 * time.Millisecond
 	storeRetryMax   = 5 * time.Second
@@ -51,12 +54,15 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- Batch, held chan stru
 			}
 			each(r.config.Hooks, func(h ClaimHook) { h.OnClaim(report) })
 			work <- batch
-			continue
-		}
-		batch.Abandon()
-		<-held
-		if drain && r.drained(ctx, held) {
-			return
+			if drain || n*trickle >= r.config.BatchSize {
+				continue
+			}
+		} else {
+			batch.Abandon()
+			<-held
+			if drain && r.drained(ctx, held) {
+				return
+			}
 		}
 		if !r.pause(ctx, jitter(idle), r.nudge) {
 			return

@@ -2,11 +2,13 @@ package outbox
 
 import "context"
 
-// callInOrder runs the publisher so that of each key at most one message is under way, and
-// none after one that failed. It takes as many rounds as the busiest key has messages.
-func (r *Relay) callInOrder(ctx context.Context, messages []Message) []error {
+// PublishByKey publishes messages so that of each key at most one is under way, and none
+// after one that failed: those are answered with ErrNotAttempted. It takes as many rounds as
+// the busiest key has messages. Publishers whose broker can refuse one message and take the
+// next are built on it, and are Sequencers then; for those that are none the relay does it.
+func PublishByKey(ctx context.Context, messages []Message, publish func(context.Context, []Message) []error) []error {
 	if !repeatsKey(messages) {
-		return r.call(ctx, messages)
+		return publish(ctx, messages)
 	}
 	errs := make([]error, len(messages))
 	left := make([]int, len(messages))
@@ -43,7 +45,7 @@ func (r *Relay) callInOrder(ctx context.Context, messages []Message) []error {
 		if len(round) == 0 {
 			continue
 		}
-		for i, err := range r.call(ctx, round) {
+		for i, err := range publish(ctx, round) {
 			if errs[places[i]] = err; err != nil {
 				failed[messages[places[i]].Key] = true
 				away = away || Classify(err) == Down

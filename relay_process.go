@@ -110,7 +110,7 @@ func (r *Relay) keepLease(ctx context.Context, batch Batch, giveUp context.Cance
 func (r *Relay) publish(ctx context.Context, messages []Message, taken []bool) []error {
 	send := r.call
 	if r.inOrder {
-		send = r.callInOrder
+		send = func(ctx context.Context, messages []Message) []error { return PublishByKey(ctx, messages, r.call) }
 	}
 	if r.config.Registry == nil && r.config.DefaultTopic == "" && !slices.Contains(taken, true) {
 		return send(ctx, messages)

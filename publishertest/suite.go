@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/wire"
 )
 
 // Received is what arrived of a message on the other side.
@@ -24,6 +26,11 @@ type Received struct {
 	ID uuid.UUID
 	// Payload is the message body.
 	Payload []byte
+	// Topic is where it arrived, and Key what orders it there; empty where the other side
+	// cannot tell.
+	Topic, Key string
+	// Attributes are what came beside the payload; nil where it is not read back.
+	Attributes map[string]string
 }
 
 // Harness connects the suite to one publisher and its other side.
@@ -31,13 +38,15 @@ type Harness interface {
 	// Publisher is the publisher under test.
 	Publisher() outbox.Publisher
 	// Received is what has arrived so far, in order of arrival where there is one.
-	Received(t *testing.T) []Received
+	Received(t testing.TB) []Received
 }
 
 // Features says what a publisher promises beyond delivery.
 type Features struct {
 	// Ordered is set where a batch arrives in the order in which it was handed over.
 	Ordered bool
+	// Attributes is set where the plain attributes of package wire arrive beside the payload.
+	Attributes bool
 	// Binary is set where payloads that are not JSON or UTF-8 arrive unchanged.
 	Binary bool
 	// Poison spoils a message so that the publisher fails it and no other; nil where none can
@@ -51,6 +60,7 @@ func Run(t *testing.T, features Features, open func(t *testing.T) Harness) {
 	for name, test := range map[string]func(*testing.T, Harness, Features){
 		"one result per message, and every message arrives": testArrives,
 		"an empty batch":                            testEmpty,
+		"attributes arrive as they are":             testAttributes,
 		"payloads arrive as they are":               testPayloads,
 		"batches published at once":                 testConcurrent,
 		"acknowledged means arrived":                testAcknowledged,
@@ -73,7 +83,7 @@ func Messages(n int) []outbox.Message {
 	for i := range messages {
 		messages[i] = outbox.Message{
 			Event: outbox.Event{
-				ID: uuid.Must(uuid.NewV7()), Namespace: "shop", Topic: "orders", Type: "order_created",
+				ID: uuid.Must(uuid.NewV7()), Namespace: "shop", Topic: Topic, Type: "order_created",
 				AggregateType: "order", AggregateID: strconv.Itoa(i), TenantID: uuid.New(), DedupeKey: fmt.Sprintf("k%d", i),
 				Key: fmt.Sprintf("order/%d", i), Payload: fmt.Appendf(nil, `{"order": %d}`, i),
 				Headers: map[string]string{"trace": "t1"}, ContentType: "application/json",
@@ -150,6 +160,36 @@ func testPayloads(t *testing.T, h Harness, features Features) {
 	}
 	publish(t, h.Publisher(), messages)
 	want(t, h, features, messages)
+}
+
+func testAttributes(t *testing.T, h Harness, features Features) {
+	t.Helper()
+	if !features.Attributes {
+		return
+	}
+	messages := Messages(4)
+	messages[0].Headers = map[string]string{
+		"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "x-own": "a, b; c=\"d\" 100%", "event_id": "not the event's",
+	}
+	messages[1].Event = outbox.Event{ID: messages[1].ID, Topic: messages[1].Topic, Type: "bare", Payload: []byte("{}")}
+	messages[2].CreatedAt = time.Date(2026, 3, 4, 5, 6, 7, 123456000, time.FixedZone("", 3600))
+	messages[3].AggregateID = "caf\u00e9 \U0001F600"
+	publish(t, h.Publisher(), messages)
+	want(t, h, features, messages)
+	received := h.Received(t)
+	for i := range messages {
+		at := slices.IndexFunc(received, func(r Received) bool { return r.ID == messages[i].ID })
+		expected := make(map[string]string)
+		for _, a := range wire.Attributes(&messages[i]) {
+			expected[a.Name] = a.Value
+		}
+		if !maps.Equal(received[at].Attributes, expected) {
+			t.Errorf("message %d has the attributes\n%q, want\n%q", i, received[at].Attributes, expected)
+		}
+		if got := received[at]; got.Topic != "" && got.Topic != messages[i].Topic || got.Key != "" && got.Key != messages[i].Key {
+			t.Errorf("message %d is at %q with the key %q, want %q and %q", i, got.Topic, got.Key, messages[i].Topic, messages[i].Key)
+		}
+	}
 }
 
 func testConcurrent(t *testing.T, h Harness, features Features) {

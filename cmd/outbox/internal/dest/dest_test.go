@@ -26,7 +26,7 @@ type harness struct {
 
 func (h *harness) Publisher() outbox.Publisher { return h.destination }
 
-func (h *harness) Received(t *testing.T) (list []publishertest.Received) {
+func (h *harness) Received(t testing.TB) (list []publishertest.Received) {
 	t.Helper()
 	scanner := bufio.NewScanner(bytes.NewReader(h.read()))
 	scanner.Buffer(nil, 1<<22)

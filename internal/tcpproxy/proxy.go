@@ -1,0 +1,126 @@
+// Package tcpproxy stands between a client and a server, and can be cut: tests use it to
+// take a broker away that is not theirs to kill.
+package tcpproxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// Proxy passes connections on to a server until it is cut.
+type Proxy struct {
+	address string
+	target  string
+
+	mu       sync.Mutex
+	listener net.Listener
+	open     map[net.Conn]struct{}
+	running  sync.WaitGroup
+}
+
+// New starts a proxy on a free port of the loopback, and stops it with the test.
+func New(t testing.TB, target string) *Proxy {
+	t.Helper()
+	p := &Proxy{address: "127.0.0.1:0", target: target, open: make(map[net.Conn]struct{})}
+	if err := p.listen(); err != nil {
+		t.Fatal(err)
+	}
+	p.address = p.listener.Addr().String()
+	t.Cleanup(p.Cut)
+	return p
+}
+
+// Address is where to connect to.
+func (p *Proxy) Address() string { return p.address }
+
+// Cut breaks every connection and refuses new ones.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	if p.listener != nil {
+		_ = p.listener.Close() // it only listens
+		p.listener = nil
+	}
+	p.breakAll()
+	p.mu.Unlock()
+	p.running.Wait()
+}
+
+// Break breaks every connection; new ones are passed on.
+func (p *Proxy) Break() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.breakAll()
+}
+
+func (p *Proxy) breakAll() {
+	for conn := range p.open {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // a reset, as of a machine that is gone
+		}
+		_ = conn.Close() // that it may be closed already is fine
+	}
+	clear(p.open)
+}
+
+// Restore takes connections again, at the same address.
+func (p *Proxy) Restore(t testing.TB) {
+	t.Helper()
+	if err := p.listen(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *Proxy) listen() error {
+	listener, err := net.Listen("tcp", p.address)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listener = listener
+	p.running.Go(func() { p.accept(listener) })
+	return nil
+}
+
+func (p *Proxy) accept(listener net.Listener) {
+	for {
+		client, err := listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue
+		}
+		server, err := net.Dial("tcp", p.target)
+		if err != nil {
+			_ = client.Close() // the server is away, and so is the proxy
+			continue
+		}
+		p.mu.Lock()
+		if p.listener != listener {
+			// Cut while it was being set up.
+			_ = client.Close()
+			_ = server.Close()
+			p.mu.Unlock()
+			return
+		}
+		p.open[client], p.open[server] = struct{}{}, struct{}{}
+		p.running.Go(func() { p.pass(server, client) })
+		p.running.Go(func() { p.pass(client, server) })
+		p.mu.Unlock()
+	}
+}
+
+// pass copies until either side ends, and then ends the other.
+func (p *Proxy) pass(to, from net.Conn) {
+	_, _ = io.Copy(to, from) // a broken connection is what this is for
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = to.Close()
+	_ = from.Close()
+	delete(p.open, to)
+	delete(p.open, from)
+}

@@ -1,0 +1,71 @@
+// Package wire says how an event looks at a broker: the attributes that travel beside the
+// payload, plain or as a CloudEvent, and the options that every destination's URL knows.
+// Destinations are built on it, so that they agree.
+package wire
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+)
+
+// The names of the attributes that an event has at a broker. One that the event has no value
+// for is left out.
+const (
+	EventID       = "event_id"
+	EventType     = "event_type"
+	AggregateType = "aggregate_type"
+	AggregateID   = "aggregate_id"
+	CreatedAt     = "created_at"
+	Namespace     = "namespace"
+	TenantID      = "tenant_id"
+	DedupeKey     = "dedupe_key"
+	ContentType   = "content_type"
+)
+
+// Attribute is one name and value beside the payload.
+type Attribute struct{ Name, Value string }
+
+// Attributes are those of a message: its own fields, and then its headers by name. A header
+// that has the name of a field is left out; the field stands.
+func Attributes(message *outbox.Message) []Attribute {
+	list := make([]Attribute, 0, 9+len(message.Headers))
+	list = append(list, Attribute{EventID, message.ID.String()})
+	list = add(list, EventType, message.Type)
+	list = add(list, AggregateType, message.AggregateType)
+	list = add(list, AggregateID, message.AggregateID)
+	list = append(list, Attribute{CreatedAt, message.CreatedAt.UTC().Format(time.RFC3339Nano)})
+	list = add(list, Namespace, message.Namespace)
+	list = add(list, TenantID, tenant(message))
+	list = add(list, DedupeKey, message.DedupeKey)
+	list = add(list, ContentType, message.ContentType)
+	return addHeaders(list, message)
+}
+
+func add(list []Attribute, name, value string) []Attribute {
+	if value == "" {
+		return list
+	}
+	return append(list, Attribute{name, value})
+}
+
+func tenant(message *outbox.Message) string {
+	if message.TenantID == uuid.Nil {
+		return ""
+	}
+	return message.TenantID.String()
+}
+
+func addHeaders(list []Attribute, message *outbox.Message) []Attribute {
+	fields := list
+	for _, name := range slices.Sorted(maps.Keys(message.Headers)) {
+		if !slices.ContainsFunc(fields, func(a Attribute) bool { return a.Name == name }) {
+			list = append(list, Attribute{name, message.Headers[name]})
+		}
+	}
+	return list
+}
