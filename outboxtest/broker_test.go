@@ -15,7 +15,7 @@ type harness struct{ broker outboxtest.Broker }
 
 func (h *harness) Publisher() outbox.Publisher { return &h.broker }
 
-func (h *harness) Received(*testing.T) (list []publishertest.Received) {
+func (h *harness) Received(testing.TB) (list []publishertest.Received) {
 	for _, m := range h.broker.Received() {
 		list = append(list, publishertest.Received{ID: m.ID, Payload: m.Payload})
 	}
