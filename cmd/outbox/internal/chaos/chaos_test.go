@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/pgstore"
@@ -57,7 +58,7 @@ type result struct {
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	long := os.Getenv("OUTBOX_CHAOS") == "long"
-	program := buildProgram(t)
+	program := process.Build(t)
 	var mu sync.Mutex
 	var lines []string
 	t.Cleanup(func() {

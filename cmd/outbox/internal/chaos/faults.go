@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
 	"github.com/packfinderz/outbox/internal/pgserver"
 )
 
@@ -85,8 +86,8 @@ func (r *run) kill(number int) (met bool) {
 	r.Helper()
 	victim := r.victim()
 	victim.life.Fault = number
-	victim.signal(r.T, syscall.SIGKILL)
-	if code := victim.wait(r.T); code != -1 {
+	victim.Signal(r.T, syscall.SIGKILL)
+	if code := victim.Wait(r.T); code != -1 {
 		r.Fatalf("exit code %d of a killed relay", code)
 	}
 	met = r.undelivered() > 0
@@ -110,7 +111,7 @@ func (r *run) stop(number int) (met bool) {
 	r.Helper()
 	victim := r.victim()
 	victim.life.Fault = number
-	victim.signal(r.T, syscall.SIGSTOP)
+	victim.Signal(r.T, syscall.SIGSTOP)
 	busy := r.undelivered() > 0
 	size := r.inbox.size(victim)
 	leaseEnd := time.NewTimer(r.lease)
@@ -118,13 +119,13 @@ func (r *run) stop(number int) (met bool) {
 	<-leaseEnd.C
 	r.await("the other relay to take over", func() bool { return r.producers.idle() && r.undelivered() == 0 })
 	r.producers.ask(r.share())
-	victim.signal(r.T, syscall.SIGCONT)
+	victim.Signal(r.T, syscall.SIGCONT)
 	r.await("the stopped relay to go on", func() bool {
 		return r.inbox.size(victim) > size || (r.producers.idle() && r.undelivered() == 0)
 	})
 	// A life of its own for each stop, so that duplicates can be told apart.
 	r.terminate(victim)
-	met = busy && victim.logs("lease lost", "could not be settled")
+	met = busy && victim.Logs("lease lost", "could not be settled")
 	r.start(victim)
 	return met
 }
@@ -139,7 +140,7 @@ func (r *run) restarting(server *pgserver.Server) func(number int) (met bool) {
 			relay.life.Fault = number
 		}
 		before := r.sizes()
-		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		ctx, cancel := context.WithTimeout(r.Context(), process.Patience)
 		defer cancel()
 		if err := server.Restart(ctx, pgserver.Immediate); err != nil {
 			r.Fatal(err)
@@ -149,7 +150,7 @@ func (r *run) restarting(server *pgserver.Server) func(number int) (met bool) {
 				r.keepBusy()
 				return r.inbox.size(relay) > before[i]
 			})
-			met = met || relay.logs("settle failed", "could not be settled", "the store failed")
+			met = met || relay.Logs("settle failed", "could not be settled", "the store failed")
 		}
 		for _, relay := range r.relays {
 			r.terminate(relay)

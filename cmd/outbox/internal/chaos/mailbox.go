@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
 )
 
 // maxLetter is more than any batch has bytes.
@@ -202,7 +204,7 @@ func (m *mailbox) empty() error {
 	select {
 	case <-came:
 		return nil
-	case <-time.After(patience):
+	case <-time.After(process.Patience):
 		return errors.New("the mailbox takes no more letters")
 	}
 }

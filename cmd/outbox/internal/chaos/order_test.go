@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -28,7 +29,7 @@ func TestStreamOrder(t *testing.T) {
 	server := pgtest.Server(t, nil)
 	begun := time.Now()
 	r := newRun(t, plan{
-		program: buildProgram(t), url: server.URL("postgres"), layout: pgstream.LayoutName, count: 3, think: think, steady: true,
+		program: process.Build(t), url: server.URL("postgres"), layout: pgstream.LayoutName, count: 3, think: think, steady: true,
 		events: events, lease: shortLease, seed: seed(t),
 	})
 	s := newStorm(r)

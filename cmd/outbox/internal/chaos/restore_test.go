@@ -5,6 +5,7 @@ package chaos
 import (
 	"testing"
 
+	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -18,7 +19,7 @@ func TestRestore(t *testing.T) {
 	t.Parallel()
 	const half = 2000
 	r := newRun(t, plan{
-		program: buildProgram(t), url: pgtest.URL(t), layout: pgstream.LayoutName, count: 1, events: half,
+		program: process.Build(t), url: pgtest.URL(t), layout: pgstream.LayoutName, count: 1, events: half,
 		lease: shortLease, seed: seed(t),
 	})
 	relay := r.relays[0]
@@ -33,10 +34,10 @@ func TestRestore(t *testing.T) {
 
 	r.url = pgtest.Restore(t, r.url)
 	r.spawn(relay, "relay")
-	if code := relay.wait(t); code != exitUsage || !relay.logs("outbox repair") {
-		t.Fatalf("exit code %d of a relay on a restored stream, without the hint\n%s", code, relay.tail())
+	if code := relay.Wait(t); code != exitUsage || !relay.Logs("outbox repair") {
+		t.Fatalf("exit code %d of a relay on a restored stream, without the hint\n%s", code, relay.Tail())
 	}
-	r.command("repair").mustSucceed(t)
+	r.command("repair").MustSucceed(t)
 	r.start(relay)
 	if mailbox, ok := r.inbox.(*mailbox); ok {
 		r.arrives(mailbox, "the other half")

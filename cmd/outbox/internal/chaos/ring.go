@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
 	"github.com/packfinderz/outbox/internal/pgserver"
 )
 
@@ -15,9 +16,9 @@ import (
 type ring struct {
 	*run
 	stream *stream
-	dump   *process // the current pg_dump
-	from   *os.File // what it writes, to be read
-	purge  *process
+	dump   *process.Process // the current pg_dump
+	from   *os.File         // what it writes, to be read
+	purge  *process.Process
 	// How often: dumps, purges, and looks at which a rotation waited for a lock, or an emit for a rotation.
 	dumps, purges, rotationWaits, emitWaits int
 	lagged                                  bool // the program warned that a subscription lags
@@ -31,7 +32,7 @@ func (r *ring) startDump() {
 	from, to, err := os.Pipe()
 	r.check(err)
 	r.from = from
-	r.dump = startProcess(r.T, r.file("pg_dump.log"), to, program, "--dbname", r.url)
+	r.dump = process.Start(r.T, r.file("pg_dump.log"), to, program, "--dbname", r.url)
 	r.check(to.Close())
 	r.dumps++
 }
@@ -42,14 +43,14 @@ func (r *ring) endDump() {
 	_, err := io.Copy(io.Discard, r.from)
 	r.check(err)
 	r.check(r.from.Close())
-	r.dump.mustSucceed(r.T)
+	r.dump.MustSucceed(r.T)
 }
 
 // live goes on writing and emptying, and looks who waits for whom.
 func (r *ring) live() {
 	r.Helper()
 	r.keepBusy()
-	if r.purge == nil || r.purge.ended() {
+	if r.purge == nil || r.purge.Ended() {
 		r.endPurge()
 		r.purge = r.command("purge", "--retention", "1s")
 		r.purges++
@@ -66,8 +67,8 @@ func (r *ring) live() {
 func (r *ring) endPurge() {
 	r.Helper()
 	if r.purge != nil {
-		r.purge.mustSucceed(r.T)
-		r.lagged = r.lagged || r.purge.logs("lag behind the ring")
+		r.purge.MustSucceed(r.T)
+		r.lagged = r.lagged || r.purge.Logs("lag behind the ring")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -24,7 +25,7 @@ const (
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	r := &ring{run: newRun(t, plan{
-		program: buildProgram(t), url: pgtest.URL(t), layout: pgstream.LayoutName, migrate: []string{"--slots", strconv.Itoa(slots), "--slot-length", "1s"},
+		program: process.Build(t), url: pgtest.URL(t), layout: pgstream.LayoutName, migrate: []string{"--slots", strconv.Itoa(slots), "--slot-length", "1s"},
 		count: 2, think: 100 * time.Millisecond, steady: true, lease: longLease, seed: seed(t),
 	})}
 	r.stream = &stream{pool: r.pool}
@@ -33,7 +34,7 @@ func TestRotation(t *testing.T) {
 		t.Fatalf("%T does not write to accounts", r.producers.load)
 	}
 	writers.lockTimeout.Store(emitPatience.Milliseconds())
-	r.command("subscriptions", "create", "lagging").mustSucceed(t)
+	r.command("subscriptions", "create", "lagging").MustSucceed(t)
 
 	// Nobody reads for the second subscription: every slot stays as it is, however often its turn comes.
 	r.turns(slots + 1)
@@ -45,8 +46,8 @@ func TestRotation(t *testing.T) {
 			WHERE application_name = 'pg_dump' AND granted AND relation = 'outbox_stream_0'::regclass`) > 0
 	})
 	r.turns(2)
-	if r.dump.ended() {
-		t.Fatalf("pg_dump did not wait to be read\n%s", r.dump.tail())
+	if r.dump.Ended() {
+		t.Fatalf("pg_dump did not wait to be read\n%s", r.dump.Tail())
 	}
 	if committed, rows := r.producers.done(), r.rows(); rows < committed {
 		t.Fatalf("%d events are there, of %d that a subscription has not read", rows, committed)

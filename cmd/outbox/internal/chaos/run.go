@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
 )
 
 const (
@@ -46,7 +48,7 @@ type plan struct {
 
 // relay is one of the relays: a process at a time, one life after the other.
 type relay struct {
-	*process
+	*process.Process
 	name   string
 	lives  int
 	life   *Incarnation // the one that runs
@@ -92,7 +94,7 @@ func newRun(t *testing.T, p plan) *run {
 	}
 	r.inbox = r.target.inbox(t, r.folder)
 	t.Logf("seed %d", p.seed)
-	r.command("migrate", append([]string{"up", "--layout", p.layout}, p.migrate...)...).mustSucceed(t)
+	r.command("migrate", append([]string{"up", "--layout", p.layout}, p.migrate...)...).MustSucceed(t)
 	r.produce()
 	for i := range p.count {
 		relay := &relay{name: string(rune('a' + i))}
@@ -117,9 +119,9 @@ func (r *run) produce() {
 }
 
 // command starts a command of the program that is no relay.
-func (r *run) command(name string, args ...string) *process {
+func (r *run) command(name string, args ...string) *process.Process {
 	r.Helper()
-	return startProcess(r.T, r.file(name+".log"), nil, r.program, append([]string{name, "--from", r.url}, args...)...)
+	return process.Start(r.T, r.file(name+".log"), nil, r.program, append([]string{name, "--from", r.url}, args...)...)
 }
 
 func (r *run) file(name string) string { return filepath.Join(r.folder, name) }
@@ -132,10 +134,10 @@ func (r *run) start(relay *relay) {
 	r.Helper()
 	r.spawn(relay, "relay")
 	r.await("the relay to start", func() bool {
-		if relay.ended() {
-			r.Fatalf("relay %s ended at its start: %v\n%s", relay.name, relay.err, relay.tail())
+		if relay.Ended() {
+			r.Fatalf("relay %s ended at its start: %v\n%s", relay.name, relay.Err(), relay.Tail())
 		}
-		return relay.logs("relay started")
+		return relay.Logs("relay started")
 	})
 }
 
@@ -152,7 +154,7 @@ func (r *run) spawn(relay *relay, command string) {
 		r.Fatal(err)
 	}
 	defer func() { _ = stdout.Close() }() // the process has its own
-	relay.process = startProcess(r.T, r.file(relay.life.Name+".log"), stdout, r.program, append([]string{
+	relay.Process = process.Start(r.T, r.file(relay.life.Name+".log"), stdout, r.program, append([]string{
 		command, "--from", r.url, "--layout", r.layout, "--to", to, "--lease", r.lease.String(),
 		"--poll", poll.String(), "--batch-size", strconv.Itoa(batchSize), "--concurrency", strconv.Itoa(concurrency),
 	}, relay.flags...)...)
@@ -168,8 +170,8 @@ func (r *run) check(err error) {
 // terminate ends a relay as an operator does.
 func (r *run) terminate(relay *relay) {
 	r.Helper()
-	relay.signal(r.T, syscall.SIGTERM)
-	relay.mustSucceed(r.T)
+	relay.Signal(r.T, syscall.SIGTERM)
+	relay.MustSucceed(r.T)
 }
 
 // await looks until something holds, now and then and whenever something arrives. What does not in time fails the test.
@@ -177,7 +179,7 @@ func (r *run) await(what string, holds func() bool) {
 	r.Helper()
 	if !r.comes(holds) {
 		for _, relay := range r.relays {
-			r.Log(relay.tail())
+			r.Log(relay.Tail())
 		}
 		r.Fatalf("waited in vain for %s; the producers say: %v", what, r.producers.trouble())
 	}
@@ -187,7 +189,7 @@ func (r *run) await(what string, holds func() bool) {
 func (r *run) comes(holds func() bool) bool {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
-	for deadline := time.Now().Add(patience); !holds(); {
+	for deadline := time.Now().Add(process.Patience); !holds(); {
 		if time.Now().After(deadline) {
 			return false
 		}
@@ -240,7 +242,7 @@ func (r *run) finish(limits Limits, triedOnce bool) *Report {
 	}
 	drain := &relay{name: "drain"}
 	r.spawn(drain, "drain")
-	drain.mustSucceed(r.T)
+	drain.MustSucceed(r.T)
 
 	report := r.judge(r.inbox, limits)
 	problems, err := r.target.problems(r.Context(), r.producers.committed, triedOnce)

@@ -110,14 +110,14 @@ func (s *storm) strike(signal syscall.Signal) *relay {
 	s.Helper()
 	if s.choose.IntN(4) == 0 {
 		victim := s.atWork(moment)
-		victim.signal(s.T, signal)
+		victim.Signal(s.T, signal)
 		return victim
 	}
 	letters := 1 + s.choose.IntN(10)
 	struck := make(chan *relay, 1)
 	s.mailbox.lieInWait(func(name string) (done bool) {
 		i := slices.IndexFunc(s.relays, func(r *relay) bool { return r.name == name && !r.frozen })
-		if letters--; i < 0 || letters > 0 || s.relays[i].cmd.Process.Signal(signal) != nil {
+		if letters--; i < 0 || letters > 0 || s.relays[i].Send(signal) != nil {
 			return false
 		}
 		struck <- s.relays[i]
@@ -156,7 +156,7 @@ func (s *storm) freeze() (asleep *relay, had []holding) {
 func (s *storm) thaw(asleep *relay, had []holding) {
 	s.Helper()
 	size := s.inbox.size(asleep)
-	asleep.signal(s.T, syscall.SIGCONT)
+	asleep.Signal(s.T, syscall.SIGCONT)
 	asleep.frozen = false
 	s.await("the stopped relay to go on", func() bool {
 		s.keepBusy()
@@ -164,7 +164,7 @@ func (s *storm) thaw(asleep *relay, had []holding) {
 	})
 	s.terminate(asleep)
 	s.counted["stops past the lease"]++
-	if len(had) > 0 && asleep.logs("lease lost") {
+	if len(had) > 0 && asleep.Logs("lease lost") {
 		s.refused++
 	}
 	s.start(asleep)
@@ -176,7 +176,7 @@ func (s *storm) killOne() []holding {
 	victim := s.strike(syscall.SIGKILL)
 	held := s.hit(victim, concurrency*batchSize)
 	s.killed = append(s.killed, victim.life)
-	if code := victim.wait(s.T); code != -1 {
+	if code := victim.Wait(s.T); code != -1 {
 		s.Fatalf("exit code %d of a killed relay", code)
 	}
 	s.counted["kills"]++
@@ -188,7 +188,7 @@ func (s *storm) killOne() []holding {
 func (s *storm) handOver() {
 	s.Helper()
 	victim := s.strike(syscall.SIGTERM)
-	victim.mustSucceed(s.T)
+	victim.MustSucceed(s.T)
 	s.counted["hand-overs"]++
 	s.start(victim)
 }
@@ -216,7 +216,7 @@ func (s *storm) leave() {
 
 func (s *storm) holdings(relay *relay) []holding {
 	s.Helper()
-	held, err := s.stream.holdings(s.Context(), relay.cmd.Process.Pid)
+	held, err := s.stream.holdings(s.Context(), relay.PID())
 	if err != nil {
 		s.Fatal(err)
 	}

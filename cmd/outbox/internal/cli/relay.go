@@ -75,7 +75,7 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 	defer from.close()
 	to := cmp.Or(f.to, from.destination)
 	if to == "" {
-		return usagef("--to is missing; choose stdout:, file:PATH or discard:")
+		return usagef("--to is missing; choose one of %s", dest.Names())
 	}
 	destination, err := dest.Open(to, a.Out)
 	if err != nil {

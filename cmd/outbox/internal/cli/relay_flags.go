@@ -30,7 +30,7 @@ func (f *relayFlags) flags(cmd *cobra.Command) {
 	f.source.flags(cmd)
 	s := cmd.Flags()
 	s.StringVar(&f.subscription, "subscription", "", "`name` of the stream's subscription (default \"default\")")
-	s.StringVar(&f.to, "to", "", "destination `URL`: stdout:, file:PATH or discard: (default: the subscription's)")
+	s.StringVar(&f.to, "to", "", "destination `URL`, such as stdout: or file:PATH; see outbox destinations (default: the subscription's)")
 	s.StringVar(&f.topicDefault, "topic-default", "", "`topic` of events that have none")
 	s.IntVar(&f.batchSize, "batch-size", 1000, "events per claim")
 	s.IntVar(&f.concurrency, "concurrency", 2, "batches published at once")

@@ -68,7 +68,7 @@ Exit codes: 0 done, 1 tried and failed, 2 not tried (bad flags or input, no data
 		return usagef("%s; see %s --help", err, cmd.CommandPath())
 	})
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON for machines")
-	root.AddCommand(newMigrate(a), newLayouts(a), newEmit(a), newRelay(a), newDrain(a), newPurge(a),
+	root.AddCommand(newMigrate(a), newLayouts(a), newDestinations(a), newEmit(a), newRelay(a), newDrain(a), newPurge(a),
 		newStats(a), newRetry(a), newSubscriptions(a), newReplay(a), newRepair(a), newDemo(a), newVersion(a))
 	return root
 }

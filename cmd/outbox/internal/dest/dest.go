@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/packfinderz/outbox"
@@ -16,54 +17,90 @@ type Destination interface {
 	io.Closer
 }
 
-// Open opens a destination:
-//
-//	stdout:      JSON Lines on standard output
-//	file:PATH    JSON Lines appended to a file
-//	discard:     nowhere, for measurements
+// kind is one sort of destination.
+type kind struct {
+	// scheme is what its URLs begin with, before the colon.
+	scheme string
+	// usage is a URL to show to people, and about says in a few words what is there.
+	usage, about string
+	// check refuses a URL, without opening anything.
+	check func(to string) error
+	open  func(to string, stdout io.Writer) (Destination, error)
+}
+
+// kinds are all destinations: those without a broker, and the brokers'.
+func kinds() []kind {
+	return append([]kind{
+		{"stdout", "stdout:", "JSON Lines on standard output", nothingMore, func(_ string, stdout io.Writer) (Destination, error) { return newLines(stdout, nil), nil }},
+		{"file", "file:PATH", "JSON Lines appended to a file", checkPath, openLines},
+		{"discard", "discard:", "nowhere, for measurements", nothingMore, func(string, io.Writer) (Destination, error) { return discard{}, nil }},
+	}, brokers()...)
+}
+
+// Usage is one sort of destination, as it is shown to people.
+type Usage struct {
+	URL   string `json:"url"`
+	About string `json:"about"`
+}
+
+// List lists the destinations.
+func List() []Usage {
+	var list []Usage
+	for _, k := range kinds() {
+		list = append(list, Usage{k.usage, k.about})
+	}
+	return list
+}
+
+// Names are the URLs of List in one line.
+func Names() string {
+	var names []string
+	for _, usage := range List() {
+		names = append(names, usage.URL)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Open opens a destination. A broker need not be there yet.
 func Open(to string, stdout io.Writer) (Destination, error) {
-	scheme, rest, err := parse(to)
+	k, err := find(to)
 	if err != nil {
 		return nil, err
 	}
-	switch scheme {
-	case "stdout":
-		return newLines(stdout, nil), nil
-	case "file":
-		file, err := openFile(rest)
-		if err != nil {
-			return nil, err
-		}
-		return newLines(file, file), nil
-	default:
-		return discard{}, nil
+	if err := k.check(to); err != nil {
+		return nil, err
 	}
+	return k.open(to, stdout)
 }
 
-// Check refuses a destination that Open does not know. It opens nothing.
+// Check refuses a destination that Open would refuse for its URL. It opens nothing.
 func Check(to string) error {
-	_, _, err := parse(to)
-	return err
+	k, err := find(to)
+	if err != nil {
+		return err
+	}
+	return k.check(to)
 }
 
-func parse(to string) (scheme, rest string, err error) {
-	scheme, rest, found := strings.Cut(to, ":")
+func find(to string) (kind, error) {
+	// What was given is not shown: it may hold a password.
+	scheme, _, found := strings.Cut(to, ":")
 	if !found {
-		return "", "", fmt.Errorf("destination %q has no scheme, such as file:PATH (or stdout: or discard:)", to)
+		return kind{}, fmt.Errorf("the destination has no scheme; it is one of %s", Names())
 	}
-	switch scheme {
-	case "stdout", "discard":
-		if rest != "" {
-			return "", "", fmt.Errorf("destination %q: %s: takes nothing more", to, scheme)
-		}
-	case "file":
-		if rest = strings.TrimPrefix(rest, "//"); rest == "" {
-			return "", "", fmt.Errorf("destination %q has no path; it looks like file:events.jsonl", to)
-		}
-	default:
-		return "", "", fmt.Errorf("there is no destination %s: (there are stdout:, discard: and file:PATH)", scheme)
+	all := kinds()
+	i := slices.IndexFunc(all, func(k kind) bool { return k.scheme == scheme })
+	if i < 0 {
+		return kind{}, fmt.Errorf("there is no destination %s: (there are %s)", scheme, Names())
 	}
-	return scheme, rest, nil
+	return all[i], nil
+}
+
+func nothingMore(to string) error {
+	if scheme, rest, _ := strings.Cut(to, ":"); rest != "" {
+		return fmt.Errorf("destination %q: %s: takes nothing more", to, scheme)
+	}
+	return nil
 }
 
 // discard takes everything and keeps nothing.

@@ -5,7 +5,28 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 )
+
+// pathOf is the path in file:PATH; file://PATH is taken, too.
+func pathOf(to string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(to, "file:"), "//")
+}
+
+func checkPath(to string) error {
+	if pathOf(to) == "" {
+		return fmt.Errorf("destination %q has no path; it looks like file:events.jsonl", to)
+	}
+	return nil
+}
+
+func openLines(to string, _ io.Writer) (Destination, error) {
+	file, err := openFile(pathOf(to))
+	if err != nil {
+		return nil, err
+	}
+	return newLines(file, file), nil
+}
 
 // openFile opens a file to append lines to, and takes it for this process alone: a write
 // that fails is taken back by its length, which must not cut somebody else's line.

@@ -1,4 +1,4 @@
-package chaos
+package process
 
 // Linux can end a process together with its parent, which covers a test that is killed or panics.
 

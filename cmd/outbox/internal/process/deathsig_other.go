@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package chaos
+package process
 
 // Elsewhere only the cleanup of a test ends its processes.
 

@@ -1,0 +1,26 @@
+package dest
+
+import "io"
+
+// brokers are the destinations with a broker, each in a module of its own.
+func brokers() []kind {
+	return nil
+}
+
+// broker is a kind whose module reads the URL into a configuration and opens that.
+func broker[C any, P Destination](scheme, usage, about string, parse func(string) (C, error), open func(C) (P, error)) kind {
+	return kind{
+		scheme: scheme, usage: usage, about: about,
+		check: func(to string) error {
+			_, err := parse(to)
+			return err
+		},
+		open: func(to string, _ io.Writer) (Destination, error) {
+			config, err := parse(to)
+			if err != nil {
+				return nil, err
+			}
+			return open(config)
+		},
+	}
+}

@@ -1,0 +1,154 @@
+//go:build unix
+
+// Package process runs the program as its users do: built, with flags, signals and an exit code.
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Patience limits every wait for something that must happen. It is not a measure of speed.
+const Patience = 2 * time.Minute
+
+// Build builds the outbox program into a folder of the test.
+func Build(t testing.TB) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "outbox")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/packfinderz/outbox/cmd/outbox")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, output)
+	}
+	return program
+}
+
+// Process is a running program. It does not outlive its test.
+type Process struct {
+	cmd    *exec.Cmd
+	log    string        // the file with its standard error
+	exited chan struct{} // closed when it has
+	err    error         // how it ended; to be read after exited
+}
+
+// Start starts a program. Its standard output goes to the log, too, unless it has another.
+func Start(t testing.TB, log string, stdout *os.File, program string, args ...string) *Process {
+	t.Helper()
+	output, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = output.Close() }() // the process has its own
+	p := &Process{cmd: exec.Command(program, args...), log: log, exited: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = output, output
+	if stdout != nil {
+		p.cmd.Stdout = stdout
+	}
+	p.cmd.Env = cleanEnvironment()
+	p.cmd.SysProcAttr = endWithParent()
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.exited)
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // fails only when it has ended
+		<-p.exited
+	})
+	return p
+}
+
+// cleanEnvironment keeps flags from being set behind the test's back.
+func cleanEnvironment() []string {
+	var kept []string
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "OUTBOX_") {
+			kept = append(kept, variable)
+		}
+	}
+	return kept
+}
+
+// Send sends a signal, if the process still runs.
+func (p *Process) Send(signal syscall.Signal) error { return p.cmd.Process.Signal(signal) }
+
+// Signal sends a signal to a process that must be running.
+func (p *Process) Signal(t testing.TB, signal syscall.Signal) {
+	t.Helper()
+	if err := p.Send(signal); err != nil {
+		t.Fatalf("%s to process %d: %v\n%s", signal, p.cmd.Process.Pid, err, p.Tail())
+	}
+}
+
+// Wait returns the exit code; -1 is death by a signal.
+func (p *Process) Wait(t testing.TB) int {
+	t.Helper()
+	select {
+	case <-p.exited:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(Patience):
+		t.Fatalf("process %d does not end\n%s", p.cmd.Process.Pid, p.Tail())
+		return -1
+	}
+}
+
+// MustSucceed waits for exit code 0.
+func (p *Process) MustSucceed(t testing.TB) {
+	t.Helper()
+	if code := p.Wait(t); code != 0 {
+		t.Fatalf("%s: exit code %d, %v\n%s", strings.Join(p.cmd.Args[:2], " "), code, p.err, p.Tail())
+	}
+}
+
+// Ended reports whether the process has exited.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// Logs reports whether the process has written one of some words to its log.
+func (p *Process) Logs(words ...string) bool {
+	content, err := os.ReadFile(p.log)
+	for _, word := range words {
+		if err == nil && bytes.Contains(content, []byte(word)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Tail is the end of the log, for a test that fails.
+func (p *Process) Tail() string {
+	content, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	const most = 3000
+	if len(content) > most {
+		content = content[len(content)-most:]
+	}
+	return fmt.Sprintf("the end of %s:\n%s", p.log, content)
+}
+
+// Err says how the process ended; nil while it runs.
+func (p *Process) Err() error {
+	if !p.Ended() {
+		return nil
+	}
+	return p.err
+}
+
+// PID is its number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
