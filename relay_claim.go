@@ -64,7 +64,7 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- Batch, held chan stru
 				return
 			}
 		}
-		if !r.pause(ctx, jitter(idle), r.nudge) {
+		if !r.pause(ctx, idlePause(idle), r.nudge) {
 			return
 		}
 		idle = min(idle*2, r.config.Poll)
@@ -124,6 +124,12 @@ func (r *Relay) pause(ctx context.Context, d time.Duration, nudge <-chan struct{
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// idlePause is a little less than a delay, so that relays do not look all at once, and not
+// much less: an idle relay should look seldom.
+func idlePause(delay time.Duration) time.Duration {
+	return delay - jitter(delay/5)
 }
 
 func storeDelay(failures int) time.Duration {

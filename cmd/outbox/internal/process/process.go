@@ -152,3 +152,13 @@ func (p *Process) Err() error {
 
 // PID is its number.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// AwaitLog waits until the process has written one of some words to its log.
+func (p *Process) AwaitLog(t testing.TB, words ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(Patience); !p.Logs(words...); time.Sleep(10 * time.Millisecond) {
+		if p.Ended() || time.Now().After(deadline) {
+			t.Fatalf("process %d has not written %q\n%s", p.PID(), words, p.Tail())
+		}
+	}
+}
