@@ -81,7 +81,7 @@ func (s *Store) claimDue(ctx context.Context, db querier, n int) ([]claimed, err
 	s.mu.Lock()
 	from := s.watermark
 	rested := time.Since(s.fullAt) >= fullScanShare*s.fullTook
-	slow := s.fullTook > slowScan
+	slow := s.fullTook > s.slowScan
 	s.mu.Unlock()
 	if !from.IsZero() && !rested {
 		rows, err := s.query(ctx, db, s.sql.claimDueFrom, n, from)

@@ -113,7 +113,7 @@ func (h *harness) open(t *testing.T, config pgstore.Config) *pgstore.Store {
 	if err := store.Verify(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return store
+	return store.ScansAreQuick()
 }
 
 func (h *harness) event() outbox.Event {

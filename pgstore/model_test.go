@@ -187,7 +187,7 @@ func (m *machine) store(rt *rapid.T, pool *pgxpool.Pool, worker uuid.UUID) *pgst
 	if err != nil {
 		rt.Fatal(err)
 	}
-	return store
+	return store.ScansAreQuick()
 }
 
 // open starts a worker's process anew.

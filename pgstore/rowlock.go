@@ -59,7 +59,7 @@ func (s *Store) worthClaiming(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	// Where a look at the whole table is slow, because of dead events at its head, the claim
 	// itself has a better way to begin.
-	look := s.idle && s.fullTook <= slowScan
+	look := s.idle && s.fullTook <= s.slowScan
 	s.mu.Unlock()
 	if !look {
 		return true, nil

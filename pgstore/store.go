@@ -57,6 +57,8 @@ type Store struct {
 	// fullAt and fullTook are when a scan without watermark was last made, and how long it took.
 	fullAt   time.Time
 	fullTook time.Duration
+	// slowScan is what such a scan may take before it is held back at all.
+	slowScan time.Duration
 	// idle is set when the last claim found nothing.
 	idle bool
 	// expiredAt is when expired leases were last looked for.
@@ -91,7 +93,7 @@ func New(pool *pgxpool.Pool, layout Layout, config Config) (*Store, error) {
 	return &Store{
 		pool: pool, layout: layout, config: config,
 		sql: compile(&layout, &config), scan: newScanner(&layout, config.MaxAttempts),
-		begin: beginLocked(config.Lease),
+		begin: beginLocked(config.Lease), slowScan: slowScan,
 	}, nil
 }
 
