@@ -1,0 +1,164 @@
+package natsjs
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+)
+
+// The client's own asynchronous publish keeps what was never answered until a timer of its
+// own, and may send a message again after the caller has given up. Here a call owns what it
+// sent, and forgets all of it when it returns.
+
+// request is a message that is answered.
+type request struct{ msg *nats.Msg }
+
+// answer is what came back: data, or why nothing did.
+type answer struct {
+	data []byte
+	err  error
+	done bool
+}
+
+// round is one call's requests and their answers.
+type round struct {
+	requests []request
+	window   chan struct{}
+
+	mu      sync.Mutex
+	answers []answer
+	sent    []bool
+	left    int
+	done    chan struct{}
+}
+
+// exchange sends the requests, in order, and waits for an answer to each. It returns when all
+// are there, or when the context ends.
+func (l *link) exchange(ctx context.Context, requests []request) []answer {
+	r := &round{
+		requests: requests, window: l.window,
+		answers: make([]answer, len(requests)), sent: make([]bool, len(requests)),
+		left: len(requests), done: make(chan struct{}),
+	}
+	if len(requests) == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	l.last++
+	id, refused := l.last, l.refused
+	l.rounds[id] = r
+	l.mu.Unlock()
+	switch {
+	case refused != nil:
+		r.fail(disconnectedError{refused}, "")
+	case !l.conn.IsConnected():
+		// Looked at after the round was entered: a later loss is told to it.
+		r.fail(disconnectedError{l.absence()}, "")
+	default:
+		// Apart, because a write to a server that does not read waits longer than a context may.
+		go l.send(ctx, r, l.inbox+strconv.FormatUint(id, 36)+".")
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		r.fail(ctx.Err(), "")
+	}
+	l.mu.Lock()
+	delete(l.rounds, id)
+	l.mu.Unlock()
+	return r.answers // all settled, and so never written again
+}
+
+// send writes the requests until one cannot be, or nobody waits for them any more.
+func (l *link) send(ctx context.Context, r *round, reply string) {
+	for i := range r.requests {
+		select {
+		case l.window <- struct{}{}:
+		case <-r.done:
+			return
+		case <-ctx.Done():
+			return
+		}
+		if !r.sending(i) {
+			<-l.window
+			continue
+		}
+		msg := r.requests[i].msg
+		msg.Reply = reply + strconv.Itoa(i)
+		if err := l.conn.PublishMsg(msg); err != nil {
+			r.settle(i, answer{err: err})
+		}
+	}
+}
+
+// sending marks a request as sent, unless it was settled before.
+func (r *round) sending(i int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.answers[i].done {
+		return false
+	}
+	r.sent[i] = true
+	return true
+}
+
+// answered takes the server's answer to one request.
+func (l *link) answered(msg *nats.Msg) {
+	place := strings.TrimPrefix(msg.Subject, l.inbox)
+	first, second, _ := strings.Cut(place, ".")
+	id, err := strconv.ParseUint(first, 36, 64)
+	if err != nil {
+		return // nobody's
+	}
+	i, err := strconv.Atoi(second)
+	if err != nil {
+		return // nobody's
+	}
+	l.mu.Lock()
+	r := l.rounds[id]
+	l.mu.Unlock()
+	if r == nil || i < 0 || i >= len(r.requests) {
+		return // of a call that has given up
+	}
+	if len(msg.Data) == 0 && msg.Header.Get("Status") == "503" {
+		r.settle(i, answer{err: nats.ErrNoResponders})
+		return
+	}
+	r.settle(i, answer{data: msg.Data})
+}
+
+// settle notes an answer; the first one counts.
+func (r *round) settle(i int, a answer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.note(i, a)
+}
+
+// fail gives every request that has no answer this error; only those of a subject, if it is
+// named.
+func (r *round) fail(err error, subject string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.answers {
+		if subject == "" || r.requests[i].msg.Subject == subject {
+			r.note(i, answer{err: err})
+		}
+	}
+}
+
+func (r *round) note(i int, a answer) {
+	if r.answers[i].done {
+		return
+	}
+	a.done = true
+	r.answers[i] = a
+	if r.sent[i] {
+		<-r.window
+	}
+	if r.left--; r.left == 0 {
+		close(r.done)
+	}
+}

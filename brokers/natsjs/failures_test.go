@@ -1,0 +1,397 @@
+package natsjs_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+// want fails unless the error is of the class and has the words.
+func want(t testing.TB, err error, class outbox.Class, words ...string) {
+	t.Helper()
+	if err == nil || outbox.Classify(err) != class {
+		t.Fatalf("got %v, of class %d; want class %d", err, outbox.Classify(err), class)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
+	}
+}
+
+// stream makes a stream.
+func stream(t testing.TB, broker *natstest.Broker, config jetstream.StreamConfig) {
+	t.Helper()
+	js, err := jetstream.New(broker.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	broker := natstest.Bare(t, natstest.Settings{})
+	stream(t, broker, jetstream.StreamConfig{Name: "SMALL", Subjects: []string{"small"}, MaxMsgSize: 2000})
+	publisher := open(t, broker.URL())
+	messages := publishertest.Messages(3)
+	for i := range messages {
+		messages[i].Topic = "small"
+	}
+	messages[0].Payload = make([]byte, 1<<20+1) // the server's limit
+	messages[1].Payload = make([]byte, 2001)    // the stream's
+	errs := publish(t, publisher, messages)
+	want(t, errs[0], outbox.Dead, "maximum payload")
+	want(t, errs[1], outbox.Dead, "message size exceeds maximum")
+	if outbox.ReasonOf(errs[1]) != outbox.ReasonRejected {
+		t.Errorf("the reason is %q", outbox.ReasonOf(errs[1]))
+	}
+	if errs[2] != nil {
+		t.Error(errs[2])
+	}
+}
+
+func TestUnknownStream(t *testing.T) {
+	t.Parallel()
+	broker := natstest.New(t)
+	publisher := open(t, broker.URL())
+	messages := publishertest.Messages(3)
+	messages[0].Topic = "nobody.has.this"
+	messages[1].Topic = ""
+	errs := publish(t, publisher, messages)
+	want(t, errs[0], outbox.Retryable, "nobody.has.this", "?create=true")
+	want(t, errs[1], outbox.Retryable, "--topic-default")
+	if errs[2] != nil {
+		t.Error(errs[2])
+	}
+	want(t, publish(t, open(t, broker.URL()+"?stream=OTHER"), publishertest.Messages(1))[0], outbox.Retryable, "expected stream does not match")
+}
+
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	broker := natstest.Bare(t, natstest.Settings{})
+	messages := publishertest.Messages(40)
+	for i := range messages {
+		messages[i].Topic = fmt.Sprintf("shop.topic%d", i%4)
+	}
+	delivered(t, open(t, broker.URL()+"?create=true"), messages)
+	delivered(t, open(t, broker.URL()+"?create=true&stream=ALL&subject-prefix=all."), messages)
+	js, err := jetstream.New(broker.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, count := range map[string]uint64{"shop_topic0": 10, "shop_topic3": 10, "ALL": 40} {
+		stream, err := js.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := stream.CachedInfo().State.Msgs; got != count {
+			t.Errorf("stream %s has %d messages, want %d", name, got, count)
+		}
+	}
+}
+
+func TestFullStream(t *testing.T) {
+	t.Parallel()
+	broker := natstest.Bare(t, natstest.Settings{})
+	stream(t, broker, jetstream.StreamConfig{Name: "FULL", Subjects: []string{publishertest.Topic}, MaxMsgs: 1, Discard: jetstream.DiscardNew})
+	errs := publish(t, open(t, broker.URL()), publishertest.Messages(2))
+	if errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	want(t, errs[1], outbox.Retryable, "maximum messages exceeded")
+}
+
+func TestNoJetStream(t *testing.T) {
+	t.Parallel()
+	broker := natstest.Bare(t, natstest.Settings{NoJetStream: true})
+	publisher := open(t, broker.URL())
+	want(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "JetStream")
+	want(t, publisher.Ping(t.Context()), outbox.Down, "JetStream")
+}
+
+// TestNoLeader has a stream that exists and does not answer: plain subscribers stand for the
+// rest of a cluster.
+func TestNoLeader(t *testing.T) {
+	t.Parallel()
+	broker := natstest.Bare(t, natstest.Settings{NoJetStream: true})
+	cluster := broker.Connect(t)
+	answer := func(subject, text string) {
+		if _, err := cluster.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond([]byte(text)) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := cluster.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer("$JS.API.INFO", `{}`)
+	answer("$JS.API.STREAM.NAMES", `{"streams":["ORDERS"]}`)
+	publisher := open(t, broker.URL())
+	want(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, `"ORDERS"`, "no leader")
+	want(t, publisher.Ping(t.Context()), outbox.Down, "no leader")
+	answer("$JS.API.STREAM.INFO.ORDERS", `{}`)
+	if err := publisher.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+const users = `authorization { users = [
+	{user: relay, password: "s3cret/@word"},
+	{user: few, password: few, permissions: {publish: ["orders"], subscribe: ["_INBOX.>"]}},
+	{user: deaf, password: deaf, permissions: {subscribe: ["nothing"]}},
+] }`
+
+func TestAuthorization(t *testing.T) {
+	t.Parallel()
+	broker := natstest.Bare(t, natstest.Settings{Config: users, User: "relay", Password: "s3cret/@word"})
+	stream(t, broker, jetstream.StreamConfig{Name: natstest.Stream, Subjects: []string{publishertest.Topic, "secret"}})
+	as := func(user string) string { return "nats://" + user + "@" + broker.Address() }
+
+	t.Run("allowed", func(t *testing.T) {
+		t.Parallel()
+		delivered(t, open(t, broker.URL()), publishertest.Messages(2))
+	})
+	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
+		const wrong = "wr0ngpassw0rd"
+		publisher := open(t, as("relay:"+wrong))
+		for _, err := range append(publish(t, publisher, publishertest.Messages(2)), publisher.Ping(t.Context())) {
+			want(t, err, outbox.Down)
+			if !strings.Contains(strings.ToLower(err.Error()), "authorization violation") || strings.Contains(err.Error(), wrong) {
+				t.Errorf("the error is %q", err)
+			}
+		}
+	})
+	t.Run("one subject only", func(t *testing.T) {
+		t.Parallel()
+		publisher := open(t, as("few:few"))
+		messages := publishertest.Messages(2)
+		messages[0].Topic = "secret"
+		errs := publish(t, publisher, messages)
+		want(t, errs[0], outbox.Retryable, "ermissions")
+		if errs[1] != nil {
+			t.Error(errs[1])
+		}
+		if err := publisher.Ping(t.Context()); err != nil {
+			t.Errorf("a user who may not ask: %v", err)
+		}
+	})
+	t.Run("no answers", func(t *testing.T) {
+		t.Parallel()
+		want(t, publish(t, open(t, as("deaf:deaf")), publishertest.Messages(1))[0], outbox.Down, "acknowledgements cannot be read")
+	})
+}
+
+func TestAbsent(t *testing.T) {
+	t.Parallel()
+	broker := natstest.New(t)
+	broker.Stop(t)
+	publisher := open(t, broker.URL())
+	began := time.Now()
+	for _, err := range publish(t, publisher, publishertest.Messages(2)) {
+		want(t, err, outbox.Down)
+	}
+	want(t, publisher.Ping(t.Context()), outbox.Down)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("that took %s", took)
+	}
+	broker.Start(t)
+	answers(t, publisher)
+	delivered(t, publisher, publishertest.Messages(2))
+}
+
+// TestKilled kills the server while batches are under way. What was acknowledged is there
+// after the restart, what failed says that the server was away, and order is kept.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	broker := natstest.New(t)
+	publisher := open(t, broker.URL())
+	delivered(t, publisher, publishertest.Messages(1))
+	acknowledged := make(map[string]bool)
+	first := make(chan struct{})
+	failed := make(chan error, 1)
+	go func() {
+		for n := 0; ; n++ {
+			messages := publishertest.Messages(500)
+			for i, err := range publisher.Publish(context.WithoutCancel(t.Context()), messages) {
+				if err == nil {
+					acknowledged[messages[i].ID.String()] = true
+				} else if !errors.Is(err, outbox.ErrNotAttempted) {
+					failed <- err
+					return
+				}
+			}
+			if n == 2 {
+				close(first)
+			}
+		}
+	}()
+	<-first
+	broker.Stop(t)
+	want(t, <-failed, outbox.Down)
+	broker.Start(t)
+	answers(t, publisher)
+	delivered(t, publisher, publishertest.Messages(10))
+	for _, r := range broker.Received(t) {
+		delete(acknowledged, r.ID.String())
+	}
+	if len(acknowledged) != 0 {
+		t.Errorf("%d acknowledged messages are gone", len(acknowledged))
+	}
+}
+
+// TestFrozen has a server that does not read any more: the deadline counts, even when the
+// connection is stuffed.
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	broker := natstest.New(t)
+	publisher := open(t, broker.URL())
+	delivered(t, publisher, publishertest.Messages(1))
+	broker.Freeze(t)
+	messages := publishertest.Messages(64)
+	for i := range messages {
+		messages[i].Payload = make([]byte, 1<<19)
+	}
+	const limit = 300 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	began := time.Now()
+	errs := publisher.Publish(ctx, messages)
+	if took := time.Since(began); took > 10*limit {
+		t.Errorf("it took %s", took)
+	}
+	want(t, errs[0], outbox.Retryable, "no acknowledgement")
+	broker.Thaw(t)
+	answers(t, publisher)
+	delivered(t, publisher, publishertest.Messages(5))
+}
+
+func TestDuplicates(t *testing.T) {
+	t.Parallel()
+	broker := natstest.New(t)
+	messages := publishertest.Messages(20)
+	delivered(t, open(t, broker.URL()), messages)
+	delivered(t, open(t, broker.URL()), messages)
+	if got := len(broker.Received(t)); got != len(messages) {
+		t.Errorf("%d messages arrived, want %d", got, len(messages))
+	}
+}
+
+// TestClose closes while a batch is under way.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	broker := natstest.New(t)
+	publisher := open(t, broker.URL())
+	delivered(t, publisher, publishertest.Messages(1))
+	results := make(chan []error)
+	broker.Freeze(t)
+	go func() { results <- publisher.Publish(context.WithoutCancel(t.Context()), publishertest.Messages(100)) }()
+	for publisher.UnderWay() < 100 {
+		time.Sleep(time.Millisecond)
+	}
+	closed := make(chan error)
+	go func() { closed <- publisher.Close() }()
+	broker.Thaw(t)
+	for _, err := range <-results {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	want(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
+	want(t, publisher.Ping(t.Context()), outbox.Down, "closed")
+	if got := len(broker.Received(t)); got != 101 {
+		t.Errorf("%d messages arrived", got)
+	}
+}
+
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	broker := natstest.New(t)
+	delivered(t, open(t, broker.URL()+"?window=3"), publishertest.Messages(500))
+	if got := len(broker.Received(t)); got != 500 {
+		t.Errorf("%d messages arrived", got)
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	broker := natstest.New(t)
+	publisher := open(t, broker.URL())
+	bad := []struct{ name, value, words string }{
+		{"a:b", "x", `"a:b"`}, {"", "x", "without a name"}, {"a b", "x", `"a b"`}, {"é", "x", `"é"`},
+		{"line", "a\nb", `"line"`}, {"return", "a\rb", `"return"`}, {"space", " x", `"space"`}, {"Nats-Rollup", "all", "the server's own"},
+		{"nats-msg-id", "1", "the server's own"},
+	}
+	messages := publishertest.Messages(len(bad))
+	for i, b := range bad {
+		messages[i].Headers = map[string]string{b.name: b.value}
+	}
+	for i, err := range publish(t, publisher, messages) {
+		want(t, err, outbox.Dead, bad[i].words)
+	}
+	odd := publishertest.Messages(1)
+	odd[0].Headers = map[string]string{"UPPER": "1", "upper": "2", "empty": "", "tab": "a\tb", "utf": "né", "x-a_b!#$%&'*+.^`|~": "{}"}
+	delivered(t, publisher, odd)
+	received := broker.Received(t)
+	if len(received) != 1 {
+		t.Fatalf("%d messages arrived", len(received))
+	}
+	for name, value := range odd[0].Headers {
+		if got, ok := received[0].Attributes[name]; !ok || got != value {
+			t.Errorf("header %q is %q, want %q", name, got, value)
+		}
+	}
+}
+
+func TestSubjects(t *testing.T) {
+	t.Parallel()
+	broker := natstest.New(t)
+	topics := []string{"a..b", ".a", "a.", "a b", "a\nb", "*", "a.>", "a.*.b", "$JS.API.STREAM.DELETE.ORDERS", "_INBOX.x", strings.Repeat("x", 2000)}
+	messages := publishertest.Messages(len(topics))
+	for i := range messages {
+		messages[i].Topic = topics[i]
+	}
+	for i, err := range publish(t, open(t, broker.URL()), messages) {
+		if outbox.Classify(err) != outbox.Dead || err == nil {
+			t.Errorf("topic %q: %v", topics[i], err)
+		}
+	}
+}
+
+func TestCloudEvents(t *testing.T) {
+	t.Parallel()
+	broker := natstest.New(t)
+	messages := publishertest.Messages(1)
+	delivered(t, open(t, broker.URL()+"?format=cloudevents&source=/shop"), messages)
+	got := broker.Received(t)[0]
+	if got.ID != messages[0].ID || string(got.Payload) != string(messages[0].Payload) {
+		t.Errorf("got %+v", got)
+	}
+	for name, value := range map[string]string{
+		"ce-specversion": "1.0", "ce-source": "/shop", "ce-type": "order_created", "content-type": "application/json", "trace": "t1",
+		"ce-subject": "order/0",
+	} {
+		if got.Attributes[name] != value {
+			t.Errorf("%s is %q, want %q", name, got.Attributes[name], value)
+		}
+	}
+	if text, err := json.Marshal(got.Attributes); err != nil || strings.Contains(string(text), "event_id") {
+		t.Errorf("attributes %s (%v)", text, err)
+	}
+}

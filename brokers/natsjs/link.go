@@ -1,0 +1,208 @@
+package natsjs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/packfinderz/outbox"
+)
+
+const (
+	dialTimeout = 2 * time.Second
+	// writeTimeout ends a connection whose other side does not read any more.
+	writeTimeout = 5 * time.Second
+	// A connection that says nothing for three of these is given up.
+	pingEvery    = 5 * time.Second
+	pingsMissing = 2
+	// The wait before the connection is tried again doubles from the first to the last.
+	firstWait, lastWait = 100 * time.Millisecond, 5 * time.Second
+)
+
+// link is a connection with the calls that wait for answers on it.
+type link struct {
+	conn   *nats.Conn
+	inbox  string        // answers come to subjects that begin with this
+	window chan struct{} // holds one for each message that is under way
+
+	mu      sync.Mutex
+	rounds  map[uint64]*round
+	last    uint64
+	refused error // why no answer can ever come
+	missing error // why there is no connection, when there is none
+}
+
+// attempt is a link, once done is closed, or why there is none.
+type attempt struct {
+	done chan struct{}
+	link *link
+	err  error
+}
+
+// link is the connection, if there is one now. It makes the first one, and another when the
+// client gave up on the last; between those the client restores it by itself.
+func (p *Publisher) link(ctx context.Context) (*link, error) {
+	p.mu.Lock()
+	if p.current == nil || p.current.over() {
+		a := &attempt{done: make(chan struct{})}
+		p.current = a
+		go func() {
+			defer close(a.done)
+			a.link, a.err = connect(p.config)
+		}()
+	}
+	current := p.current
+	p.mu.Unlock()
+	select {
+	case <-current.done:
+	case <-ctx.Done():
+		return nil, outbox.Unavailable(fmt.Errorf("connect to NATS: %w", ctx.Err()))
+	}
+	if current.err != nil {
+		return nil, outbox.Unavailable(fmt.Errorf("connect to NATS: %w", current.err))
+	}
+	if !current.link.conn.IsConnected() {
+		return nil, outbox.Unavailable(current.link.absence())
+	}
+	return current.link, nil
+}
+
+// over reports whether nothing more will come of it.
+func (a *attempt) over() bool {
+	select {
+	case <-a.done:
+		return a.err != nil || a.link.conn.IsClosed()
+	default:
+		return false
+	}
+}
+
+// absence says why there is no connection.
+func (l *link) absence() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.missing != nil {
+		return fmt.Errorf("not connected to NATS: %w", l.missing)
+	}
+	return errors.New("not connected to NATS")
+}
+
+// missed notes why there is no connection.
+func (l *link) missed(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.missing = err
+}
+
+// connect makes a connection, which the client then keeps up.
+func connect(config Config) (*link, error) {
+	l := &link{
+		inbox:  nats.NewInbox() + ".",
+		window: make(chan struct{}, config.Window),
+		rounds: make(map[uint64]*round),
+	}
+	servers := make([]string, len(config.Servers))
+	for i, server := range config.Servers {
+		servers[i] = "nats://" + server
+	}
+	options := append(config.tlsOptions(),
+		nats.Name("outbox relay"),
+		nats.Timeout(dialTimeout),
+		nats.FlusherTimeout(writeTimeout),
+		nats.PingInterval(pingEvery),
+		nats.MaxPingsOutstanding(pingsMissing),
+		nats.MaxReconnects(-1),
+		nats.CustomReconnectDelay(reconnectDelay),
+		// Credentials that were refused may be mended while the relay runs.
+		nats.IgnoreAuthErrorAbort(),
+		// What cannot be sent now is the relay's to keep.
+		nats.ReconnectBufSize(-1),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { l.lost(err) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { l.missed(err) }),
+		nats.ClosedHandler(func(conn *nats.Conn) { l.lost(conn.LastError()) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { l.complaint(err) }),
+	)
+	switch {
+	case config.Creds != "":
+		options = append(options, nats.UserCredentials(config.Creds))
+	case config.Token != "":
+		options = append(options, nats.Token(config.Token))
+	case config.User != "" || config.Password != "":
+		options = append(options, nats.UserInfo(config.User, config.Password))
+	}
+	conn, err := nats.Connect(strings.Join(servers, ","), options...)
+	if err != nil {
+		return nil, err
+	}
+	l.conn = conn
+	if _, err := conn.Subscribe(l.inbox+">", l.answered); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("subscribe to acknowledgements: %w", err)
+	}
+	return l, nil
+}
+
+func reconnectDelay(attempts int) time.Duration {
+	wait := min(firstWait<<min(attempts, 16), lastWait)
+	return wait/2 + rand.N(wait/2) //nolint:gosec // a jitter is no secret
+}
+
+// lost ends every call that waits: an answer to what was sent on a connection comes on that
+// connection only.
+func (l *link) lost(err error) {
+	if err == nil {
+		err = nats.ErrDisconnected
+	}
+	l.missed(err)
+	for _, r := range l.waiting() {
+		r.fail(disconnectedError{err}, "")
+	}
+}
+
+// complaint takes the server's word about a message or a subscription, which comes apart from
+// the answers.
+func (l *link) complaint(err error) {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return // of a connection that ends, which is told by lost
+	}
+	if subject, ok := between(err.Error(), `Publish to "`, `"`); ok {
+		for _, r := range l.waiting() {
+			r.fail(deniedError{err}, subject)
+		}
+		return
+	}
+	if strings.Contains(err.Error(), "Subscription to") {
+		err = fmt.Errorf("acknowledgements cannot be read: %w", err)
+		l.mu.Lock()
+		l.refused = err
+		l.mu.Unlock()
+		for _, r := range l.waiting() {
+			r.fail(disconnectedError{err}, "")
+		}
+	}
+}
+
+func between(text, before, after string) (string, bool) {
+	_, rest, found := strings.Cut(text, before)
+	if !found {
+		return "", false
+	}
+	part, _, found := strings.Cut(rest, after)
+	return part, found
+}
+
+func (l *link) waiting() []*round {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rounds := make([]*round, 0, len(l.rounds))
+	for _, r := range l.rounds {
+		rounds = append(rounds, r)
+	}
+	return rounds
+}

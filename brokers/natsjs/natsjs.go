@@ -1,0 +1,152 @@
+// Package natsjs publishes to NATS JetStream.
+//
+// A message counts as published once the server has answered with the stream's own
+// acknowledgement. The event's id goes along as Nats-Msg-Id, so that a message that is sent
+// again within the stream's duplicate window is stored once; that is an aid, not a guarantee.
+package natsjs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/packfinderz/outbox"
+)
+
+// errClosed is the answer of a publisher that was closed.
+var errClosed = errors.New("the publisher is closed")
+
+// Publisher publishes to the streams of a NATS server. It is safe for concurrent use.
+type Publisher struct {
+	config Config
+
+	mu      sync.Mutex
+	current *attempt // the connection, or the attempt to make one
+	suspect string   // a stream that had no leader when it was last needed
+	closed  bool
+	running sync.WaitGroup
+}
+
+// New checks the configuration. The server need not be there: the connection is made at the
+// first use, and made again whenever it is lost.
+func New(config Config) (*Publisher, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("natsjs: %w", err)
+	}
+	return &Publisher{config: config}, nil
+}
+
+// KeepsOrder is true: of each key at most one message is under way, and none after one that
+// failed.
+func (p *Publisher) KeepsOrder() bool { return true }
+
+// Publish publishes the messages, each to the subject that is its topic, and waits for the
+// streams' acknowledgements.
+func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
+	if !p.enter() {
+		return all(len(messages), outbox.Unavailable(errClosed))
+	}
+	defer p.running.Done()
+	return outbox.PublishByKey(ctx, messages, p.publish)
+}
+
+// publish sends messages whose keys differ.
+func (p *Publisher) publish(ctx context.Context, messages []outbox.Message) []error {
+	if len(messages) == 0 {
+		return nil
+	}
+	l, err := p.link(ctx)
+	if err != nil {
+		return all(len(messages), err)
+	}
+	errs := make([]error, len(messages))
+	requests := make([]request, 0, len(messages))
+	places := make([]int, 0, len(messages))
+	for i := range messages {
+		r, err := p.config.encode(&messages[i])
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		requests, places = append(requests, r), append(places, i)
+	}
+	answers := l.exchange(ctx, requests)
+	p.resolveUnknown(ctx, l, requests, answers)
+	for i, a := range answers {
+		errs[places[i]] = classify(a.failure(), requests[i].msg.Subject)
+	}
+	return errs
+}
+
+// Ping asks the server whether JetStream works there, and a stream that had no leader
+// whether it has one now.
+func (p *Publisher) Ping(ctx context.Context) error {
+	if !p.enter() {
+		return outbox.Unavailable(errClosed)
+	}
+	defer p.running.Done()
+	l, err := p.link(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.askAccount(ctx); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	suspect := p.suspect
+	p.mu.Unlock()
+	if suspect == "" {
+		return nil
+	}
+	if err := l.askStream(ctx, suspect); err != nil {
+		return err
+	}
+	p.suspected("")
+	return nil
+}
+
+// suspected remembers a stream without a leader for the next Ping.
+func (p *Publisher) suspected(stream string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.suspect = stream
+}
+
+// Close waits for the calls that are under way, which have their own deadlines, and ends the
+// connection.
+func (p *Publisher) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	current := p.current
+	p.mu.Unlock()
+	p.running.Wait()
+	if current == nil {
+		return nil
+	}
+	<-current.done
+	if current.link != nil {
+		current.link.conn.Close()
+	}
+	return nil
+}
+
+// enter counts a call in, unless the publisher is closed.
+func (p *Publisher) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.running.Add(1)
+	return true
+}
+
+func all(n int, err error) []error {
+	errs := make([]error, n)
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
