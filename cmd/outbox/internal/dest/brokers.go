@@ -1,10 +1,17 @@
 package dest
 
-import "io"
+import (
+	"io"
+
+	"github.com/packfinderz/outbox/brokers/natsjs"
+)
 
 // brokers are the destinations with a broker, each in a module of its own.
 func brokers() []kind {
-	return nil
+	return []kind{
+		broker("nats", "nats://HOST:4222", "NATS JetStream", natsjs.ParseURL, natsjs.New),
+		broker("tls", "tls://HOST:4222", "NATS JetStream, encrypted", natsjs.ParseURL, natsjs.New),
+	}
 }
 
 // broker is a kind whose module reads the URL into a configuration and opens that.

@@ -3,6 +3,7 @@ package endtoend
 import (
 	"testing"
 
+	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -15,5 +16,7 @@ type broker struct {
 }
 
 func brokers() []broker {
-	return []broker{}
+	return []broker{
+		{name: "nats", open: func(t testing.TB) publishertest.Broker { return natstest.New(t) }},
+	}
 }
