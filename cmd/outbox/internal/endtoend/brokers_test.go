@@ -17,6 +17,13 @@ type broker struct {
 
 func brokers() []broker {
 	return []broker{
-		{name: "nats", open: func(t testing.TB) publishertest.Broker { return natstest.New(t) }},
+		{name: "nats", open: opens(natstest.New)},
+	}
+}
+
+func opens[B publishertest.Broker](open func(testing.TB) B) func(testing.TB) publishertest.Broker {
+	return func(tb testing.TB) publishertest.Broker {
+		tb.Helper()
+		return open(tb)
 	}
 }
