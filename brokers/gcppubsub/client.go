@@ -1,0 +1,90 @@
+package gcppubsub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	apiv1 "cloud.google.com/go/pubsub/v2/apiv1"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+)
+
+const emulatorHost = "PUBSUB_EMULATOR_HOST"
+
+// dial makes the client. No connection is made before the first request.
+func dial(config Config) (*apiv1.TopicAdminClient, error) {
+	options, err := clientOptions(config)
+	if err != nil {
+		return nil, err
+	}
+	client, err := apiv1.NewTopicAdminClient(context.Background(), options...)
+	if err != nil {
+		return nil, fmt.Errorf("set up the client: %w", err)
+	}
+	// What is repeated, and for how long, is decided here and not by the client's defaults.
+	client.CallOptions = &apiv1.TopicAdminCallOptions{}
+	return client, nil
+}
+
+func clientOptions(config Config) ([]option.ClientOption, error) {
+	options := []option.ClientOption{
+		option.WithTelemetryDisabled(),
+		option.WithGRPCConnectionPool(min(runtime.GOMAXPROCS(0), 4)),
+		// The defaults would wait up to two minutes before they look for the service again.
+		option.WithGRPCDialOption(grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		})),
+		// Timeout also bounds how long sent bytes may stay unacknowledged, which is how a
+		// machine that went without a word is noticed. More pings than this are not welcome.
+		option.WithGRPCDialOption(grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 10 * time.Second})),
+	}
+	emulator := os.Getenv(emulatorHost) != ""
+	if config.Endpoint != "" {
+		options = append(options, option.WithEndpoint(config.Endpoint))
+	}
+	switch {
+	case config.Insecure:
+		return append(options, option.WithoutAuthentication(),
+			option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))), nil
+	case emulator && config.Endpoint != "":
+		// The client would go to the endpoint without TLS.
+		return nil, errors.New("endpoint and " + emulatorHost + " are both set: unset one, or add insecure=true for an emulator at the endpoint")
+	case emulator || config.Credentials == "":
+		return options, nil
+	}
+	credentials, err := readCredentials(config.Credentials)
+	if err != nil {
+		return nil, err
+	}
+	return append(options, credentials), nil
+}
+
+// readCredentials reads a file of any kind that Google hands out.
+func readCredentials(file string) (option.ClientOption, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("credentials: %w", err)
+	}
+	var head struct {
+		Type option.CredentialsType `json:"type"`
+	}
+	// What is wrong is not repeated: the file holds a secret.
+	if json.Unmarshal(content, &head) != nil {
+		return nil, fmt.Errorf("credentials: %s is not a JSON file", file)
+	}
+	known := []option.CredentialsType{option.ServiceAccount, option.AuthorizedUser, option.ImpersonatedServiceAccount, option.ExternalAccount}
+	if !slices.Contains(known, head.Type) {
+		return nil, fmt.Errorf("credentials: the type in %s is none of %v", file, known)
+	}
+	return option.WithAuthCredentialsJSON(head.Type, content), nil
+}

@@ -1,0 +1,45 @@
+package gcppubsub_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/pstest"
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/gcppubsub"
+)
+
+// Publish an event; a relay does this with what it claims. The server here is Google's own
+// for tests; without endpoint and insecure it is the service.
+func Example() {
+	server := pstest.NewServer()
+	defer func() { _ = server.Close() }()
+
+	config, err := gcppubsub.ParseURL("gcppubsub://shop?create=true&insecure=true&endpoint=" + server.Addr)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	publisher, err := gcppubsub.New(config)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = publisher.Close() }()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	errs := publisher.Publish(ctx, []outbox.Message{{Event: outbox.Event{
+		ID: uuid.New(), Topic: "orders", Type: "order_created", Key: "order/42", Payload: []byte(`{"total": 100}`),
+	}}})
+	fmt.Println("errors:", errs)
+	for _, m := range server.Messages() {
+		fmt.Println(m.Topic, m.OrderingKey, m.Attributes["event_type"], string(m.Data))
+	}
+	// Output:
+	// errors: [<nil>]
+	// projects/shop/topics/orders order/42 order_created {"total": 100}
+}

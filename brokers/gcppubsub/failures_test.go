@@ -1,0 +1,261 @@
+package gcppubsub_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"cloud.google.com/go/pubsub/v2/pstest"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+func wantText(t *testing.T, err error, text string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), text) {
+		t.Errorf("the error is %v; it should say %q", err, text)
+	}
+}
+
+// Every answer of the service has its class, and an outage is known within seconds.
+func TestClasses(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[codes.Code]string{
+		codes.InvalidArgument: "rejected", codes.NotFound: "retry", codes.ResourceExhausted: "retry",
+		codes.DeadlineExceeded: "retry", codes.FailedPrecondition: "retry", codes.Internal: "retry", codes.Aborted: "retry",
+		codes.Unavailable: "away", codes.Unauthenticated: "away", codes.PermissionDenied: "away",
+	} {
+		t.Run(code.String(), func(t *testing.T) {
+			t.Parallel()
+			broker := pubsubtest.New(t, pstest.WithErrorInjection("Publish", code, "as the test wants it"))
+			began := time.Now()
+			errs := publish(t, open(t, broker.URL()), ofKeys("a", "a", "b"))
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			wantFates(t, errs[:2], want, "waits")
+			wantText(t, errs[0], "as the test wants it")
+			wantText(t, errs[0], "orders")
+		})
+	}
+}
+
+// The service stumbles once; nobody notices.
+func TestShortTrouble(t *testing.T) {
+	t.Parallel()
+	for _, code := range []codes.Code{codes.Unavailable, codes.Internal, codes.Aborted} {
+		trouble := once(status.Error(code, "for a moment"))
+		broker := pubsubtest.New(t, reacting(func(*pubsubpb.PublishRequest) error { return trouble() }))
+		messages := ofKeys("a", "a")
+		wantFates(t, publish(t, open(t, broker.URL()), messages), "", "")
+		wantPayloads(t, broker, messages...)
+	}
+}
+
+// After a failed message nothing of its key is sent, in this batch; the next one may.
+func TestFailedKey(t *testing.T) {
+	t.Parallel()
+	messages := ofKeys("a", "a", "a", "b")
+	for i := range messages {
+		messages[i].Payload = fmt.Appendf(nil, "%d%s", i, make([]byte, 700_000)) // a request each
+	}
+	trouble := once(status.Error(codes.ResourceExhausted, "slow down"))
+	broker := pubsubtest.New(t, reacting(func(r *pubsubpb.PublishRequest) error {
+		if r.Messages[0].Data[0] == '1' {
+			return trouble()
+		}
+		return nil
+	}))
+	publisher := open(t, broker.URL())
+	wantFates(t, publish(t, publisher, messages), "", "retry", "waits", "")
+	wantFates(t, publish(t, publisher, messages[1:3]), "", "")
+	var ofA []string
+	for _, r := range broker.Received(t) {
+		if r.Key == "a" {
+			ofA = append(ofA, string(r.Payload[:1]))
+		}
+	}
+	if got := strings.Join(ofA, ""); got != "012" {
+		t.Errorf("key a arrived as %s, want 012", got)
+	}
+}
+
+// The service refuses a request for one of its messages: only that one is rejected.
+func TestOneInvalidMessage(t *testing.T) {
+	t.Parallel()
+	refuse := reacting(func(r *pubsubpb.PublishRequest) error {
+		for _, m := range r.Messages {
+			if string(m.Data) == "bad" {
+				return status.Error(codes.InvalidArgument, "a message does not fit the schema")
+			}
+		}
+		return nil
+	})
+	for name, test := range map[string]struct {
+		key   string
+		after string
+	}{"without a key": {"", ""}, "of one key": {"a", "waits"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broker := pubsubtest.New(t, refuse)
+			messages, fates := publishertest.Messages(50), make([]string, 50)
+			for i := range messages {
+				messages[i].Key = test.key
+				if i > 17 {
+					fates[i] = test.after
+				}
+			}
+			messages[17].Payload, fates[17] = []byte("bad"), "rejected"
+			wantFates(t, publish(t, open(t, broker.URL()), messages), fates...)
+			arrived := append([]outbox.Message(nil), messages[:17]...)
+			if test.after == "" {
+				arrived = append(arrived, messages[18:]...)
+			}
+			wantPayloads(t, broker, arrived...)
+		})
+	}
+}
+
+// What the service cannot carry is rejected by name and spoils nothing else.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	header := func(name, value string) func(*outbox.Message) {
+		return func(m *outbox.Message) { m.Headers = map[string]string{name: value} }
+	}
+	for name, test := range map[string]struct {
+		spoil func(*outbox.Message)
+		says  string
+	}{
+		"payload":       {func(m *outbox.Message) { m.Payload = make([]byte, 10_000_001) }, "10000000"},
+		"key":           {func(m *outbox.Message) { m.Key = strings.Repeat("k", 1025) }, "1024"},
+		"key's bytes":   {func(m *outbox.Message) { m.Key = "\xff" }, "UTF-8"},
+		"name's length": {header(strings.Repeat("n", 257), "v"), "nnnn"},
+		"goog":          {header("googclient", "v"), "googclient"},
+		"no name":       {header("", "v"), "no name"},
+		"value":         {header("x-long", strings.Repeat("v", 1025)), "x-long"},
+		"value's bytes": {header("x-bytes", "\xff"), "x-bytes"},
+		"attributes": {func(m *outbox.Message) {
+			m.Headers = make(map[string]string)
+			for i := range 100 {
+				m.Headers[fmt.Sprint("h", i)] = "v"
+			}
+		}, "attributes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broker := pubsubtest.New(t)
+			messages := ofKeys("", "", "")
+			test.spoil(&messages[1])
+			errs := publish(t, open(t, broker.URL()), messages)
+			wantFates(t, errs, "", "rejected", "")
+			wantText(t, errs[1], test.says)
+			wantPayloads(t, broker, messages[0], messages[2])
+		})
+	}
+}
+
+// A service that does not answer costs the time that the caller gave, and no more.
+func TestSlowService(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	broker := pubsubtest.New(t, reacting(func(*pubsubpb.PublishRequest) error {
+		<-release
+		return nil
+	}))
+	t.Cleanup(func() { close(release) }) // before the server is closed, which waits for it
+	publisher := open(t, broker.URL())
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	errs := publisher.Publish(ctx, publishertest.Messages(500))
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	fates := make(map[string]int)
+	for _, err := range errs {
+		fates[fate(err)]++
+	}
+	// 64 requests are under way at most; what was not sent is not counted as tried.
+	if fates["retry"] != 64 || fates["waits"] != 500-64 {
+		t.Errorf("the results are %v", fates)
+	}
+}
+
+// The connection is cut in the middle of a batch, and comes back.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	var broker *pubsubtest.Broker
+	var cut sync.Once
+	count := 0 // the server reacts to one request at a time
+	broker = pubsubtest.New(t, reacting(func(*pubsubpb.PublishRequest) error {
+		if count++; count == 100 {
+			cut.Do(func() { broker.Stop(t) })
+		}
+		return nil
+	}))
+	publisher := open(t, broker.URL())
+	left := publishertest.Messages(500)
+	for i := range left {
+		left[i].Key = fmt.Sprint("key", i%200)
+	}
+	began := time.Now()
+	errs := publish(t, publisher, left)
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("the outage was known after %s", took)
+	}
+	arrived := make(map[string]bool)
+	for _, r := range broker.Received(t) {
+		arrived[r.ID.String()] = true
+	}
+	fates := make(map[string]int)
+	var again []outbox.Message
+	for i, err := range errs {
+		fates[fate(err)]++
+		if err == nil && !arrived[left[i].ID.String()] {
+			t.Errorf("message %d is acknowledged and has not arrived", i)
+		} else if err != nil {
+			again = append(again, left[i])
+		}
+	}
+	if fates["away"] == 0 || fates["retry"] != 0 || fates["rejected"] != 0 {
+		t.Errorf("the results are %v", fates)
+	}
+	if err := publisher.Ping(t.Context()); outbox.Classify(err) != outbox.Down {
+		t.Errorf("a ping into the outage: %v", err)
+	}
+
+	broker.Start(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for publisher.Ping(ctx) != nil {
+		if ctx.Err() != nil {
+			t.Fatal("the service is back and does not answer")
+		}
+	}
+	wantFates(t, publish(t, publisher, again), make([]string, len(again))...)
+	for _, r := range broker.Received(t) {
+		arrived[r.ID.String()] = true
+	}
+	if len(arrived) != len(left) {
+		t.Errorf("%d messages have arrived, want %d", len(arrived), len(left))
+	}
+}
+
+// An outage that is longer than the caller's patience is an outage still.
+func TestOutageAndShortDeadline(t *testing.T) {
+	t.Parallel()
+	broker := pubsubtest.New(t)
+	broker.Stop(t)
+	publisher := open(t, broker.URL()) // it does not need the service
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	wantFates(t, publisher.Publish(ctx, ofKeys("a", "a")), "away", "waits")
+}

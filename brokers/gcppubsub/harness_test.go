@@ -1,0 +1,120 @@
+package gcppubsub_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"cloud.google.com/go/pubsub/v2/pstest"
+	"go.uber.org/goleak"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+const patience = 20 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open makes a publisher for a destination and closes it with the test.
+func open(t *testing.T, url string) *gcppubsub.Publisher {
+	t.Helper()
+	config, err := gcppubsub.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := gcppubsub.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := publisher.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return publisher
+}
+
+// publish publishes within the time that a test has.
+func publish(t *testing.T, publisher outbox.Publisher, messages []outbox.Message) []error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	errs := publisher.Publish(ctx, messages)
+	if len(errs) != len(messages) {
+		t.Fatalf("%d results for %d messages", len(errs), len(messages))
+	}
+	return errs
+}
+
+// ofKeys makes a message for each key.
+func ofKeys(keys ...string) []outbox.Message {
+	messages := publishertest.Messages(len(keys))
+	for i, key := range keys {
+		messages[i].Key = key
+	}
+	return messages
+}
+
+// wantFates compares results with what was expected of them: "" for success, else
+// "rejected", "retry", "away" or "waits".
+func wantFates(t *testing.T, errs []error, fates ...string) {
+	t.Helper()
+	for i, err := range errs {
+		if got := fate(err); got != fates[i] {
+			t.Errorf("message %d: %q (%v), want %q", i, got, err, fates[i])
+		}
+	}
+}
+
+func fate(err error) string {
+	if err == nil {
+		return ""
+	}
+	if errors.Is(err, outbox.ErrNotAttempted) {
+		return "waits"
+	}
+	return map[outbox.Class]string{outbox.Dead: "rejected", outbox.Down: "away", outbox.Retryable: "retry"}[outbox.Classify(err)]
+}
+
+// wantPayloads compares what has arrived, in order.
+func wantPayloads(t *testing.T, broker *pubsubtest.Broker, messages ...outbox.Message) {
+	t.Helper()
+	received := broker.Received(t)
+	if len(received) != len(messages) {
+		t.Fatalf("%d messages have arrived, want %d", len(received), len(messages))
+	}
+	for i := range messages {
+		if received[i].ID != messages[i].ID {
+			t.Errorf("message %d is %s, want %s", i, received[i].Payload, messages[i].Payload)
+		}
+	}
+}
+
+// onPublish is a reactor to publish requests; it answers those for which it gives an error.
+type onPublish func(*pubsubpb.PublishRequest) error
+
+func (f onPublish) React(request any) (bool, any, error) {
+	err := f(request.(*pubsubpb.PublishRequest))
+	return err != nil, &pubsubpb.PublishResponse{}, err
+}
+
+func reacting(f onPublish) pstest.ServerReactorOption {
+	return pstest.ServerReactorOption{FuncName: "Publish", Reactor: f}
+}
+
+// once gives err for the first request that is asked about, and nil then.
+func once(err error) func() error {
+	var done atomic.Bool
+	return func() error {
+		if done.Swap(true) {
+			return nil
+		}
+		return err
+	}
+}

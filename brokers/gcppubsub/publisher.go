@@ -1,0 +1,111 @@
+// Package gcppubsub publishes events to Google Cloud Pub/Sub.
+//
+// It stands on the client's own call for a publish request rather than on its queue: a
+// relay has its batches already, and the queue goes on sending after the caller has given
+// up. Here nothing outlives the call of Publish.
+package gcppubsub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	apiv1 "cloud.google.com/go/pubsub/v2/apiv1"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/wire"
+)
+
+// Config says which project to publish to, and how.
+type Config struct {
+	// Project is the id of the Google Cloud project whose topics the messages go to.
+	Project string
+	// Endpoint is the host and port of the service, for a regional endpoint or an emulator.
+	// When empty it is what PUBSUB_EMULATOR_HOST names, or else the service itself.
+	Endpoint string
+	// Insecure connects without TLS and credentials, as emulators want it. It needs an
+	// Endpoint.
+	Insecure bool
+	// Credentials is a JSON file with the credentials; when empty they are the application
+	// default credentials.
+	Credentials string
+	// Unordered publishes without ordering keys. Messages of different keys then travel in
+	// one request, which is faster, and subscribers get them in any order.
+	Unordered bool
+	// Create makes topics that are not there, for demos.
+	Create bool
+	// Format is how the event's fields are written beside its payload.
+	Format wire.Format
+}
+
+// Publisher publishes to the topics of one project. It is safe for concurrent use.
+type Publisher struct {
+	config Config
+	client *apiv1.TopicAdminClient
+	// room bounds the requests that are under way, and their bytes, for all calls together.
+	room *semaphore.Weighted
+	// asked is the topic that Ping asks for, and denied the one that refused these
+	// credentials.
+	asked, denied atomic.Pointer[string]
+
+	life   sync.RWMutex // held for reading by the calls under way
+	closed bool
+}
+
+var errClosed = errors.New("the publisher is closed")
+
+// New makes a publisher. It does not wait for the service: it connects at the first use,
+// and again by itself whenever the connection was lost.
+func New(config Config) (*Publisher, error) {
+	if err := config.check(); err != nil {
+		return nil, fmt.Errorf("Pub/Sub: %w", err)
+	}
+	client, err := dial(config)
+	if err != nil {
+		return nil, fmt.Errorf("Pub/Sub: %w", err)
+	}
+	p := &Publisher{config: config, client: client, room: semaphore.NewWeighted(roomBytes)}
+	nobody := config.topicPath("outbox-ping")
+	p.asked.Store(&nobody)
+	return p, nil
+}
+
+// Publish publishes a batch and waits until the service has stored it. Messages of a key
+// go to the service in their order, and none after one that failed.
+func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	b := &batch{Publisher: p, errs: make([]error, len(messages))}
+	if p.closed {
+		for i := range b.errs {
+			b.errs[i] = outbox.Unavailable(errClosed)
+		}
+		return b.errs
+	}
+	var running sync.WaitGroup
+	for _, l := range p.plan(messages) {
+		running.Go(func() { b.run(ctx, l) })
+	}
+	running.Wait()
+	return b.errs
+}
+
+// KeepsOrder is true unless the publisher is configured to be unordered.
+func (p *Publisher) KeepsOrder() bool { return !p.config.Unordered }
+
+// Close waits for what is being published and closes the connection.
+func (p *Publisher) Close() error {
+	p.life.Lock()
+	defer p.life.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	if err := p.client.Close(); err != nil {
+		return fmt.Errorf("Pub/Sub: close the connection: %w", err)
+	}
+	return nil
+}
