@@ -1,0 +1,94 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // Redis names scripts by it
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/packfinderz/outbox"
+)
+
+// Publisher adds events to Redis Streams. It is safe for concurrent use.
+type Publisher struct {
+	config Config
+	client goredis.UniversalClient
+	digest string
+	// last is the stream that was added to last, which Ping asks about.
+	last atomic.Pointer[string]
+	// close lets Close be called twice.
+	close func() error
+}
+
+// New makes a publisher. It needs no server yet: it connects when it is used, and again when the
+// connection is lost.
+func New(config Config) (*Publisher, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	sum := sha1.Sum([]byte(addScript)) //nolint:gosec // as above
+	p := &Publisher{config: config, client: config.client(), digest: hex.EncodeToString(sum[:])}
+	p.close = sync.OnceValue(p.client.Close)
+	return p, nil
+}
+
+// KeepsOrder is true: the script that adds a batch stops at a key's first failure.
+func (p *Publisher) KeepsOrder() bool { return true }
+
+// Close closes the connections. Nothing is buffered, so that there is nothing to flush.
+func (p *Publisher) Close() error { return p.close() }
+
+// Publish adds the messages to their streams, a round trip per 1,000 messages or 8 MiB.
+func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
+	b := batch{config: &p.config, messages: messages, errs: make([]error, len(messages)), failed: make(map[string]bool)}
+	b.prepare()
+	for calls := b.next(); len(calls) > 0; calls = b.next() {
+		if b.away || ctx.Err() != nil {
+			b.giveUp(calls)
+			continue
+		}
+		p.last.Store(&calls[0].stream)
+		p.run(ctx, calls)
+		for _, c := range calls {
+			b.settle(ctx, c)
+		}
+	}
+	return b.errs
+}
+
+// pingStream is asked about before anything was published.
+const pingStream = "outbox:ping"
+
+// Ping asks whether an entry would be taken now: it adds one with an id that Redis refuses only
+// after it has checked the credentials, the memory, the disk and whether it may write at all.
+func (p *Publisher) Ping(ctx context.Context) error {
+	stream := p.last.Load()
+	known := stream != nil
+	if !known {
+		name := p.config.Prefix + pingStream
+		stream = &name
+	}
+	c := newCall(&p.config, *stream, noID)
+	c.add(0, "", []any{payloadField, ""})
+	p.run(ctx, []*call{c})
+	answers, err := c.answers()
+	if err == nil && !strings.Contains(answers[0], noIDRefused) {
+		err = replyError(answers[0])
+	}
+	if err != nil && !known && isKeyDenied(err) {
+		// A user who may write to some streams only was let in, and nothing more can be known yet.
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("asking Redis: %w", classify(ctx, *stream, err))
+	}
+	return nil
+}
+
+var errNoTopic = errors.New("the event has no topic: give it one, or set --topic-default")

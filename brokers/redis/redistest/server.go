@@ -1,0 +1,103 @@
+// Package redistest starts a private Redis for a test and reads back what arrived in its streams.
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+// Broker is a Redis server of the test's own, which writes every change to disk before it
+// answers.
+type Broker struct {
+	folder   string
+	port     int
+	settings []string
+	process  *testserver.Process
+	client   *goredis.Client
+}
+
+// New starts a server that ends with the test, with the stream publishertest.Topic ready. The
+// settings are those of the server's command line, such as --maxmemory 10mb.
+func New(t testing.TB, settings ...string) *Broker {
+	t.Helper()
+	port, err := testserver.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Broker{folder: t.TempDir(), port: port, settings: settings}
+	b.client = goredis.NewClient(&goredis.Options{
+		Addr: b.Address(), Protocol: 2,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	t.Cleanup(func() {
+		if err := b.client.Close(); err != nil {
+			t.Error(err)
+		}
+		b.process.Kill()
+	})
+	b.Start(t)
+	b.Create(t, publishertest.Topic)
+	return b
+}
+
+// Address is the server's host:port.
+func (b *Broker) Address() string { return "127.0.0.1:" + strconv.Itoa(b.port) }
+
+// URL is the destination, as outbox relay --to takes it.
+func (b *Broker) URL() string { return "redis://" + b.Address() }
+
+// Client is a client of the server, for all that a test wants to do besides.
+func (b *Broker) Client() *goredis.Client { return b.client }
+
+// Start starts the server, at the first time or after a Stop, with the data it had.
+func (b *Broker) Start(t testing.TB) {
+	t.Helper()
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Fatal("redis-server is not in PATH: run scripts/ensure-redis, or install it (Debian: apt-get install redis-server; macOS: brew install redis)")
+	}
+	args := append([]string{
+		"--bind", "127.0.0.1", "--port", strconv.Itoa(b.port), "--dir", b.folder,
+		"--save", "", "--appendonly", "yes", "--appendfsync", "always",
+	}, b.settings...)
+	b.process, err = testserver.Start(exec.Command(program, args...), filepath.Join(b.folder, "redis.log"))
+	if err == nil {
+		err = b.process.AwaitReady(startPatience, func() error { return b.client.Ping(context.Background()).Err() })
+	}
+	if err != nil {
+		t.Fatal(fmt.Errorf("starting Redis: %w", err))
+	}
+}
+
+const startPatience = 30 * time.Second
+
+// Stop kills the server.
+func (b *Broker) Stop(t testing.TB) {
+	t.Helper()
+	b.process.Kill()
+}
+
+// Create makes an empty stream.
+func (b *Broker) Create(t testing.TB, stream string) {
+	t.Helper()
+	// A stream stays when its only entry goes.
+	ctx := context.Background()
+	id, err := b.client.XAdd(ctx, &goredis.XAddArgs{Stream: stream, Values: []string{"created", "1"}}).Result()
+	if err == nil {
+		err = b.client.XDel(ctx, stream, id).Err()
+	}
+	if err != nil {
+		t.Fatal(fmt.Errorf("creating the stream %s: %w", stream, err))
+	}
+}

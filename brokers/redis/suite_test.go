@@ -1,0 +1,81 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/redis"
+	"github.com/packfinderz/outbox/brokers/redis/redistest"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 30 * time.Second
+
+// open makes a publisher from a URL and closes it with the test.
+func open(t testing.TB, url string) *redis.Publisher {
+	t.Helper()
+	config, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := redis.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 2 {
+			if err := publisher.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return publisher
+}
+
+type harness struct {
+	*redistest.Broker
+	publisher *redis.Publisher
+}
+
+func (h harness) Publisher() outbox.Publisher { return h.publisher }
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	features := publishertest.Features{
+		Ordered: true, Attributes: true, Binary: true,
+		Poison: func(m *outbox.Message) { m.Payload = make([]byte, 1<<20) },
+	}
+	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
+		t.Helper()
+		broker := redistest.New(t)
+		return harness{broker, open(t, broker.URL()+"?max-size=1000000")}
+	})
+}
+
+// publish publishes and returns the errors, within the patience of a test.
+func publish(t testing.TB, publisher *redis.Publisher, messages []outbox.Message) []error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	errs := publisher.Publish(ctx, messages)
+	if len(errs) != len(messages) {
+		t.Fatalf("%d results for %d messages", len(errs), len(messages))
+	}
+	return errs
+}
+
+// fails fails the test unless the error is of the class and has the words.
+func fails(t testing.TB, err error, class outbox.Class, words string) {
+	t.Helper()
+	if err == nil || outbox.Classify(err) != class || !strings.Contains(err.Error(), words) || errors.Is(err, outbox.ErrNotAttempted) {
+		t.Errorf("%v (class %d), want class %d and %q", err, outbox.Classify(err), class, words)
+	}
+}

@@ -1,0 +1,91 @@
+// Package testserver runs the servers of others for a test: each on a port of its own, and
+// none of them outlives the process that started it.
+package testserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Process is a running server.
+type Process struct {
+	process *os.Process
+	log     string
+	done    chan struct{}
+}
+
+// Start runs a command and adds what it prints to the file log, unless the command has an output
+// already.
+func Start(cmd *exec.Cmd, log string) (*Process, error) {
+	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of %s: %w", cmd.Path, err)
+	}
+	defer func() { _ = output.Close() }() // the server has its own copy
+	if cmd.Stdout == nil {
+		cmd.Stdout = output
+	}
+	cmd.Stderr = output
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	endWithParent(cmd.SysProcAttr)
+
+	p := &Process{log: log, done: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		defer close(p.done)
+		// The kernel ties a server's end to the thread that started it, so that this one must
+		// stay as long as the server.
+		runtime.LockOSThread()
+		err := cmd.Start()
+		p.process = cmd.Process
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended is in its log
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("running %s: %w", cmd.Path, err)
+	}
+	return p, nil
+}
+
+// Kill ends the server without a word, as kill -9 does. It may be called twice.
+func (p *Process) Kill() {
+	_ = p.process.Kill() // fails only when it has ended
+	<-p.done
+}
+
+// AwaitReady returns when ready does so without an error, and fails when the server ends or
+// takes longer than patience.
+func (p *Process) AwaitReady(patience time.Duration, ready func() error) error {
+	deadline := time.After(patience)
+	for {
+		err := ready()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return errors.New("the server ended; it said:\n" + p.lastWords())
+		case <-deadline:
+			return fmt.Errorf("the server does not get ready: %w; it said:\n%s", err, p.lastWords())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// lastWords are the last lines of the log.
+func (p *Process) lastWords() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-20):], "\n")
+}
