@@ -52,7 +52,7 @@ func classifyReply(stream string, err, reply error) error {
 	switch {
 	case strings.Contains(text, "too large"): // "Elements are too large to be stored"
 		return outbox.Rejected(err)
-	case strings.HasPrefix(text, "ERR AUTH"), strings.HasPrefix(text, "ERR Client sent AUTH"),
+	case strings.Contains(text, scriptUserDenied), strings.HasPrefix(text, "ERR AUTH"), strings.HasPrefix(text, "ERR Client sent AUTH"),
 		strings.HasPrefix(text, "ERR max number of clients"), strings.HasPrefix(text, "ERR DB index"),
 		strings.HasPrefix(text, "ERR Protocol error"):
 		return outbox.Unavailable(err)
@@ -76,8 +76,11 @@ func code(text string) string {
 // isKeyDenied tells of a user who may run the command, but not on this key.
 func isKeyDenied(err error) bool {
 	text := err.Error()
-	return code(text) == "NOPERM" && strings.Contains(text, "key")
+	return strings.Contains(text, "key") && (code(text) == "NOPERM" || strings.Contains(text, scriptUserDenied))
 }
+
+// scriptUserDenied is how NOPERM is called within a script.
+const scriptUserDenied = "The user executing the script can't"
 
 // replyError is an error of Redis that the script has passed on.
 type replyError string

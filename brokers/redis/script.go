@@ -100,14 +100,19 @@ func (p *Publisher) send(ctx context.Context, calls []*call, evaluate func(gored
 		// It counts the replicas that have what this connection wrote.
 		wait = pipe.Do(ctx, "wait", p.config.Wait, p.config.WaitTimeout.Milliseconds())
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
-	var failure error
-	if wait != nil {
-		failure = p.replicated(wait)
-	}
+	_, failure := pipe.Exec(ctx)
 	for _, c := range calls {
-		if c.err = c.reply.Err(); c.err == nil {
-			c.err = failure
+		if c.err = c.reply.Err(); c.err == nil && c.reply.Val() == nil {
+			c.err = failure // no command got as far as to have an error of its own
+		}
+	}
+	if wait == nil {
+		return
+	}
+	few := p.replicated(wait)
+	for _, c := range calls {
+		if c.err == nil {
+			c.err = few
 		}
 	}
 }

@@ -85,7 +85,8 @@ func addresses(hosts string) ([]string, error) {
 		if port == "" {
 			port = defaultPort
 		}
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil || name == "" || strings.HasSuffix(host, ":") {
+		_, err := strconv.ParseUint(port, 10, 16)
+		if bare := name == host; err != nil || name == "" || bare && strings.Contains(name, ":") || strings.HasSuffix(host, ":") {
 			return nil, errHost
 		}
 		list = append(list, net.JoinHostPort(name, port))

@@ -31,6 +31,29 @@ type Broker struct {
 // settings are those of the server's command line, such as --maxmemory 10mb.
 func New(t testing.TB, settings ...string) *Broker {
 	t.Helper()
+	b := start(t, settings...)
+	b.Create(t, publishertest.Topic)
+	return b
+}
+
+// NewCluster starts a cluster of one node.
+func NewCluster(t testing.TB) *Broker {
+	t.Helper()
+	b := start(t, "--cluster-enabled", "yes")
+	const slots = 16_384
+	if err := b.client.ClusterAddSlotsRange(context.Background(), 0, slots-1).Err(); err != nil {
+		t.Fatal(fmt.Errorf("giving the node its slots: %w", err))
+	}
+	err := b.process.AwaitReady(startPatience, func() error { return b.client.XLen(context.Background(), publishertest.Topic).Err() })
+	if err != nil {
+		t.Fatal(fmt.Errorf("starting a cluster: %w", err))
+	}
+	b.Create(t, publishertest.Topic)
+	return b
+}
+
+func start(t testing.TB, settings ...string) *Broker {
+	t.Helper()
 	port, err := testserver.FreePort()
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +67,9 @@ func New(t testing.TB, settings ...string) *Broker {
 		if err := b.client.Close(); err != nil {
 			t.Error(err)
 		}
-		b.process.Kill()
+		b.Stop(t)
 	})
 	b.Start(t)
-	b.Create(t, publishertest.Topic)
 	return b
 }
 
@@ -85,7 +107,9 @@ const startPatience = 30 * time.Second
 // Stop kills the server.
 func (b *Broker) Stop(t testing.TB) {
 	t.Helper()
-	b.process.Kill()
+	if b.process != nil {
+		b.process.Kill()
+	}
 }
 
 // Create makes an empty stream.

@@ -1,0 +1,203 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/redis/redistest"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+func TestUnknownStream(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	messages := publishertest.Messages(2)
+	messages[0].Topic, messages[1].Topic = "payments", ""
+	errs := publish(t, open(t, broker.URL()), messages)
+	fails(t, errs[0], outbox.Retryable, `unknown stream "payments"`)
+	fails(t, errs[0], outbox.Retryable, "?create=true")
+	fails(t, errs[1], outbox.Retryable, "--topic-default")
+	if n := broker.Client().Exists(t.Context(), "payments").Val(); n != 0 {
+		t.Error("the stream was created silently")
+	}
+	if err := publish(t, open(t, broker.URL()+"?create=true"), messages)[0]; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServerTakesNothing provokes what is nobody's fault: each time Publish and Ping say that Redis
+// is unavailable, and both work when it is over.
+func TestServerTakesNothing(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		begin, end []any
+		words      string
+	}{
+		"out of memory": {[]any{"config", "set", "maxmemory", "1"}, []any{"config", "set", "maxmemory", "0"}, "OOM"},
+		"read-only":     {[]any{"replicaof", "127.0.0.1", "1"}, []any{"replicaof", "no", "one"}, "READONLY"},
+		"no replicas":   {[]any{"config", "set", "min-replicas-to-write", "1"}, []any{"config", "set", "min-replicas-to-write", "0"}, "NOREPLICAS"},
+		"no scripts":    {[]any{"acl", "setuser", "default", "-evalsha"}, []any{"acl", "setuser", "default", "+evalsha"}, "NOPERM"},
+		"no permission": {[]any{"acl", "setuser", "default", "-xadd"}, []any{"acl", "setuser", "default", "+xadd"}, "can't run this command"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broker := redistest.New(t)
+			publisher := open(t, broker.URL())
+			if err := broker.Client().Do(t.Context(), test.begin...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			fails(t, publisher.Ping(t.Context()), outbox.Down, test.words)
+			for _, err := range publish(t, publisher, publishertest.Messages(3)) {
+				fails(t, err, outbox.Down, test.words)
+			}
+			fails(t, publisher.Ping(t.Context()), outbox.Down, test.words)
+			if err := broker.Client().Do(t.Context(), test.end...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if err := publisher.Ping(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if n := len(broker.Received(t)); n != 0 {
+				t.Errorf("%d messages arrived; a ping leaves nothing", n)
+			}
+			for _, err := range publish(t, publisher, publishertest.Messages(3)) {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func TestAuthRefused(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	host := strings.TrimPrefix(broker.URL(), "redis://")
+	if err := broker.Client().Do(t.Context(), "acl", "setuser", "app", "on", ">s3cret", "+@all", "~orders").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for url, words := range map[string]string{
+		"redis://app:s3cret-wrong@" + host:   "WRONGPASS",
+		"redis://app:s3cret@" + host + "/99": "DB index",
+	} {
+		publisher := open(t, url)
+		fails(t, publisher.Ping(t.Context()), outbox.Down, words)
+		err := publish(t, publisher, publishertest.Messages(1))[0]
+		fails(t, err, outbox.Down, words)
+		if err != nil && strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("the password shows: %v", err)
+		}
+	}
+	// A user for one stream only.
+	publisher := open(t, "redis://app:s3cret@"+host)
+	messages := publishertest.Messages(2)
+	messages[1].Topic = "payments"
+	if err := publisher.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	errs := publish(t, publisher, messages)
+	if errs[0] != nil {
+		t.Error(errs[0])
+	}
+	fails(t, errs[1], outbox.Down, "NOPERM")
+	// A password that came later.
+	if err := broker.Client().ConfigSet(t.Context(), "requirepass", "s3cret").Err(); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, publish(t, open(t, broker.URL()), messages[:1])[0], outbox.Down, "unauthenticated")
+	fails(t, open(t, broker.URL()).Ping(t.Context()), outbox.Down, "auth")
+}
+
+func TestWrongType(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	if err := broker.Client().Set(t.Context(), "text", "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	messages := publishertest.Messages(3)
+	messages[0].Topic, messages[0].Key, messages[1].Key = "text", "a", "a"
+	errs := publish(t, open(t, broker.URL()), messages)
+	fails(t, errs[0], outbox.Retryable, "WRONGTYPE")
+	if !errors.Is(errs[1], outbox.ErrNotAttempted) || errs[2] != nil {
+		t.Errorf("after a failure of its key, in another stream: %v; of another key: %v", errs[1], errs[2])
+	}
+}
+
+func TestRejected(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	messages := publishertest.Messages(5)
+	messages[0].Payload = make([]byte, 2000)
+	messages[1].Headers = map[string]string{"payload": "x"}
+	messages[2].Headers = map[string]string{"key": "x"}
+	messages[3].Headers = make(map[string]string)
+	for i := range 3000 {
+		messages[3].Headers[strconv.Itoa(i)] = ""
+	}
+	errs := publish(t, open(t, broker.URL()+"?max-size=1000"), messages)
+	for i, words := range []string{"the limit is 1000", `the header "payload"`, `the header "key"`, "3000 headers"} {
+		fails(t, errs[i], outbox.Dead, words)
+	}
+	if errs[4] != nil || len(broker.Received(t)) != 1 {
+		t.Errorf("the good message: %v; %d arrived", errs[4], len(broker.Received(t)))
+	}
+}
+
+// TestManyHeaders has as many fields as are allowed.
+func TestManyHeaders(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	messages := publishertest.Messages(1)
+	for i := range 2980 {
+		messages[0].Headers[strconv.Itoa(i)] = "x"
+	}
+	if err := publish(t, open(t, broker.URL()), messages)[0]; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSlowBroker has a deadline pass while Redis holds its answer back.
+func TestSlowBroker(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	publisher := open(t, broker.URL())
+	if err := broker.Client().Do(t.Context(), "client", "pause", "60000", "all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	errs := publisher.Publish(ctx, publishertest.Messages(1500))
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	fails(t, errs[0], outbox.Retryable, "not answered in time")
+	if !errors.Is(errs[1499], outbox.ErrNotAttempted) {
+		t.Errorf("the last message, which was not sent: %v", errs[1499])
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	publisher := open(t, broker.URL())
+	broker.Stop(t)
+	fails(t, publisher.Ping(t.Context()), outbox.Down, "refused")
+	fails(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "refused")
+}
+
+// TestClusterDown has a cluster that lost the slot of the stream.
+func TestClusterDown(t *testing.T) {
+	t.Parallel()
+	broker := redistest.NewCluster(t)
+	slot := broker.Client().ClusterKeySlot(t.Context(), publishertest.Topic).Val()
+	if err := broker.Client().ClusterDelSlots(t.Context(), int(slot)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, publish(t, open(t, broker.URL()), publishertest.Messages(1))[0], outbox.Down, "CLUSTERDOWN")
+}

@@ -1,0 +1,47 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/redis"
+	"github.com/packfinderz/outbox/brokers/redis/redistest"
+	"github.com/packfinderz/outbox/internal/testserver"
+)
+
+// A relay is given such a publisher and calls it with what it has claimed.
+func Example() {
+	t := new(testserver.Example)
+	defer t.Done()
+	broker := redistest.New(t) // in a program: your Redis
+
+	config, err := redis.ParseURL(broker.URL() + "?create=true&prefix=shop:")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	publisher, err := redis.New(config)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = publisher.Close() }() // nothing is left in it
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	errs := publisher.Publish(ctx, []outbox.Message{{
+		Event:     outbox.Event{ID: uuid.New(), Topic: "orders", Type: "order_created", Payload: []byte(`{"total": 42}`)},
+		CreatedAt: time.Now(),
+	}})
+	fmt.Println(errs[0])
+	for _, received := range broker.ReceivedIn(t, "shop:orders") {
+		fmt.Println(received.Attributes["event_type"], string(received.Payload))
+	}
+	// Output:
+	// <nil>
+	// order_created {"total": 42}
+}

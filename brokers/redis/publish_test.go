@@ -1,0 +1,218 @@
+package redis_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/redis/redistest"
+	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+func TestCloudEvents(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	messages := publishertest.Messages(1)
+	messages[0].Headers["content-type"] = "the field stands"
+	if err := publish(t, open(t, broker.URL()+"?format=cloudevents&source=/shop"), messages)[0]; err != nil {
+		t.Fatal(err)
+	}
+	got := broker.Received(t)[0]
+	m := messages[0]
+	want := map[string]string{
+		"ce_specversion": "1.0", "ce_id": m.ID.String(), "ce_source": "/shop", "ce_type": m.Type, "ce_time": m.CreatedAt.Format(time.RFC3339Nano),
+		"ce_subject": "order/0", "ce_partitionkey": "order/0", "ce_tenantid": m.TenantID.String(), "ce_dedupekey": "k0",
+		"trace": "t1", "content-type": "application/json",
+	}
+	if !maps.Equal(got.Attributes, want) || got.Key != m.Key || string(got.Payload) != string(m.Payload) {
+		t.Errorf("got %+v, want %v", got, want)
+	}
+}
+
+// TestLargeBatch is a batch of several round trips, over several streams that share keys.
+func TestLargeBatch(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	streams := []string{"app:one", "app:two", "app:three"}
+	for _, stream := range streams {
+		broker.Create(t, stream)
+	}
+	messages := publishertest.Messages(5000)
+	for i := range messages {
+		messages[i].Topic = strings.TrimPrefix(streams[i/7%3], "app:")
+		messages[i].Key = "key" + strconv.Itoa(i%50)
+		if i%1000 == 0 {
+			messages[i].Payload = make([]byte, 5<<20)
+		}
+	}
+	for i, err := range publish(t, open(t, broker.URL()+"?prefix=app:"), messages) {
+		if err != nil {
+			t.Fatalf("message %d: %v", i, err)
+		}
+	}
+	for _, stream := range streams {
+		var want []string
+		for i := range messages {
+			if "app:"+messages[i].Topic == stream {
+				want = append(want, messages[i].Key+" "+messages[i].ID.String())
+			}
+		}
+		var got []string
+		for _, r := range broker.ReceivedIn(t, stream) {
+			got = append(got, r.Key+" "+r.ID.String())
+		}
+		// Keys may pass each other; within a key the ids are in order already.
+		byKey := func(a, b string) int {
+			return strings.Compare(a[:strings.Index(a, " ")], b[:strings.Index(b, " ")])
+		}
+		slices.SortStableFunc(want, byKey)
+		slices.SortStableFunc(got, byKey)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %d messages arrived, not the %d of it in the order of their keys", stream, len(got), len(want))
+		}
+	}
+}
+
+// TestScriptLost has the server forget the script.
+func TestScriptLost(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	publisher := open(t, broker.URL())
+	for range 2 {
+		if err := broker.Client().ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(publish(t, publisher, publishertest.Messages(3))...); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(broker.Received(t)); n != 6 {
+		t.Errorf("%d messages arrived, want 6", n)
+	}
+}
+
+func TestMaxLen(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	if err := errors.Join(publish(t, open(t, broker.URL()+"?maxlen=100"), publishertest.Messages(2000))...); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(broker.Received(t)); n < 100 || n > 500 {
+		t.Errorf("%d entries, want about 100", n)
+	}
+}
+
+// TestStoppedInMidBatch kills the server while it takes a batch: what was acknowledged is there when
+// it comes back, and the publisher finds it by itself.
+func TestStoppedInMidBatch(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	publisher := open(t, broker.URL())
+	messages := publishertest.Messages(50_000)
+	results := make(chan []error)
+	go func() { results <- publish(t, publisher, messages) }()
+	for broker.Client().XLen(t.Context(), publishertest.Topic).Val() < 2000 {
+		time.Sleep(time.Millisecond)
+	}
+	broker.Stop(t)
+	errs := <-results
+	fails(t, publisher.Ping(t.Context()), outbox.Down, "")
+	broker.Start(t)
+	if err := publisher.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	there := make(map[string]bool)
+	for _, r := range broker.Received(t) {
+		there[r.ID.String()] = true
+	}
+	var again []outbox.Message
+	down := 0
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			if !there[messages[i].ID.String()] {
+				t.Fatalf("message %d was acknowledged and is lost", i)
+			}
+			continue
+		case !errors.Is(err, outbox.ErrNotAttempted):
+			down++
+			fails(t, err, outbox.Down, "")
+		}
+		again = append(again, messages[i])
+	}
+	if down == 0 || down > 1000 || len(again) == len(messages) {
+		t.Errorf("%d messages of %d failed, %d of them when the server went", len(again), len(messages), down)
+	}
+	if err := errors.Join(publish(t, publisher, again)...); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	replica := redistest.New(t)
+	if err := replica.Client().SlaveOf(t.Context(), "127.0.0.1", strings.TrimPrefix(broker.Address(), "127.0.0.1:")).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(replica.Client().Info(t.Context(), "replication").Val(), "master_link_status:up") {
+		time.Sleep(10 * time.Millisecond)
+	}
+	publisher := open(t, broker.URL()+"?wait=1&wait-timeout=2s")
+	if err := publisher.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(publish(t, publisher, publishertest.Messages(100))...); err != nil {
+		t.Error(err)
+	}
+	if n := len(replica.Received(t)); n != 100 {
+		t.Errorf("the replica has %d messages, want 100", n)
+	}
+	replica.Stop(t)
+	fails(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "0 of 1 replicas")
+	fails(t, publisher.Ping(t.Context()), outbox.Down, "0 of 1 replicas")
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	broker := redistest.NewCluster(t)
+	broker.Create(t, "payments")
+	publisher := open(t, broker.URL()+"?cluster=true")
+	if err := publisher.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	messages := publishertest.Messages(100)
+	for i := range messages {
+		messages[i].Topic = []string{publishertest.Topic, "payments"}[i%2]
+	}
+	if err := errors.Join(publish(t, publisher, messages)...); err != nil {
+		t.Error(err)
+	}
+	if a, b := len(broker.Received(t)), len(broker.ReceivedIn(t, "payments")); a != 50 || b != 50 {
+		t.Errorf("%d and %d messages arrived, want 50 and 50", a, b)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	certificate := testserver.NewCertificate(t)
+	port, err := testserver.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	redistest.New(t, "--tls-port", strconv.Itoa(port), "--tls-cert-file", certificate.Cert, "--tls-key-file", certificate.Key,
+		"--tls-ca-cert-file", certificate.Cert, "--tls-auth-clients", "yes")
+	url := "rediss://127.0.0.1:" + strconv.Itoa(port)
+	publisher := open(t, url+"?ca="+certificate.Cert+"&cert="+certificate.Cert+"&key="+certificate.Key)
+	if err := errors.Join(publish(t, publisher, publishertest.Messages(10))...); err != nil {
+		t.Error(err)
+	}
+	fails(t, open(t, url).Ping(t.Context()), outbox.Down, "certificate")
+	fails(t, open(t, url+"?ca="+certificate.Cert).Ping(t.Context()), outbox.Down, "")
+}

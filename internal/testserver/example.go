@@ -1,0 +1,55 @@
+package testserver
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// Example is what a runnable example has in place of a test. Done is to be deferred: it runs what
+// was put off with Cleanup.
+type Example struct {
+	testing.TB // stays nil: an example needs only what is here
+	cleanups   []func()
+}
+
+// Helper does nothing.
+func (*Example) Helper() {}
+
+// Cleanup puts a function off until Done.
+func (e *Example) Cleanup(f func()) { e.cleanups = append(e.cleanups, f) }
+
+// TempDir makes a folder that Done removes.
+func (e *Example) TempDir() string {
+	folder, err := os.MkdirTemp("", "outbox-example-")
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.Cleanup(func() {
+		if err := os.RemoveAll(folder); err != nil {
+			e.Error(err)
+		}
+	})
+	return folder
+}
+
+// Error prints: the example's output is then not what it says.
+func (*Example) Error(args ...any) { fmt.Println(args...) }
+
+// Fatal prints and ends the process.
+func (e *Example) Fatal(args ...any) {
+	e.Done()
+	fmt.Fprintln(os.Stderr, args...)
+	os.Exit(1)
+}
+
+// Fatalf prints and ends the process.
+func (e *Example) Fatalf(format string, args ...any) { e.Fatal(fmt.Sprintf(format, args...)) }
+
+// Done runs what was put off, the last first.
+func (e *Example) Done() {
+	for i := len(e.cleanups) - 1; i >= 0; i-- {
+		e.cleanups[i]()
+	}
+	e.cleanups = nil
+}
