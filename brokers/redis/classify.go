@@ -26,9 +26,9 @@ func classify(ctx context.Context, stream string, err error) error {
 	case errors.As(err, &op) && op.Op == "dial":
 		return outbox.Unavailable(err)
 	case ctx.Err() != nil:
-		return fmt.Errorf("Redis has not answered in time: %w", ctx.Err())
+		return fmt.Errorf("no answer of Redis in time: %w", ctx.Err())
 	case errors.Is(err, goredis.ErrPoolTimeout), errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("Redis has not answered in time: %w", err)
+		return fmt.Errorf("no answer of Redis in time: %w", err)
 	}
 	// All the rest is a connection that could not be made, or broke.
 	return outbox.Unavailable(err)

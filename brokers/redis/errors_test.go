@@ -176,7 +176,7 @@ func TestSlowBroker(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	fails(t, errs[0], outbox.Retryable, "not answered in time")
+	fails(t, errs[0], outbox.Retryable, "no answer of Redis in time")
 	if !errors.Is(errs[1499], outbox.ErrNotAttempted) {
 		t.Errorf("the last message, which was not sent: %v", errs[1499])
 	}

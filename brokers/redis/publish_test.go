@@ -68,9 +68,7 @@ func TestLargeBatch(t *testing.T) {
 			got = append(got, r.Key+" "+r.ID.String())
 		}
 		// Keys may pass each other; within a key the ids are in order already.
-		byKey := func(a, b string) int {
-			return strings.Compare(a[:strings.Index(a, " ")], b[:strings.Index(b, " ")])
-		}
+		byKey := func(a, b string) int { return strings.Compare(strings.Fields(a)[0], strings.Fields(b)[0]) }
 		slices.SortStableFunc(want, byKey)
 		slices.SortStableFunc(got, byKey)
 		if !slices.Equal(got, want) {
@@ -158,7 +156,7 @@ func TestReplicas(t *testing.T) {
 	t.Parallel()
 	broker := redistest.New(t)
 	replica := redistest.New(t)
-	if err := replica.Client().SlaveOf(t.Context(), "127.0.0.1", strings.TrimPrefix(broker.Address(), "127.0.0.1:")).Err(); err != nil {
+	if err := replica.Client().ReplicaOf(t.Context(), "127.0.0.1", strings.TrimPrefix(broker.Address(), "127.0.0.1:")).Err(); err != nil {
 		t.Fatal(err)
 	}
 	for !strings.Contains(replica.Client().Info(t.Context(), "replication").Val(), "master_link_status:up") {
