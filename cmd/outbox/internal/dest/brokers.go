@@ -3,14 +3,19 @@ package dest
 import (
 	"io"
 
+	"github.com/packfinderz/outbox/brokers/gcppubsub"
 	"github.com/packfinderz/outbox/brokers/natsjs"
+	"github.com/packfinderz/outbox/brokers/redis"
 )
 
 // brokers are the destinations with a broker, each in a module of its own.
 func brokers() []kind {
 	return []kind{
+		broker("gcppubsub", "gcppubsub://PROJECT", "Google Cloud Pub/Sub", gcppubsub.ParseURL, gcppubsub.New),
 		broker("nats", "nats://HOST:4222", "NATS JetStream", natsjs.ParseURL, natsjs.New),
 		broker("tls", "tls://HOST:4222", "NATS JetStream, encrypted", natsjs.ParseURL, natsjs.New),
+		broker("redis", "redis://HOST:6379", "Redis Streams", redis.ParseURL, redis.New),
+		broker("rediss", "rediss://HOST:6379", "Redis Streams, encrypted", redis.ParseURL, redis.New),
 	}
 }
 

@@ -3,7 +3,9 @@ package endtoend
 import (
 	"testing"
 
+	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
+	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -17,7 +19,9 @@ type broker struct {
 
 func brokers() []broker {
 	return []broker{
+		{name: "gcppubsub", open: plainly(pubsubtest.New)},
 		{name: "nats", open: opens(natstest.New)},
+		{name: "redis", open: plainly(redistest.New)},
 	}
 }
 
@@ -26,4 +30,12 @@ func opens[B publishertest.Broker](open func(testing.TB) B) func(testing.TB) pub
 		tb.Helper()
 		return open(tb)
 	}
+}
+
+// plainly opens a broker that can be told more, and is not.
+func plainly[B publishertest.Broker, O any](open func(testing.TB, ...O) B) func(testing.TB) publishertest.Broker {
+	return opens(func(tb testing.TB) B {
+		tb.Helper()
+		return open(tb)
+	})
 }
