@@ -205,12 +205,12 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	redistest.New(t, "--tls-port", strconv.Itoa(port), "--tls-cert-file", certificate.Cert, "--tls-key-file", certificate.Key,
-		"--tls-ca-cert-file", certificate.Cert, "--tls-auth-clients", "yes")
+		"--tls-ca-cert-file", certificate.CA, "--tls-auth-clients", "yes")
 	url := "rediss://127.0.0.1:" + strconv.Itoa(port)
-	publisher := open(t, url+"?ca="+certificate.Cert+"&cert="+certificate.Cert+"&key="+certificate.Key)
+	publisher := open(t, url+"?ca="+certificate.CA+"&cert="+certificate.Cert+"&key="+certificate.Key)
 	if err := errors.Join(publish(t, publisher, publishertest.Messages(10))...); err != nil {
 		t.Error(err)
 	}
 	fails(t, open(t, url).Ping(t.Context()), outbox.Down, "certificate")
-	fails(t, open(t, url+"?ca="+certificate.Cert).Ping(t.Context()), outbox.Down, "")
+	fails(t, open(t, url+"?ca="+certificate.CA).Ping(t.Context()), outbox.Down, "")
 }

@@ -1,0 +1,227 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/rabbitmq/rabbittest"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+func testUnknownQueue(t *testing.T, broker *rabbittest.Broker) {
+	t.Helper()
+	messages := publishertest.Messages(2)
+	messages[0].Topic, messages[1].Topic = "payments", ""
+	errs := publish(t, open(t, broker.URL()), messages)
+	fails(t, errs[0], outbox.Retryable, `unknown queue "payments"`)
+	fails(t, errs[0], outbox.Retryable, "?create=true")
+	fails(t, errs[1], outbox.Retryable, "--topic-default")
+	if err := publish(t, open(t, broker.URL()+"?create=true"), messages)[0]; err != nil {
+		t.Error(err)
+	}
+	if n := len(broker.ReceivedIn(t, "payments")); n != 1 {
+		t.Errorf("%d messages arrived, want 1", n)
+	}
+}
+
+func testUnknownExchange(t *testing.T, broker *rabbittest.Broker) {
+	t.Helper()
+	messages := publishertest.Messages(10)
+	missing := open(t, broker.URL()+"?exchange=events")
+	for _, err := range publish(t, missing, messages) {
+		fails(t, err, outbox.Retryable, `unknown exchange "events"`)
+	}
+	fails(t, missing.Ping(t.Context()), outbox.Retryable, "?create=true")
+	publisher := open(t, broker.URL()+"?exchange=events&create=true&routing-key={topic}.{type}.{key}")
+	for _, err := range publish(t, publisher, messages) {
+		fails(t, err, outbox.Retryable, `no queue is bound to the exchange "events" for the routing key "orders.order_created.order/`)
+	}
+	broker.Do(t, func(channel *amqp.Channel) error {
+		return channel.QueueBind(publishertest.Topic, "orders.order_created.*", "events", false, nil)
+	})
+	if err := errors.Join(publish(t, publisher, messages)...); err != nil {
+		t.Error(err)
+	}
+	if err := publisher.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := len(broker.Received(t)); n != len(messages) {
+		t.Errorf("%d messages arrived, want %d: a ping leaves nothing", n, len(messages))
+	}
+}
+
+// testReturned has one message of a batch come back.
+func testReturned(t *testing.T, broker *rabbittest.Broker) {
+	t.Helper()
+	messages := publishertest.Messages(100)
+	messages[50].Topic = "nowhere"
+	messages[50].Key, messages[70].Key = "a", "a"
+	for i, err := range publish(t, open(t, broker.URL()), messages) {
+		switch i {
+		case 50:
+			fails(t, err, outbox.Retryable, "NO_ROUTE")
+		case 70:
+			if !errors.Is(err, outbox.ErrNotAttempted) {
+				t.Errorf("the next message of its key: %v", err)
+			}
+		default:
+			if err != nil {
+				t.Errorf("message %d: %v", i, err)
+			}
+		}
+	}
+	if n := len(broker.Received(t)); n != 98 {
+		t.Errorf("%d messages arrived, want 98", n)
+	}
+}
+
+func testDeclaredOtherwise(t *testing.T, broker *rabbittest.Broker) {
+	t.Helper()
+	broker.Declare(t, "special", amqp.Table{"x-max-length": 10})
+	messages := publishertest.Messages(1)
+	messages[0].Topic = "special"
+	if err := publish(t, open(t, broker.URL()+"?create=true"), messages)[0]; err != nil {
+		t.Error(err)
+	}
+}
+
+func testFullQueue(t *testing.T, broker *rabbittest.Broker) {
+	t.Helper()
+	broker.Declare(t, "small", amqp.Table{"x-max-length": 2, "x-overflow": "reject-publish"})
+	messages := publishertest.Messages(2)
+	messages = append(messages, publishertest.Messages(3)...)
+	for i := range messages {
+		messages[i].Topic = "small"
+	}
+	publisher := open(t, broker.URL())
+	if err := errors.Join(publish(t, publisher, messages[:2])...); err != nil {
+		t.Error(err)
+	}
+	for _, err := range publish(t, publisher, messages[2:]) {
+		fails(t, err, outbox.Retryable, "the queue refused the message")
+	}
+}
+
+// testTooLarge has messages that only the server knows to be too large: it closes the channel over
+// the heads of their neighbours, which arrive all the same.
+func testTooLarge(t *testing.T, broker *rabbittest.Broker) {
+	t.Helper()
+	publisher := open(t, broker.URL())
+	for range 2 {
+		messages := publishertest.Messages(50)
+		messages[20].Payload = make([]byte, 600_000)
+		messages[30].Payload = make([]byte, 700_000)
+		for i, err := range publish(t, publisher, messages) {
+			if i == 20 || i == 30 {
+				fails(t, err, outbox.Dead, "the limit is 500000")
+			} else if err != nil {
+				t.Errorf("message %d: %v", i, err)
+			}
+		}
+		there := make(map[string]bool)
+		for _, r := range broker.Received(t) {
+			there[r.ID.String()] = true
+		}
+		for i := range messages {
+			if there[messages[i].ID.String()] == (i == 20 || i == 30) {
+				t.Errorf("message %d: arrived %t", i, there[messages[i].ID.String()])
+			}
+		}
+	}
+}
+
+func testRejected(t *testing.T, broker *rabbittest.Broker) {
+	t.Helper()
+	messages := publishertest.Messages(6)
+	long := strings.Repeat("x", 256)
+	messages[0].Headers = map[string]string{long: ""}
+	messages[1].Headers = map[string]string{"a": strings.Repeat("x", 130_000)}
+	messages[2].Type = long
+	messages[3].ContentType = long
+	messages[4].Topic = long
+	messages[5].Headers = map[string]string{long[1:]: strings.Repeat("x", 127_000)}
+	errs := publish(t, open(t, broker.URL()), messages)
+	for i, words := range []string{"the name of the header", "the headers have", "the type", "the content type", "the routing key"} {
+		fails(t, errs[i], outbox.Dead, words)
+	}
+	if errs[5] != nil || len(broker.Received(t)) != 1 {
+		t.Errorf("as much as AMQP can carry: %v; %d arrived", errs[5], len(broker.Received(t)))
+	}
+}
+
+func testAuthRefused(t *testing.T, broker *rabbittest.Broker) {
+	t.Helper()
+	for url, words := range map[string]string{
+		"amqp://guest:s3cret@" + broker.Address() + "/" + broker.VhostName(): "password not allowed",
+		"amqp://" + broker.Address() + "/none":                               "vhost",
+	} {
+		publisher := open(t, url)
+		fails(t, publisher.Ping(t.Context()), outbox.Down, words)
+		err := publish(t, publisher, publishertest.Messages(1))[0]
+		fails(t, err, outbox.Down, words)
+		if err != nil && strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("the password shows: %v", err)
+		}
+	}
+}
+
+func testNoPermission(t *testing.T, broker *rabbittest.Broker) {
+	t.Helper()
+	publisher := open(t, broker.URL())
+	broker.Permit(t, "guest", ".*", "^$")
+	for _, err := range publish(t, publisher, publishertest.Messages(2)) {
+		fails(t, err, outbox.Down, "ACCESS_REFUSED")
+	}
+	fails(t, publisher.Ping(t.Context()), outbox.Down, "ACCESS_REFUSED")
+	broker.Permit(t, "guest", ".*", ".*")
+	if err := publisher.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(publish(t, publisher, publishertest.Messages(2))...); err != nil {
+		t.Error(err)
+	}
+}
+
+// testSlowBroker has a deadline pass while the queue stands still.
+func testSlowBroker(t *testing.T, broker *rabbittest.Broker) {
+	t.Helper()
+	broker.Declare(t, "slow", nil)
+	broker.Eval(t, fmt.Sprintf(
+		`begin {ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"%s">>, queue, <<"slow">>)), sys:suspend(amqqueue:get_pid(Q)) end`, broker.VhostName()))
+	publisher := open(t, broker.URL())
+	messages := publishertest.Messages(3)
+	messages[1].Topic = "slow"
+	messages[1].Key, messages[2].Key = "a", "a"
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	errs := publisher.Publish(ctx, messages)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	fails(t, errs[1], outbox.Retryable, "no confirm of RabbitMQ in time")
+	if errs[0] != nil || !errors.Is(errs[2], outbox.ErrNotAttempted) {
+		t.Errorf("the others: %v, %v", errs[0], errs[2])
+	}
+	if err := publish(t, publisher, messages[:1])[0]; err != nil {
+		t.Errorf("after it: %v", err)
+	}
+}
+
+func testNobodyThere(t *testing.T, _ *rabbittest.Broker) {
+	t.Helper()
+	publisher := open(t, "amqp://127.0.0.1:1")
+	fails(t, publisher.Ping(t.Context()), outbox.Down, "refused")
+	fails(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "refused")
+	if err := publisher.Close(); err != nil {
+		t.Error(err)
+	}
+	fails(t, publisher.Ping(t.Context()), outbox.Down, "closed")
+}

@@ -1,0 +1,165 @@
+package rabbitmq_test
+
+import (
+	"errors"
+	"maps"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/rabbitmq"
+	"github.com/packfinderz/outbox/brokers/rabbitmq/rabbittest"
+	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+func testTLS(t *testing.T, broker *rabbittest.Broker, address string, certificate testserver.Certificate) {
+	t.Helper()
+	url := "amqps://" + address + "/" + broker.VhostName()
+	publisher := open(t, url+"?ca="+certificate.CA+"&cert="+certificate.Cert+"&key="+certificate.Key)
+	if err := errors.Join(publish(t, publisher, publishertest.Messages(10))...); err != nil {
+		t.Error(err)
+	}
+	fails(t, open(t, url).Ping(t.Context()), outbox.Down, "certificate")
+	fails(t, open(t, url+"?ca="+certificate.CA).Ping(t.Context()), outbox.Down, "")
+}
+
+func testCloudEvents(t *testing.T, broker *rabbittest.Broker) {
+	t.Helper()
+	messages := publishertest.Messages(1)
+	if err := publish(t, open(t, broker.URL()+"?format=cloudevents&source=/shop"), messages)[0]; err != nil {
+		t.Fatal(err)
+	}
+	got := broker.Received(t)[0]
+	m := messages[0]
+	want := map[string]string{
+		"cloudEvents_specversion": "1.0", "cloudEvents_id": m.ID.String(), "cloudEvents_source": "/shop", "cloudEvents_type": m.Type,
+		"cloudEvents_time": m.CreatedAt.Format(time.RFC3339Nano), "cloudEvents_subject": "order/0", "cloudEvents_partitionkey": "order/0",
+		"cloudEvents_tenantid": m.TenantID.String(), "cloudEvents_dedupekey": "k0", "trace": "t1",
+	}
+	if !maps.Equal(got.Attributes, want) || string(got.Payload) != string(m.Payload) {
+		t.Errorf("got %+v, want %v", got, want)
+	}
+}
+
+// testLargeBatch is more than goes out at once, with 100 messages of each key.
+func testLargeBatch(t *testing.T, broker *rabbittest.Broker) {
+	t.Helper()
+	messages := publishertest.Messages(5000)
+	order := make(map[string][]string)
+	for i := range messages {
+		m := &messages[i]
+		if i < 3000 {
+			m.Key = "" // all in the first round
+		} else {
+			m.Key = "key" + strconv.Itoa(i%50)
+			m.AggregateID = m.Key
+			order[m.Key] = append(order[m.Key], m.ID.String())
+		}
+		if i%100 == 0 {
+			m.Payload = make([]byte, 400_000)
+		}
+	}
+	for i, err := range publish(t, open(t, broker.URL()), messages) {
+		if err != nil {
+			t.Fatalf("message %d: %v", i, err)
+		}
+	}
+	received := broker.Received(t)
+	if len(received) != len(messages) {
+		t.Fatalf("%d messages arrived, want %d", len(received), len(messages))
+	}
+	for _, r := range received {
+		key := r.Attributes["aggregate_id"]
+		if ids := order[key]; len(ids) > 0 {
+			if ids[0] != r.ID.String() {
+				t.Fatalf("%s came before its turn", r.ID)
+			}
+			order[key] = ids[1:]
+		}
+	}
+}
+
+// TestOutage takes a server of its own through a memory alarm and a kill.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	broker := rabbittest.New(t)
+	publisher := open(t, broker.URL())
+	alarm(t, broker, publisher)
+	stopInMidBatch(t, broker, publisher)
+}
+
+// alarm has the server read nothing from publishers, as when it is short of memory.
+func alarm(t *testing.T, broker *rabbittest.Broker, publisher *rabbitmq.Publisher) {
+	t.Helper()
+	if err := publisher.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	broker.Eval(t, "vm_memory_monitor:set_vm_memory_high_watermark(0.000001)")
+	began := time.Now()
+	messages := publishertest.Messages(200)
+	for i := range messages {
+		messages[i].Payload = make([]byte, 100_000) // more than the sockets hold
+	}
+	for _, err := range publish(t, publisher, messages) {
+		if !errors.Is(err, outbox.ErrNotAttempted) {
+			fails(t, err, outbox.Down, "takes no messages for now: low on memory")
+		}
+	}
+	fails(t, publisher.Ping(t.Context()), outbox.Down, "takes no messages for now")
+	if took := time.Since(began); took > patience/2 {
+		t.Errorf("it took %s", took)
+	}
+	broker.Eval(t, "vm_memory_monitor:set_vm_memory_high_watermark(0.4)")
+	if err := publisher.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(publish(t, publisher, messages)...); err != nil {
+		t.Error(err)
+	}
+}
+
+// stopInMidBatch kills the server while it takes a batch: what was confirmed is there when it comes
+// back, and the publisher finds it by itself.
+func stopInMidBatch(t *testing.T, broker *rabbittest.Broker, publisher *rabbitmq.Publisher) {
+	t.Helper()
+	messages := publishertest.Messages(50_000)
+	results := make(chan []error)
+	go func() { results <- publish(t, publisher, messages) }()
+	before := len(broker.Received(t))
+	for len(broker.Received(t)) < before+2000 {
+		time.Sleep(time.Millisecond)
+	}
+	broker.Stop(t)
+	errs := <-results
+	fails(t, publisher.Ping(t.Context()), outbox.Down, "")
+	broker.Start(t)
+	if err := publisher.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	there := make(map[string]bool)
+	for _, r := range broker.Received(t) {
+		there[r.ID.String()] = true
+	}
+	var again []outbox.Message
+	for i, err := range errs {
+		if err == nil {
+			if !there[messages[i].ID.String()] {
+				t.Fatalf("message %d was confirmed and is lost", i)
+			}
+			continue
+		}
+		if !errors.Is(err, outbox.ErrNotAttempted) {
+			fails(t, err, outbox.Down, "")
+		}
+		again = append(again, messages[i])
+	}
+	if len(again) == 0 || len(again) == len(messages) {
+		t.Errorf("%d messages of %d failed", len(again), len(messages))
+	}
+	again = again[:min(len(again), 2000)]
+	if err := errors.Join(publish(t, publisher, again)...); err != nil {
+		t.Error(err)
+	}
+}

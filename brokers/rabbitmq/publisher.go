@@ -1,0 +1,171 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/packfinderz/outbox"
+)
+
+// The limits of what is published before the confirms are awaited.
+const (
+	roundMessages = 1000
+	roundBytes    = 8 << 20
+)
+
+// Publisher publishes events to RabbitMQ. It is safe for concurrent use.
+type Publisher struct {
+	config Config
+	pool   pool
+	// limit is the size that a payload may have: the server's word counts, once it is known.
+	limit atomic.Int64
+}
+
+// New makes a publisher. It needs no server yet: it connects when it is used, and again when the
+// connection is lost.
+func New(config Config) (*Publisher, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	p := &Publisher{config: config}
+	p.limit.Store(int64(config.MaxSize))
+	return p, nil
+}
+
+// KeepsOrder is true: a message is published when the one before it of its key is confirmed.
+func (p *Publisher) KeepsOrder() bool { return true }
+
+// Close closes the connections. What Publish has answered is confirmed, so that there is nothing to
+// flush.
+func (p *Publisher) Close() error { return p.pool.close() }
+
+// Publish publishes the messages: those of different keys one after the other without waiting, those
+// of one key each when the one before it is confirmed, since RabbitMQ may refuse one message and take
+// the next.
+func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
+	return outbox.PublishByKey(ctx, messages, p.round)
+}
+
+// round publishes messages that do not depend on each other.
+func (p *Publisher) round(ctx context.Context, messages []outbox.Message) []error {
+	errs := make([]error, len(messages))
+	var left []*item
+	for n := range messages {
+		i, err := newItem(&p.config, n, &messages[n])
+		if errs[n] = err; err == nil {
+			left = append(left, i)
+		}
+	}
+	for away := false; len(left) > 0; {
+		if left = p.rejectLarge(left, errs); len(left) == 0 {
+			break
+		}
+		n := fitting(left)
+		now := left[:n]
+		left = left[n:]
+		if away || ctx.Err() != nil {
+			for _, i := range now {
+				errs[i.place] = outbox.ErrNotAttempted
+			}
+			continue
+		}
+		for n, err := range p.try(ctx, now) {
+			if p.explains(err, now) {
+				// It is known now which messages were too large. The others are tried again: the
+				// channel was closed over their heads.
+				left = append(left, now[n])
+				continue
+			}
+			err = p.classify(ctx, err)
+			errs[now[n].place] = err
+			away = away || err != nil && outbox.Classify(err) == outbox.Down
+		}
+	}
+	return errs
+}
+
+// fitting is how many of the items go out at once.
+func fitting(items []*item) int {
+	bytes := 0
+	for n, i := range items {
+		bytes += len(i.publishing.Body)
+		if n == roundMessages || n > 0 && bytes > roundBytes {
+			return n
+		}
+	}
+	return len(items)
+}
+
+// rejectLarge takes out the items over the limit.
+func (p *Publisher) rejectLarge(items []*item, errs []error) []*item {
+	limit := p.limit.Load()
+	var rest []*item
+	for _, i := range items {
+		if size := int64(len(i.publishing.Body)); size > limit {
+			errs[i.place] = outbox.Rejected(fmt.Errorf("the payload has %d bytes; the limit is %d", size, limit))
+			continue
+		}
+		rest = append(rest, i)
+	}
+	return rest
+}
+
+// explains notes the server's limit where an error tells of it, and whether one of the items is over
+// it.
+func (p *Publisher) explains(err error, items []*item) bool {
+	var large *tooLargeError
+	if !errors.As(err, &large) {
+		return false
+	}
+	for known := p.limit.Load(); large.limit < known && !p.limit.CompareAndSwap(known, large.limit); {
+		known = p.limit.Load()
+	}
+	return slices.ContainsFunc(items, func(i *item) bool { return int64(len(i.publishing.Body)) > large.limit })
+}
+
+// try publishes items on a session.
+func (p *Publisher) try(ctx context.Context, items []*item) []error {
+	s, err := p.pool.take(ctx, &p.config)
+	if err != nil {
+		errs := make([]error, len(items))
+		for n := range errs {
+			errs[n] = err
+		}
+		return errs
+	}
+	defer p.pool.put(s)
+	errs := s.send(ctx, &p.config, items)
+	for n, err := range errs {
+		errs[n] = sizeError(err)
+	}
+	return errs
+}
+
+// Ping asks whether a message would be taken now: it publishes one whose time to live is no number,
+// which RabbitMQ refuses only after it has checked the credentials, the exchange and the right to
+// write to it, and which it does not even read when it is short of memory or disk.
+func (p *Publisher) Ping(ctx context.Context) error {
+	s, err := p.pool.take(ctx, &p.config)
+	if err != nil {
+		return p.classify(ctx, err)
+	}
+	defer p.pool.put(s)
+	ping := &item{routingKey: "outbox.ping", publishing: amqp.Publishing{Expiration: "ping"}}
+	config := p.config
+	config.Create = config.Create && config.Exchange != "" // no queue is made for it
+	err = s.send(ctx, &config, []*item{ping})[0]
+	var refused *amqp.Error
+	if errors.As(err, &refused) && refused.Code == amqp.PreconditionFailed && strings.Contains(refused.Reason, "expiration") {
+		return nil
+	}
+	if err == nil {
+		err = errors.New("the ping was taken for a message")
+	}
+	return p.classify(ctx, err)
+}

@@ -1,0 +1,151 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// send publishes the items, waits for the server's word on each, and gives for each nil or why it
+// is not confirmed.
+func (s *session) send(ctx context.Context, config *Config, items []*item) []error {
+	stop := s.abortWith(ctx)
+	defer stop()
+	errs := make([]error, len(items))
+	if err := s.prepare(config, items); err != nil {
+		for n := range errs {
+			errs[n] = s.why(err)
+		}
+		return errs
+	}
+	var failure error
+	for _, i := range items {
+		i.confirmation = nil
+		if failure == nil {
+			i.confirmation, failure = s.channel.PublishWithDeferredConfirm(config.Exchange, i.routingKey, true, false, i.publishing)
+		}
+	}
+	for _, i := range items {
+		if i.confirmation != nil {
+			// A connection or channel that ends, ends the waiting.
+			<-i.confirmation.Done()
+		}
+	}
+	if closed := s.closed(); closed != nil {
+		failure = closed
+	}
+	failure = s.why(failure)
+	returned := s.returned()
+	for n, i := range items {
+		ret, isReturned := returned[i.publishing.MessageId]
+		switch acked := i.confirmation != nil && i.confirmation.Acked(); {
+		case acked && isReturned:
+			errs[n] = &unroutableError{exchange: config.Exchange, routingKey: i.routingKey, reason: ret.ReplyText}
+		case acked:
+		case failure != nil:
+			errs[n] = failure
+		default:
+			errs[n] = errNack
+		}
+	}
+	return errs
+}
+
+var errNack = errors.New("the queue refused the message (full, or not to be written to now)")
+
+// prepare opens the channel and declares what may be missing.
+func (s *session) prepare(config *Config, items []*item) error {
+	if config.Create {
+		if err := s.declare(config, items); err != nil {
+			return err
+		}
+	}
+	return s.ready()
+}
+
+// closed is why the channel was closed, or nil.
+func (s *session) closed() error {
+	if !s.channel.IsClosed() {
+		return nil
+	}
+	select {
+	case err := <-s.closes:
+		if err != nil {
+			return err
+		}
+	default:
+	}
+	return amqp.ErrClosed
+}
+
+// returned are the messages that came back, by id. A message comes back before it is confirmed.
+func (s *session) returned() map[string]amqp.Return {
+	var list map[string]amqp.Return
+	for {
+		select {
+		case ret, ok := <-s.returns:
+			if !ok {
+				return list
+			}
+			if list == nil {
+				list = make(map[string]amqp.Return)
+			}
+			list[ret.MessageId] = ret
+		default:
+			return list
+		}
+	}
+}
+
+// declare makes sure that the exchange is there, or on the default exchange the queues.
+func (s *session) declare(config *Config, items []*item) error {
+	if config.Exchange != "" {
+		return s.declareOnce(config.Exchange, func(channel *amqp.Channel, passive bool) error {
+			declare := channel.ExchangeDeclare
+			if passive {
+				declare = channel.ExchangeDeclarePassive
+			}
+			return declare(config.Exchange, amqp.ExchangeTopic, true, false, false, false, nil)
+		})
+	}
+	for _, i := range items {
+		err := s.declareOnce(i.routingKey, func(channel *amqp.Channel, passive bool) error {
+			declare := channel.QueueDeclare
+			if passive {
+				declare = channel.QueueDeclarePassive
+			}
+			_, err := declare(i.routingKey, true, false, false, false, nil)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// declareOnce looks first and declares only what is missing, because what is there may have been
+// declared otherwise. Each has a channel of its own: RabbitMQ closes it when the answer is no.
+func (s *session) declareOnce(name string, declare func(channel *amqp.Channel, passive bool) error) error {
+	if s.declared[name] {
+		return nil
+	}
+	for _, passive := range []bool{true, false} {
+		channel, err := s.amqp.Channel()
+		if err != nil {
+			return fmt.Errorf("opening a channel: %w", err)
+		}
+		err = declare(channel, passive)
+		if err == nil {
+			s.declared[name] = true
+			return channel.Close()
+		}
+		var closed *amqp.Error
+		if !passive || !errors.As(err, &closed) || closed.Code != amqp.NotFound {
+			return fmt.Errorf("declaring %q: %w", name, err)
+		}
+	}
+	return nil
+}

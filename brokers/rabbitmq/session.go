@@ -1,0 +1,150 @@
+package rabbitmq
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// session is a connection with one channel on it. One Publish or Ping has it at a time: a call
+// that runs out of time can end its connection without harm to others, and AMQP has no other way
+// to take back what was written.
+type session struct {
+	conn    net.Conn
+	amqp    *amqp.Connection
+	channel *amqp.Channel
+	returns chan amqp.Return
+	closes  chan *amqp.Error
+	// declared are the exchanges and queues that are known to be there.
+	declared map[string]bool
+
+	mu    sync.Mutex
+	cause error // why abort was called
+}
+
+const (
+	dialTimeout = 10 * time.Second
+	heartbeat   = 10 * time.Second
+)
+
+// dial connects, opens the vhost and is ready to publish, all before ctx ends.
+func dial(ctx context.Context, config *Config) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	conn, err := connect(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{conn: conn, declared: make(map[string]bool)}
+	stop := s.abortWith(ctx)
+	defer stop()
+	s.amqp, err = amqp.Open(conn, amqp.Config{
+		SASL:  []amqp.Authentication{&amqp.PlainAuth{Username: config.Username, Password: config.Password}},
+		Vhost: config.Vhost, FrameSize: frameSize, Heartbeat: heartbeat, Locale: "en_US",
+		Properties: amqp.Table{
+			"product": "outbox", "connection_name": "outbox relay",
+			// Without these the server does not tell why it closes a connection, or that it blocks it.
+			"capabilities": amqp.Table{"connection.blocked": true, "authentication_failure_close": true, "consumer_cancel_notify": true},
+		},
+	})
+	if err != nil {
+		_ = conn.Close() // it may be closed already
+		return nil, s.why(err)
+	}
+	go s.watchBlocks(s.amqp.NotifyBlocked(make(chan amqp.Blocking, 1)))
+	return s, nil
+}
+
+func connect(ctx context.Context, config *Config) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", config.Address)
+	if err != nil || config.TLS == nil {
+		return conn, err
+	}
+	settings := config.TLS.Clone()
+	if settings.ServerName == "" {
+		settings.ServerName, _, _ = net.SplitHostPort(config.Address) // it was dialled
+	}
+	secure := tls.Client(conn, settings)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // the handshake's error is the one to tell
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	return secure, nil
+}
+
+// watchBlocks ends the session when the server stops taking messages because it is short of memory
+// or disk: it would not even read them. It returns when the connection ends.
+func (s *session) watchBlocks(blocks <-chan amqp.Blocking) {
+	for block := range blocks {
+		if block.Active {
+			s.abort(fmt.Errorf("%w: %s", errBlocked, block.Reason))
+		}
+	}
+}
+
+var errBlocked = errors.New("RabbitMQ takes no messages for now")
+
+// abortWith aborts the session when ctx ends before stop is called.
+func (s *session) abortWith(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { s.abort(ctx.Err()) })
+}
+
+// abort ends the connection at once: whatever waits for it fails.
+func (s *session) abort(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause == nil {
+		s.cause = cause
+	}
+	_ = s.conn.Close() // it may be closed already
+}
+
+// why is the reason of an abort, or else err.
+func (s *session) why(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause != nil {
+		return s.cause
+	}
+	return err
+}
+
+// ready opens a channel where the last one is closed.
+func (s *session) ready() error {
+	if s.channel != nil && !s.channel.IsClosed() {
+		return nil
+	}
+	channel, err := s.amqp.Channel()
+	if err != nil {
+		return fmt.Errorf("opening a channel: %w", err)
+	}
+	if err := channel.Confirm(false); err != nil {
+		return fmt.Errorf("asking for confirms: %w", err)
+	}
+	s.channel = channel
+	// There is room for a round, so that the client never waits for us to read.
+	s.returns = channel.NotifyReturn(make(chan amqp.Return, roundMessages))
+	s.closes = channel.NotifyClose(make(chan *amqp.Error, 1))
+	return nil
+}
+
+// usable tells whether the session can serve another call.
+func (s *session) usable() bool { return !s.amqp.IsClosed() && s.why(nil) == nil }
+
+// close says goodbye.
+func (s *session) close() error {
+	err := s.amqp.CloseDeadline(time.Now().Add(closeTimeout))
+	if errors.Is(err, amqp.ErrClosed) {
+		return nil
+	}
+	_ = s.conn.Close() // where the goodbye failed
+	return err
+}
+
+const closeTimeout = 5 * time.Second

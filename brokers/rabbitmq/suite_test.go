@@ -1,0 +1,124 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/rabbitmq"
+	"github.com/packfinderz/outbox/brokers/rabbitmq/rabbittest"
+	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 30 * time.Second
+
+// open makes a publisher from a URL and closes it with the test.
+func open(t testing.TB, url string) *rabbitmq.Publisher {
+	t.Helper()
+	config, err := rabbitmq.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := rabbitmq.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 2 {
+			if err := publisher.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return publisher
+}
+
+type harness struct {
+	*rabbittest.Broker
+	publisher *rabbitmq.Publisher
+}
+
+func (h harness) Publisher() outbox.Publisher { return h.publisher }
+
+// TestServer has all tests that can share a server.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	certificate := testserver.NewCertificate(t)
+	port, err := testserver.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := rabbittest.New(t, "max_message_size = 500000",
+		"listeners.ssl.1 = 127.0.0.1:"+strconv.Itoa(port), "ssl_options.cacertfile = "+certificate.CA, "ssl_options.certfile = "+certificate.Cert,
+		"ssl_options.keyfile = "+certificate.Key, "ssl_options.verify = verify_peer", "ssl_options.fail_if_no_peer_cert = true")
+	t.Run("conformance", func(t *testing.T) {
+		t.Parallel()
+		testConformance(t, server)
+	})
+	t.Run("TLS", func(t *testing.T) {
+		t.Parallel()
+		testTLS(t, server.Vhost(t), "127.0.0.1:"+strconv.Itoa(port), certificate)
+	})
+	for name, test := range map[string]func(*testing.T, *rabbittest.Broker){
+		"unknown queue":                 testUnknownQueue,
+		"unknown exchange":              testUnknownExchange,
+		"a returned message":            testReturned,
+		"a queue declared otherwise":    testDeclaredOtherwise,
+		"a full queue":                  testFullQueue,
+		"over the server's limit":       testTooLarge,
+		"what AMQP cannot carry":        testRejected,
+		"refused credentials":           testAuthRefused,
+		"no right to write":             testNoPermission,
+		"a queue that does not confirm": testSlowBroker,
+		"CloudEvents":                   testCloudEvents,
+		"a batch of many rounds":        testLargeBatch,
+		"nobody there":                  testNobodyThere,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, server.Vhost(t))
+		})
+	}
+}
+
+func testConformance(t *testing.T, server *rabbittest.Broker) {
+	t.Helper()
+	features := publishertest.Features{
+		Ordered: true, Attributes: true, Binary: true,
+		Poison: func(m *outbox.Message) { m.Payload = make([]byte, 400_001) },
+	}
+	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
+		t.Helper()
+		broker := server.Vhost(t)
+		return harness{broker, open(t, broker.URL()+"?max-size=400000")}
+	})
+}
+
+// publish publishes and returns the errors, within the patience of a test.
+func publish(t testing.TB, publisher *rabbitmq.Publisher, messages []outbox.Message) []error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	errs := publisher.Publish(ctx, messages)
+	if len(errs) != len(messages) {
+		t.Fatalf("%d results for %d messages", len(errs), len(messages))
+	}
+	return errs
+}
+
+// fails fails the test unless the error is of the class and has the words.
+func fails(t testing.TB, err error, class outbox.Class, words string) {
+	t.Helper()
+	if err == nil || outbox.Classify(err) != class || !strings.Contains(err.Error(), words) || errors.Is(err, outbox.ErrNotAttempted) {
+		t.Errorf("%v (class %d), want class %d and %q", err, outbox.Classify(err), class, words)
+	}
+}
