@@ -59,7 +59,7 @@ func (p *pool) put(s *session) {
 	}
 }
 
-// close closes the idle sessions. Those in use are closed when they are put back.
+// close closes the sessions; none is in use.
 func (p *pool) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -81,6 +81,27 @@ func testLargeBatch(t *testing.T, broker *rabbittest.Broker) {
 	}
 }
 
+// testCloseWaits closes a publisher in the middle of a batch.
+func testCloseWaits(t *testing.T, broker *rabbittest.Broker) {
+	t.Helper()
+	publisher := open(t, broker.URL())
+	results := make(chan []error, 1)
+	go func() { results <- publish(t, publisher, publishertest.Messages(20_000)) }()
+	for len(broker.Received(t)) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := publisher.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := len(broker.Received(t)); n != 20_000 {
+		t.Errorf("%d messages had arrived when it was closed, want 20,000", n)
+	}
+	if err := errors.Join(<-results...); err != nil {
+		t.Error(err)
+	}
+	fails(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
+}
+
 // TestOutage takes a server of its own through a memory alarm and a kill.
 func TestOutage(t *testing.T) {
 	t.Parallel()

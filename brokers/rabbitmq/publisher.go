@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -23,6 +24,8 @@ const (
 type Publisher struct {
 	config Config
 	pool   pool
+	// using is held by calls under way, which Close lets finish.
+	using sync.RWMutex
 	// limit is the size that a payload may have: the server's word counts, once it is known.
 	limit atomic.Int64
 }
@@ -41,14 +44,19 @@ func New(config Config) (*Publisher, error) {
 // KeepsOrder is true: a message is published when the one before it of its key is confirmed.
 func (p *Publisher) KeepsOrder() bool { return true }
 
-// Close closes the connections. What Publish has answered is confirmed, so that there is nothing to
-// flush.
-func (p *Publisher) Close() error { return p.pool.close() }
+// Close waits for the calls under way and closes the connections.
+func (p *Publisher) Close() error {
+	p.using.Lock()
+	defer p.using.Unlock()
+	return p.pool.close()
+}
 
 // Publish publishes the messages: those of different keys one after the other without waiting, those
 // of one key each when the one before it is confirmed, since RabbitMQ may refuse one message and take
 // the next.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
+	p.using.RLock()
+	defer p.using.RUnlock()
 	return outbox.PublishByKey(ctx, messages, p.round)
 }
 
@@ -151,6 +159,8 @@ func (p *Publisher) try(ctx context.Context, items []*item) []error {
 // which RabbitMQ refuses only after it has checked the credentials, the exchange and the right to
 // write to it, and which it does not even read when it is short of memory or disk.
 func (p *Publisher) Ping(ctx context.Context) error {
+	p.using.RLock()
+	defer p.using.RUnlock()
 	s, err := p.pool.take(ctx, &p.config)
 	if err != nil {
 		return p.classify(ctx, err)

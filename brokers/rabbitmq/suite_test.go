@@ -81,6 +81,7 @@ func TestServer(t *testing.T) {
 		"a queue that does not confirm": testSlowBroker,
 		"CloudEvents":                   testCloudEvents,
 		"a batch of many rounds":        testLargeBatch,
+		"closed in mid-batch":           testCloseWaits,
 		"nobody there":                  testNobodyThere,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -152,6 +152,28 @@ func TestStoppedInMidBatch(t *testing.T) {
 	}
 }
 
+// TestCloseWaits closes a publisher in the middle of a batch.
+func TestCloseWaits(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	publisher := open(t, broker.URL())
+	results := make(chan []error, 1)
+	go func() { results <- publish(t, publisher, publishertest.Messages(20_000)) }()
+	for broker.Client().XLen(t.Context(), publishertest.Topic).Val() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := publisher.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := len(broker.Received(t)); n != 20_000 {
+		t.Errorf("%d messages had arrived when it was closed, want 20,000", n)
+	}
+	if err := errors.Join(<-results...); err != nil {
+		t.Error(err)
+	}
+	fails(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
+}
+
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	broker := redistest.New(t)

@@ -22,6 +22,8 @@ type Publisher struct {
 	digest string
 	// last is the stream that was added to last, which Ping asks about.
 	last atomic.Pointer[string]
+	// using is held by calls under way, which Close lets finish.
+	using sync.RWMutex
 	// close lets Close be called twice.
 	close func() error
 }
@@ -41,11 +43,17 @@ func New(config Config) (*Publisher, error) {
 // KeepsOrder is true: the script that adds a batch stops at a key's first failure.
 func (p *Publisher) KeepsOrder() bool { return true }
 
-// Close closes the connections. Nothing is buffered, so that there is nothing to flush.
-func (p *Publisher) Close() error { return p.close() }
+// Close waits for the calls under way and closes the connections.
+func (p *Publisher) Close() error {
+	p.using.Lock()
+	defer p.using.Unlock()
+	return p.close()
+}
 
 // Publish adds the messages to their streams, a round trip per 1,000 messages or 8 MiB.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
+	p.using.RLock()
+	defer p.using.RUnlock()
 	b := batch{config: &p.config, messages: messages, errs: make([]error, len(messages)), failed: make(map[string]bool)}
 	b.prepare()
 	for calls := b.next(); len(calls) > 0; calls = b.next() {
@@ -68,6 +76,8 @@ const pingStream = "outbox:ping"
 // Ping asks whether an entry would be taken now: it adds one with an id that Redis refuses only
 // after it has checked the credentials, the memory, the disk and whether it may write at all.
 func (p *Publisher) Ping(ctx context.Context) error {
+	p.using.RLock()
+	defer p.using.RUnlock()
 	stream := p.last.Load()
 	known := stream != nil
 	if !known {
