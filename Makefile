@@ -1,6 +1,6 @@
 # The two commands that matter: make demo, make test. make help lists the rest.
 
-MODULES := . bench cmd/outbox layoutfile outboxgorm
+MODULES := . bench brokers/rabbitmq brokers/redis cmd/outbox layoutfile outboxgorm
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 GOLANGCI_VERSION := v2.13.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)
@@ -8,7 +8,7 @@ GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)
 FUZZ ?= 20000x
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race chaos fuzz lint fmt bench modules postgres
+.PHONY: help demo build test race chaos fuzz lint fmt bench modules postgres servers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,10 +19,10 @@ demo: postgres build ## a shop and a relay on a private PostgreSQL; Ctrl-C ends 
 build: ## build the outbox program into bin/
 	go build -o bin/outbox ./cmd/outbox
 
-test: postgres ## run all tests of all modules, on a private PostgreSQL
+test: servers ## run all tests of all modules, on private servers
 	go test ./... $(PACKAGES)
 
-race: postgres ## run all tests with the race detector
+race: servers ## run all tests with the race detector
 	go test -race ./... $(PACKAGES)
 
 chaos: postgres ## kill, stop and restart relays and PostgreSQL under load, the long form
@@ -53,6 +53,11 @@ modules: ## build and vet every module by itself, without the workspace
 
 postgres:
 	@scripts/ensure-postgres
+
+# All servers that the tests start.
+servers: postgres
+	@scripts/ensure-redis
+	@scripts/ensure-rabbitmq
 
 $(GOLANGCI):
 	@mkdir -p .tools
