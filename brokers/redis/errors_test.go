@@ -119,12 +119,30 @@ func TestWrongType(t *testing.T) {
 	if err := broker.Client().Set(t.Context(), "text", "x", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	messages := publishertest.Messages(3)
-	messages[0].Topic, messages[0].Key, messages[1].Key = "text", "a", "a"
-	errs := publish(t, open(t, broker.URL()), messages)
-	fails(t, errs[0], outbox.Retryable, "WRONGTYPE")
-	if !errors.Is(errs[1], outbox.ErrNotAttempted) || errs[2] != nil {
-		t.Errorf("after a failure of its key, in another stream: %v; of another key: %v", errs[1], errs[2])
+	messages := publishertest.Messages(7)
+	plan := []struct{ stream, key, fate string }{
+		{"text", "a", "fails"}, {"text", "a", "waits"}, {publishertest.Topic, "a", "waits"}, {"text", "b", "fails"},
+		{publishertest.Topic, "c", "arrives"}, {"text", "", "fails"}, {"text", "", "fails"},
+	}
+	for i, p := range plan {
+		messages[i].Topic, messages[i].Key = p.stream, p.key
+	}
+	for i, err := range publish(t, open(t, broker.URL()), messages) {
+		switch plan[i].fate {
+		case "fails":
+			fails(t, err, outbox.Retryable, "WRONGTYPE")
+		case "waits":
+			if !errors.Is(err, outbox.ErrNotAttempted) {
+				t.Errorf("message %d, after a failure of its key: %v", i, err)
+			}
+		case "arrives":
+			if err != nil {
+				t.Errorf("message %d: %v", i, err)
+			}
+		}
+	}
+	if n := len(broker.Received(t)); n != 1 {
+		t.Errorf("%d messages arrived, want 1", n)
 	}
 }
 
