@@ -41,6 +41,38 @@ func TestDelay(t *testing.T) {
 	}
 }
 
+// TestRetryAfter has the other side ask for delays below and above the policy's own.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	relay := &Relay{config: Config{Retry: RetryPolicy{Base: time.Second, Max: time.Minute}}}
+	refused := errors.New("too many requests")
+	for _, c := range []struct {
+		err         error
+		least, most time.Duration
+	}{
+		{refused, time.Second / 2, time.Second},
+		{RetryAfter(refused, time.Millisecond), time.Second / 2, time.Second},
+		{RetryAfter(refused, -time.Hour), time.Second / 2, time.Second},
+		{RetryAfter(refused, 10*time.Minute), 10 * time.Minute, 10 * time.Minute},
+		{fmt.Errorf("wrapped: %w", RetryAfter(refused, time.Hour)), time.Hour, time.Hour},
+		{RetryAfter(refused, math.MaxInt64), MaxRetryAfter, MaxRetryAfter},
+	} {
+		outcome := relay.failure(&Message{Event: Event{MaxAttempts: 3}, Attempt: 1}, Classify(c.err), c.err)
+		if outcome.Kind != Failed || outcome.Delay < c.least || outcome.Delay > c.most {
+			t.Errorf("%#v: %s after %s, want between %s and %s", c.err, outcome.Kind, outcome.Delay, c.least, c.most)
+		}
+	}
+	if last := relay.failure(&Message{Event: Event{MaxAttempts: 1}, Attempt: 1}, Retryable, RetryAfter(refused, time.Hour)); last.Kind != Died {
+		t.Errorf("the last attempt is %s", last.Kind)
+	}
+	if RetryAfter(nil, time.Hour) != nil {
+		t.Error("nil was made an error")
+	}
+	if dead := RetryAfter(Rejected(refused), time.Hour); Classify(dead) != Dead || !errors.Is(dead, refused) || dead.Error() != refused.Error() {
+		t.Errorf("what it wraps is not found in %v", dead)
+	}
+}
+
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	ordinary := errors.New("the handler said no")

@@ -231,7 +231,7 @@ func (r *Relay) failure(message *Message, class Class, err error) Outcome {
 	case message.Attempt >= message.MaxAttempts:
 		outcome.Kind, outcome.Reason = Died, ReasonMaxAttempts
 	default:
-		outcome.Delay = r.config.Retry.Delay(message.Attempt)
+		outcome.Delay = max(r.config.Retry.Delay(message.Attempt), askedDelay(err))
 	}
 	return outcome
 }

@@ -21,6 +21,43 @@ const (
 	DefaultMaxDelay  = 5 * time.Minute
 )
 
+// MaxRetryAfter is the longest delay that a RetryAfter can ask for.
+const MaxRetryAfter = 24 * time.Hour
+
+// RetryAfterError is a failure whose cause said when to come back.
+type RetryAfterError struct {
+	// Delay is the time that was asked for.
+	Delay time.Duration
+	// Err is the failure.
+	Err error
+}
+
+// Error is the failure's own text.
+func (e *RetryAfterError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the failure.
+func (e *RetryAfterError) Unwrap() error { return e.Err }
+
+// RetryAfter adds to a retryable error that the other side asked not to be tried again
+// before a time has passed. The event then waits that long, at most MaxRetryAfter, or as
+// long as the policy says, whichever is longer. On a store whose events have no due time of
+// their own it changes nothing. A nil error stays nil.
+func RetryAfter(err error, delay time.Duration) error {
+	if err == nil {
+		return nil
+	}
+	return &RetryAfterError{Delay: delay, Err: err}
+}
+
+// askedDelay is the delay that the other side asked for; zero for none.
+func askedDelay(err error) time.Duration {
+	var asked *RetryAfterError
+	if !errors.As(err, &asked) {
+		return 0
+	}
+	return min(max(asked.Delay, 0), MaxRetryAfter)
+}
+
 // WithDefaults fills in what is zero and refuses what makes no sense.
 func (p RetryPolicy) WithDefaults() (RetryPolicy, error) {
 	if p.Base == 0 {
