@@ -1,0 +1,101 @@
+// Package bykey publishes messages one by one, as destinations do that take a single message
+// at a time: those of one key after each other, those of different keys beside each other.
+package bykey
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/packfinderz/outbox"
+)
+
+// Lanes bound how many messages are under way at once, over all batches.
+type Lanes struct {
+	slots   chan struct{}
+	timeout time.Duration
+}
+
+// New makes n lanes for calls that may take as long as timeout.
+func New(n int, timeout time.Duration) *Lanes {
+	return &Lanes{slots: make(chan struct{}, n), timeout: timeout}
+}
+
+// Publish calls send for each message and answers as outbox.Publisher does. After a message
+// that failed, none of its key is sent; after one that found the other side unavailable,
+// none at all. Those are answered with outbox.ErrNotAttempted, and so are those whose turn
+// comes too late: a call that is begun shortly before the batch's deadline would fail for
+// want of time, and count.
+func (l *Lanes) Publish(ctx context.Context, messages []outbox.Message, send func(context.Context, *outbox.Message) error) []error {
+	errs := make([]error, len(messages))
+	var away atomic.Bool
+	latest, bounded := l.latest(ctx)
+	queues := queuesOf(messages)
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for range min(cap(l.slots), len(queues)) {
+		running.Go(func() {
+			for at := next.Add(1) - 1; at < int64(len(queues)); at = next.Add(1) - 1 {
+				stopped := false
+				for _, i := range queues[at] {
+					if stopped || away.Load() || !l.enter(ctx) {
+						errs[i] = outbox.ErrNotAttempted
+						continue
+					}
+					if bounded && time.Now().After(latest) {
+						errs[i] = outbox.ErrNotAttempted
+					} else {
+						errs[i] = send(ctx, &messages[i])
+					}
+					<-l.slots
+					if errs[i] != nil {
+						stopped = true
+						if outbox.Classify(errs[i]) == outbox.Down {
+							away.Store(true)
+						}
+					}
+				}
+			}
+		})
+	}
+	running.Wait()
+	return errs
+}
+
+// enter takes a lane; it reports false when ctx ended first.
+func (l *Lanes) enter(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	select {
+	case l.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// latest is until when calls are begun: so that each has its timeout before the batch's
+// deadline or, where that is too near for it, half of the time there is.
+func (l *Lanes) latest(ctx context.Context) (time.Time, bool) {
+	deadline, bounded := ctx.Deadline()
+	return deadline.Add(-min(l.timeout, time.Until(deadline)/2)), bounded
+}
+
+// queuesOf are the places of the messages of each key, in order; a message without a key is
+// by itself.
+func queuesOf(messages []outbox.Message) [][]int {
+	queues := make([][]int, 0, len(messages))
+	places := make(map[string]int, len(messages))
+	for i := range messages {
+		key := messages[i].Key
+		if at, ok := places[key]; ok && key != "" {
+			queues[at] = append(queues[at], i)
+			continue
+		}
+		places[key] = len(queues)
+		queues = append(queues, []int{i})
+	}
+	return queues
+}
