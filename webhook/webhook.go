@@ -1,0 +1,119 @@
+// Package webhook publishes events over HTTP: one POST for each, signed as Standard Webhooks
+// says. A receiver acknowledges with a status of 2xx.
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/bykey"
+)
+
+const (
+	// connectTimeout bounds the way to the receiver: who does not answer in this time is away.
+	connectTimeout = 5 * time.Second
+	idleTimeout    = 90 * time.Second
+	maxHeaderBytes = 64 << 10
+)
+
+// Publisher posts messages to one URL. It is safe for concurrent use.
+type Publisher struct {
+	config    Config
+	target    *url.URL // without user information
+	name      string   // what errors call the receiver: nothing of its path and query, which may be secret
+	signer    signer
+	hide      []string // what must not be quoted from an answer
+	lanes     *bykey.Lanes
+	dialer    *net.Dialer
+	transport *http.Transport
+}
+
+// New makes a publisher. It connects with the first message.
+func New(config Config) (*Publisher, error) {
+	config, target, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	p := &Publisher{config: config, target: target, name: target.Scheme + "://" + target.Host}
+	if p.signer, err = newSigner(config.Secrets); err != nil {
+		return nil, err
+	}
+	p.takeUser()
+	connect := min(connectTimeout, config.Timeout/2)
+	p.dialer = &net.Dialer{Timeout: connect}
+	if !config.AllowPrivate {
+		p.dialer.Control = refusePrivate
+	}
+	p.lanes = bykey.New(config.Concurrency, config.Timeout)
+	// No proxy: it would be the proxy that connects, past the check of the address.
+	p.transport = &http.Transport{
+		DialContext: p.dialer.DialContext, TLSClientConfig: config.TLS.Clone(), TLSHandshakeTimeout: connect, ForceAttemptHTTP2: true,
+		MaxIdleConns: config.Concurrency, MaxIdleConnsPerHost: config.Concurrency, IdleConnTimeout: idleTimeout,
+		MaxResponseHeaderBytes: maxHeaderBytes, DisableCompression: true,
+	}
+	return p, nil
+}
+
+// takeUser turns the user information of the URL into basic authentication.
+func (p *Publisher) takeUser() {
+	if user := p.target.User; user != nil {
+		password, _ := user.Password()
+		request := http.Request{Header: make(http.Header)}
+		request.SetBasicAuth(user.Username(), password)
+		p.config.Authorization = request.Header.Get("Authorization")
+		p.target.User = nil
+		p.hide = append(p.hide, password)
+	}
+	p.hide = append(p.hide, secretsOf(p.config.Authorization)...)
+	p.hide = append(p.hide, p.config.Secrets...)
+}
+
+// Publish posts each message, and answers nil for those that were met with 2xx. Messages of
+// one key go one after the other, and none after one that failed.
+func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
+	return p.lanes.Publish(ctx, messages, p.send)
+}
+
+// KeepsOrder is true: see Publish.
+func (p *Publisher) KeepsOrder() bool { return true }
+
+// Ping connects to the receiver, with TLS where it has it, and sends nothing.
+func (p *Publisher) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.dialer.Timeout)
+	defer cancel()
+	var conn net.Conn
+	var err error
+	if p.target.Scheme == "https" {
+		conn, err = (&tls.Dialer{NetDialer: p.dialer, Config: p.config.TLS}).DialContext(ctx, "tcp", address(p.target))
+	} else {
+		conn, err = p.dialer.DialContext(ctx, "tcp", address(p.target))
+	}
+	if err != nil {
+		return p.classify(err, false)
+	}
+	if err := conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return p.classify(fmt.Errorf("close the connection: %w", err), false)
+	}
+	return nil
+}
+
+// Close closes idle connections. Publish keeps nothing back that would have to be flushed.
+func (p *Publisher) Close() error {
+	p.transport.CloseIdleConnections()
+	return nil
+}
+
+func address(target *url.URL) string {
+	port := target.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[target.Scheme]
+	}
+	return net.JoinHostPort(target.Hostname(), port)
+}
