@@ -15,7 +15,7 @@ import (
 
 // SecretVariable is the environment variable that ParseURL takes the secrets from where the
 // URL names no file.
-const SecretVariable = "OUTBOX_WEBHOOK_SECRET"
+const SecretVariable = "OUTBOX_WEBHOOK_SECRET" //nolint:gosec // the name of the variable, not a secret
 
 // Defaults of Config.
 const (
@@ -86,8 +86,9 @@ func ParseURL(raw string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("webhook: %w", err)
 	}
-	config.Secrets = strings.Fields(secrets)
-	if config.Secrets == nil && secretFile != "" {
+	if secrets != "" {
+		config.Secrets = strings.Fields(secrets)
+	} else if secretFile != "" {
 		return Config{}, fmt.Errorf("webhook: secret-file %s is empty", secretFile)
 	}
 	// What New would refuse is refused here, before anything is opened.

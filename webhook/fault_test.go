@@ -1,0 +1,285 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/tcpproxy"
+	"github.com/packfinderz/outbox/publishertest"
+	"github.com/packfinderz/outbox/webhook"
+)
+
+// one publishes a single message.
+func one(t testing.TB, publisher *webhook.Publisher) error {
+	t.Helper()
+	return publisher.Publish(t.Context(), publishertest.Messages(1))[0]
+}
+
+// wantClass fails unless err is of the class and has the words.
+func wantClass(t testing.TB, what string, err error, class outbox.Class, words string) {
+	t.Helper()
+	if err == nil || outbox.Classify(err) != class || !strings.Contains(err.Error(), words) {
+		t.Errorf("%s: %v is of class %d, want %d with %q", what, err, outbox.Classify(err), class, words)
+	}
+}
+
+func TestStatuses(t *testing.T) {
+	t.Parallel()
+	var status atomic.Int64
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "https://elsewhere.example/secret")
+		w.WriteHeader(int(status.Load()))
+		_, _ = io.WriteString(w, "because\n\x00 of  <this>") // a status without a body refuses it
+	})
+	publisher := r.publisher(t, webhook.Config{})
+	for code, class := range map[int]outbox.Class{
+		301: outbox.Retryable, 302: outbox.Retryable, 304: outbox.Retryable, 307: outbox.Retryable, 308: outbox.Retryable,
+		400: outbox.Dead, 401: outbox.Dead, 403: outbox.Dead, 404: outbox.Dead, 410: outbox.Dead, 413: outbox.Dead, 422: outbox.Dead, 431: outbox.Dead,
+		408: outbox.Retryable, 425: outbox.Retryable, 429: outbox.Retryable,
+		500: outbox.Retryable, 502: outbox.Retryable, 503: outbox.Retryable, 504: outbox.Retryable, 599: outbox.Retryable,
+	} {
+		status.Store(int64(code))
+		err := one(t, publisher)
+		words := fmt.Sprintf("answered %d", code)
+		if code != 304 {
+			words = "because of <this>"
+		}
+		wantClass(t, fmt.Sprint(code), err, class, words)
+		if class == outbox.Dead && outbox.ReasonOf(err) != outbox.ReasonRejected {
+			t.Errorf("%d: the reason is %s", code, outbox.ReasonOf(err))
+		}
+		if code/100 == 3 && !strings.Contains(err.Error(), "to https://elsewhere.example; redirects are not followed") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+	for _, code := range []int{200, 201, 202, 204, 299} {
+		status.Store(int64(code))
+		if err := one(t, publisher); err != nil {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string][2]time.Duration{
+		"120": {2 * time.Minute, 2 * time.Minute},
+		time.Now().Add(time.Hour).UTC().Format(http.TimeFormat): {59 * time.Minute, time.Hour},
+		"9223372036854775807": {outbox.MaxRetryAfter, 1<<63 - 1},
+		"-5":                  {}, "soon": {}, "": {},
+		time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat): {},
+	} {
+		for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadRequest} {
+			r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", value)
+				w.WriteHeader(code)
+			})
+			err := one(t, r.publisher(t, webhook.Config{}))
+			var asked *outbox.RetryAfterError
+			if found := errors.As(err, &asked); found != (want[1] > 0 && code != http.StatusBadRequest) {
+				t.Errorf("%d with Retry-After %q: %#v", code, value, err)
+			} else if found && (asked.Delay < want[0] || asked.Delay > want[1]) {
+				t.Errorf("Retry-After %q is %s, want %s to %s", value, asked.Delay, want[0], want[1])
+			}
+		}
+	}
+}
+
+// TestAway has receivers that cannot be connected to: nothing is counted, and after the first
+// message none is tried.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	stopped := httptest.NewServer(http.NotFoundHandler())
+	stopped.Close()
+	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	untrusted.StartTLS()
+	t.Cleanup(untrusted.Close)
+	plain := newReceiver(t, nil)
+	for name, address := range map[string]string{
+		"refused":               stopped.URL,
+		"no such name":          "http://no-such-host.invalid",
+		"a certificate":         untrusted.URL,
+		"TLS to a plain server": "https" + strings.TrimPrefix(plain.URL, "http"),
+	} {
+		publisher := open(t, webhook.Config{URL: address, AllowPrivate: true, Concurrency: 1})
+		errs := publisher.Publish(t.Context(), publishertest.Messages(3))
+		wantClass(t, name, errs[0], outbox.Down, "cannot be reached")
+		for _, err := range errs[1:] {
+			if !errors.Is(err, outbox.ErrNotAttempted) {
+				t.Errorf("%s: a later message: %v", name, err)
+			}
+		}
+		wantClass(t, name+", pinged", publisher.Ping(t.Context()), outbox.Down, "cannot be reached")
+	}
+}
+
+// TestSilent has a server that accepts connections and never says anything: with TLS it is
+// away, since not even the handshake is done; without, it may be the event.
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	for scheme, class := range map[string]outbox.Class{"https": outbox.Down, "http": outbox.Retryable} {
+		publisher := open(t, webhook.Config{URL: scheme + "://" + listener.Addr().String(), AllowPrivate: true, Timeout: 200 * time.Millisecond})
+		wantClass(t, scheme, one(t, publisher), class, listener.Addr().String())
+	}
+}
+
+// TestSlow has a receiver that does not answer: the timeout counts against the message, and
+// the batch's deadline is kept.
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	r := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-release })
+	t.Cleanup(func() { close(release) })
+	wantClass(t, "the timeout", one(t, r.publisher(t, webhook.Config{Timeout: 50 * time.Millisecond})), outbox.Retryable, "did not answer in time")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	errs := r.publisher(t, webhook.Config{Concurrency: 2}).Publish(ctx, publishertest.Messages(5))
+	for i, err := range errs {
+		if i < 2 {
+			wantClass(t, "the deadline", err, outbox.Retryable, "did not answer in time")
+		} else if !errors.Is(err, outbox.ErrNotAttempted) {
+			t.Errorf("message %d had no turn, but: %v", i, err)
+		}
+	}
+}
+
+// TestStop cuts the connection in the middle of a batch, and restores it.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan struct{}, 100)
+	release := make(chan struct{})
+	r := newReceiver(t, func(http.ResponseWriter, *http.Request) {
+		arrived <- struct{}{}
+		<-release
+	})
+	proxy := tcpproxy.New(t, r.Listener.Addr().String())
+	publisher := r.publisher(t, webhook.Config{URL: "http://" + proxy.Address(), Concurrency: 4})
+	answers := make(chan []error)
+	go func() { answers <- publisher.Publish(t.Context(), publishertest.Messages(20)) }()
+	for range 4 {
+		<-arrived
+	}
+	proxy.Cut()
+	down, waiting := 0, 0
+	for _, err := range <-answers {
+		switch {
+		case errors.Is(err, outbox.ErrNotAttempted):
+			waiting++
+		case outbox.Classify(err) == outbox.Down:
+			down++
+		default:
+			t.Errorf("a broken connection: %v", err)
+		}
+	}
+	if down < 4 || waiting == 0 {
+		t.Errorf("%d were met by the break and %d had no turn", down, waiting)
+	}
+	if publisher.Ping(t.Context()) == nil {
+		t.Error("a receiver that is away answers the ping")
+	}
+	close(release)
+	proxy.Restore(t)
+	if err := publisher.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, err := range publisher.Publish(t.Context(), publishertest.Messages(20)) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestIdleConnection has a receiver close its idle connections, as they do: the next message
+// goes out on a new one and nothing fails.
+func TestIdleConnection(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, nil)
+	proxy := tcpproxy.New(t, r.Listener.Addr().String())
+	publisher := r.publisher(t, webhook.Config{URL: "http://" + proxy.Address()})
+	for range 20 {
+		if err := one(t, publisher); err != nil {
+			t.Fatal(err)
+		}
+		proxy.Break()
+	}
+}
+
+// TestKeptAlive counts connections.
+func TestKeptAlive(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int64
+	r := &receiver{}
+	r.Server = httptest.NewUnstartedServer(r)
+	r.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	r.Start()
+	t.Cleanup(r.Close)
+	publisher := r.publisher(t, webhook.Config{Concurrency: 3})
+	for range 5 {
+		for _, err := range publisher.Publish(t.Context(), publishertest.Messages(20)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := opened.Load(); n > 3 {
+		t.Errorf("%d connections were opened for 3 requests at a time", n)
+	}
+}
+
+// TestLongAnswer has a receiver that never stops talking.
+func TestLongAnswer(t *testing.T) {
+	t.Parallel()
+	for code, acknowledged := range map[int]bool{200: true, 500: false} {
+		r := newReceiver(t, func(w http.ResponseWriter, request *http.Request) {
+			w.WriteHeader(code)
+			for request.Context().Err() == nil {
+				if _, err := io.WriteString(w, strings.Repeat("é", 1000)); err != nil {
+					return
+				}
+			}
+		})
+		err := one(t, r.publisher(t, webhook.Config{}))
+		if acknowledged != (err == nil) || err != nil && len(err.Error()) > 600 {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+}
+
+// TestCancelled has the batch taken away.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan struct{})
+	r := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) {
+		close(arrived)
+		<-request.Context().Done()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-arrived
+		cancel()
+	}()
+	err := r.publisher(t, webhook.Config{}).Publish(ctx, publishertest.Messages(1))[0]
+	wantClass(t, "cancelled", err, outbox.Retryable, "canceled")
+}
