@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -207,19 +208,46 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestIdleConnection has a receiver close its idle connections, as they do: the next message
-// goes out on a new one and nothing fails.
+// TestIdleConnection has a receiver close a connection that it thought idle just when the next
+// request comes: that goes out again on a new one, and nothing fails.
 func TestIdleConnection(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t, nil)
-	proxy := tcpproxy.New(t, r.Listener.Addr().String())
-	publisher := r.publisher(t, webhook.Config{URL: "http://" + proxy.Address()})
-	for range 20 {
+	var mu sync.Mutex
+	used := make(map[string]bool)
+	r := newReceiver(t, func(w http.ResponseWriter, request *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if used[request.RemoteAddr] {
+			hangUp(t, w)
+		}
+		used[request.RemoteAddr] = true
+	})
+	publisher := r.publisher(t, webhook.Config{})
+	for range 5 {
 		if err := one(t, publisher); err != nil {
 			t.Fatal(err)
 		}
-		proxy.Break()
 	}
+	if len(used) != 5 {
+		t.Errorf("there were %d connections, want that each was closed", len(used))
+	}
+}
+
+// TestHangUp has a receiver that closes the connection instead of answering.
+func TestHangUp(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { hangUp(t, w) })
+	wantClass(t, "hung up", one(t, r.publisher(t, webhook.Config{})), outbox.Down, "broke")
+}
+
+func hangUp(t testing.TB, w http.ResponseWriter) {
+	t.Helper()
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_ = conn.Close() // that is all it is for
 }
 
 // TestKeptAlive counts connections.
@@ -248,17 +276,20 @@ func TestKeptAlive(t *testing.T) {
 	}
 }
 
-// TestLongAnswer has a receiver that never stops talking.
+// TestLongAnswer has a receiver that does not stop talking, and is not listened to for long.
 func TestLongAnswer(t *testing.T) {
 	t.Parallel()
+	const much = 64 << 20
 	for code, acknowledged := range map[int]bool{200: true, 500: false} {
-		r := newReceiver(t, func(w http.ResponseWriter, request *http.Request) {
+		part := strings.Repeat("é", 1<<15)
+		r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(code)
-			for request.Context().Err() == nil {
-				if _, err := io.WriteString(w, strings.Repeat("é", 1000)); err != nil {
+			for range much / len(part) {
+				if _, err := io.WriteString(w, part); err != nil {
 					return
 				}
 			}
+			t.Errorf("%d: the whole answer was read", code)
 		})
 		err := one(t, r.publisher(t, webhook.Config{}))
 		if acknowledged != (err == nil) || err != nil && len(err.Error()) > 600 {
