@@ -13,7 +13,7 @@ func TestDependencies(t *testing.T) {
 	allowed := []string{
 		"github.com/packfinderz/outbox", "github.com/jackc/", "github.com/google/uuid", "golang.org/x/", "vendor/golang.org/x/",
 	}
-	for _, pkg := range []string{".", "./outboxpgx", "./outboxsql", "./pgstore", "./pgstream", "./layouts"} {
+	for _, pkg := range []string{".", "./outboxpgx", "./outboxsql", "./pgstore", "./pgstream", "./layouts", "./webhook", "./handlers"} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", pkg).Output()
 		if err != nil {
 			t.Fatalf("go list -deps %s: %v", pkg, err)

@@ -1,0 +1,58 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+
+	"github.com/packfinderz/outbox"
+)
+
+var (
+	errBusy    = errors.New("it still runs from an earlier attempt")
+	errOverdue = errors.New("too many of its calls have not ended at their timeout")
+	errGone    = errors.New("it ended its goroutine without returning")
+)
+
+// run calls one handler, unless it is done with the message or still at it, and waits until
+// its timeout. A handler that ignores the end of its context goes on: what it comes to is
+// remembered, and until then it is not given the message again.
+func (s *Set) run(ctx context.Context, h *handler, message *outbox.Message) error {
+	if ended, err := s.memory.begin(message.ID, h); ended {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	// A copy: it may be changed, and kept for longer than this attempt.
+	given := *message
+	given.Payload, given.Headers = bytes.Clone(message.Payload), maps.Clone(message.Headers)
+	answer := make(chan error, 1)
+	go func() {
+		err := errGone
+		defer func() {
+			if value := recover(); value != nil {
+				s.options.Logger.Error("a handler panicked", "handler", h.name, "event_id", given.ID, "event_type", given.Type,
+					"panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+				err = fmt.Errorf("it panicked: %v", value)
+			}
+			s.memory.end(given.ID, h, err)
+			answer <- err
+			cancel()
+		}()
+		err = h.call(bounded, given)
+	}()
+	select {
+	case err := <-answer:
+		return err
+	case <-bounded.Done():
+	}
+	if !s.memory.leave(message.ID, h) {
+		return <-answer // it has just ended
+	}
+	if errors.Is(bounded.Err(), context.Canceled) {
+		return fmt.Errorf("it was not waited for: %w", bounded.Err())
+	}
+	return fmt.Errorf("it did not end within %s", s.options.Timeout)
+}
