@@ -156,6 +156,21 @@ func TestDeadAfterMaximum(t *testing.T) {
 	})
 }
 
+// TestRetryAfterKept has the broker ask for an hour, where events have a due time.
+func TestRetryAfterKept(t *testing.T) {
+	t.Parallel()
+	forEachLayout(t, func(b *bed) {
+		if b.layout.Columns.NextAttemptAt.Name == "" {
+			return
+		}
+		b.broker.FailWith(func(outbox.Message) error { return outbox.RetryAfter(errors.New("come back in an hour"), time.Hour) })
+		b.emit(1)
+		b.start(b.config(6, pgstore.Config{}))
+		b.waitLogged("come back in an hour")
+		b.waitSQL(`SELECT next_attempt_at BETWEEN now() + interval '50 minutes' AND now() + interval '1 hour' FROM ` + b.layout.Table)
+	})
+}
+
 // TestTerminal is dead at once, and the batch goes on.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
