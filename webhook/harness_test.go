@@ -10,18 +10,19 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/publishertest"
 	"github.com/packfinderz/outbox/webhook"
+	"github.com/packfinderz/outbox/webhook/webhooktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// limit is the largest body that a receiver takes.
-const limit = 200_000
+// TestMain looks for what a publisher leaves running. The servers of the tests keep a connection
+// for half a second after an answer that ends it.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).serve"))
+}
 
 // delivery is one request that a receiver was sent.
 type delivery struct {
@@ -50,9 +51,9 @@ func newReceiver(t testing.TB, answer http.HandlerFunc) *receiver {
 
 // ServeHTTP takes a request.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, limit))
+	body, err := io.ReadAll(request.Body)
 	if err != nil {
-		http.Error(w, "too much", http.StatusRequestEntityTooLarge)
+		http.Error(w, "the body broke off", http.StatusBadRequest)
 		return
 	}
 	if r.answer != nil {
@@ -99,56 +100,29 @@ func open(t testing.TB, config webhook.Config) *webhook.Publisher {
 
 // harness runs the conformance suite.
 type harness struct {
-	*receiver
+	*webhooktest.Broker
 	to *webhook.Publisher
 }
 
 func (h *harness) Publisher() outbox.Publisher { return h.to }
 
-func (h *harness) Received(t testing.TB) (list []publishertest.Received) {
-	t.Helper()
-	for _, d := range h.deliveries() {
-		id, err := uuid.Parse(d.header.Get("webhook-id"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		received := publishertest.Received{ID: id, Payload: d.body, Attributes: make(map[string]string)}
-		for name := range d.header {
-			value := d.header.Get(name)
-			own, field := strings.CutPrefix(strings.ToLower(name), "outbox-")
-			if field {
-				if value, err = url.PathUnescape(value); err != nil {
-					t.Fatal(err)
-				}
-			}
-			switch {
-			case own == "topic" && field:
-				received.Topic = value
-			case own == "key" && field:
-				received.Key = value
-			case field:
-				received.Attributes[strings.ReplaceAll(own, "-", "_")] = value
-			case name == "Content-Type" && d.header.Get("outbox-event-type") == "bare":
-				// The suite's event without a content type; what is sent then has a test of its own.
-			case name == "Content-Type":
-				received.Attributes["content_type"] = value
-			case name != "User-Agent" && name != "Content-Length" && name != "Accept-Encoding" && !strings.HasPrefix(name, "Webhook-"):
-				received.Attributes[own] = value
-			}
-		}
-		list = append(list, received)
-	}
-	return list
-}
-
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	features := publishertest.Features{Attributes: true, Binary: true, Poison: func(m *outbox.Message) {
-		m.Payload = []byte(strings.Repeat("x", limit+1))
+		m.Payload = []byte(strings.Repeat("x", webhooktest.Limit+1))
 	}}
 	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
 		t.Helper()
-		r := newReceiver(t, nil)
-		return &harness{r, r.publisher(t, webhook.Config{})}
+		broker := webhooktest.New(t)
+		return &harness{broker, open(t, parse(t, broker.URL()))}
 	})
+}
+
+func parse(t testing.TB, raw string) webhook.Config {
+	t.Helper()
+	config, err := webhook.ParseURL(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
 }

@@ -34,7 +34,7 @@ func (p *Publisher) header(message *outbox.Message, at time.Time) (http.Header, 
 	}
 	mediaType := message.ContentType
 	for _, a := range p.config.Format.Attributes(message, cePrefix) {
-		if a.Name == wire.ContentType || strings.EqualFold(a.Name, contentType) {
+		if strings.EqualFold(a.Name, contentType) {
 			if mediaType == "" {
 				mediaType = a.Value
 			}
@@ -76,7 +76,8 @@ func (p *Publisher) fieldName(attribute string) (name string, isField bool) {
 		return attribute, len(attribute) >= len(cePrefix) && strings.EqualFold(attribute[:len(cePrefix)], cePrefix)
 	}
 	switch attribute {
-	case wire.EventID, wire.EventType, wire.AggregateType, wire.AggregateID, wire.CreatedAt, wire.Namespace, wire.TenantID, wire.DedupeKey:
+	case wire.EventID, wire.EventType, wire.AggregateType, wire.AggregateID, wire.CreatedAt, wire.Namespace, wire.TenantID, wire.DedupeKey,
+		wire.ContentType:
 		return ownPrefix + strings.ReplaceAll(attribute, "_", "-"), true
 	}
 	return attribute, false
