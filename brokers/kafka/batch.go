@@ -1,0 +1,140 @@
+package kafka
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/packfinderz/outbox"
+)
+
+// maxWaveRecords is below the number of records that the client buffers.
+const maxWaveRecords = 4000
+
+// batch publishes one call's messages in waves.
+//
+// Kafka stores a record batch whole or not at all, but when it refuses one, the client goes
+// on with the next of that partition, and a later message of a key would overtake. So a wave
+// is small enough to be a single record batch in each partition, and the next is sent when all
+// of it is answered. A refused record batch says that something in it is too large or invalid,
+// or that all of it together is: it is halved until the one message to blame is alone.
+type batch struct {
+	publisher *Publisher
+	messages  []outbox.Message
+	records   []*kgo.Record
+	sizes     []int
+	errs      []error
+	failed    map[string]bool // by key
+	away      bool
+}
+
+func newBatch(p *Publisher, messages []outbox.Message) *batch {
+	return &batch{
+		publisher: p, messages: messages, errs: make([]error, len(messages)),
+		records: make([]*kgo.Record, len(messages)), sizes: make([]int, len(messages)),
+		failed: make(map[string]bool),
+	}
+}
+
+// publish fills in the errors.
+func (b *batch) publish(ctx context.Context) {
+	if len(b.messages) == 0 {
+		return
+	}
+	topics := b.publisher.checkTopics(ctx, b.messages)
+	left := make([]int, 0, len(b.messages))
+	for i := range b.messages {
+		m := &b.messages[i]
+		if err := topics[m.Topic]; err != nil {
+			b.fail(i, err)
+			continue
+		}
+		b.records[i], b.sizes[i] = b.publisher.config.encode(m)
+		left = append(left, i)
+	}
+	for len(left) > 0 {
+		wave := b.cut(left)
+		left = left[len(wave):]
+		b.send(ctx, wave)
+	}
+}
+
+// cut is how much of the messages makes the next wave. Partitions that the client has yet to
+// learn are filled while they are being sent, in several record batches: there no key comes
+// twice in a wave.
+func (b *batch) cut(left []int) []int {
+	size := 0
+	var cold map[string]bool
+	for n, i := range left {
+		size += b.sizes[i]
+		if n > 0 && (size > b.publisher.config.BatchBytes || n == maxWaveRecords) {
+			return left[:n]
+		}
+		key := b.messages[i].Key
+		if key == "" || b.publisher.isWarm(b.messages[i].Topic) {
+			continue
+		}
+		if cold[key] {
+			return left[:n]
+		}
+		if cold == nil {
+			cold = make(map[string]bool)
+		}
+		cold[key] = true
+	}
+	return left
+}
+
+// send publishes one wave, except what must wait for an earlier message of its key.
+func (b *batch) send(ctx context.Context, wave []int) {
+	places := make([]int, 0, len(wave))
+	records := make([]*kgo.Record, 0, len(wave))
+	for _, i := range wave {
+		if b.away || b.failed[b.messages[i].Key] || ctx.Err() != nil {
+			b.errs[i] = outbox.ErrNotAttempted
+			continue
+		}
+		// Halves are sent again, and the client remembers the context of the first time.
+		b.records[i].Context = nil
+		places, records = append(places, i), append(records, b.records[i])
+	}
+	if len(records) == 0 {
+		return
+	}
+	var refused []int
+	var refusal error
+	for n, err := range b.publisher.produce(ctx, records) {
+		i := places[n]
+		switch {
+		case err == nil:
+			b.publisher.warmed(b.messages[i].Topic)
+		case isRefusal(err):
+			refused, refusal = append(refused, i), err
+		default:
+			b.fail(i, b.publisher.classify(err, b.messages[i].Topic))
+		}
+	}
+	if len(refused) == 1 {
+		b.fail(refused[0], b.publisher.classify(refusal, b.messages[refused[0]].Topic))
+		return
+	}
+	if half := len(refused) / 2; half > 0 {
+		b.send(ctx, refused[:half])
+		b.send(ctx, refused[half:])
+	}
+}
+
+// fail notes a failure. The others of its key in the same record batch share its fate and are
+// not attempts of their own.
+func (b *batch) fail(i int, err error) {
+	key := b.messages[i].Key
+	if b.failed[key] {
+		b.errs[i] = outbox.ErrNotAttempted
+		return
+	}
+	b.errs[i] = err
+	if key != "" {
+		b.failed[key] = true
+	}
+	b.away = b.away || outbox.Classify(err) == outbox.Down
+}

@@ -1,0 +1,447 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/kafka"
+	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+// answers pings until the cluster answers.
+func answers(t testing.TB, publisher *kafka.Publisher) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := publisher.Ping(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("the cluster does not answer: %v", err)
+		}
+	}
+}
+
+func TestUnknownTopic(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t)
+	publisher := open(t, broker.URL())
+	messages := publishertest.Messages(4)
+	messages[0].Topic, messages[1].Topic, messages[2].Topic = "nobody-has-this", "", "no topic/at all"
+	began := time.Now()
+	errs := publish(t, publisher, messages)
+	want(t, errs[0], outbox.Retryable, "nobody-has-this", "?create=true")
+	want(t, errs[1], outbox.Retryable, "--topic-default")
+	want(t, errs[2], outbox.Dead, "no topic/at all")
+	if errs[3] != nil {
+		t.Error(errs[3])
+	}
+	if took := time.Since(began); took > patience/3 {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// TestDeletedTopic deletes a topic that was used before.
+func TestDeletedTopic(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t)
+	publisher := open(t, broker.URL())
+	delivered(t, publisher, publishertest.Messages(2))
+	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(broker.Addresses(), ",")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	request := kmsg.NewPtrDeleteTopicsRequest()
+	request.TopicNames = []string{publishertest.Topic}
+	topic := kmsg.NewDeleteTopicsRequestTopic()
+	topic.Topic = kmsg.StringPtr(publishertest.Topic)
+	request.Topics = append(request.Topics, topic)
+	if _, err := request.RequestWith(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		want(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Retryable, "?create=true")
+	}
+}
+
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t)
+	publisher := open(t, broker.URL()+"?create=true&partitions=5&replication=1")
+	messages := publishertest.Messages(40)
+	for i := range messages {
+		messages[i].Topic = fmt.Sprintf("shop.topic%d", i%4)
+	}
+	delivered(t, publisher, messages)
+	list, err := kafkatest.Read("shop.topic3", strings.Split(broker.Addresses(), ",")...)
+	if err != nil || len(list) != 10 {
+		t.Errorf("%d messages arrived (%v)", len(list), err)
+	}
+}
+
+// TestOrder sends keys many times over, in one call and the next.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t)
+	publisher := open(t, broker.URL()+"?batch-bytes=20000")
+	var all []outbox.Message
+	for range 2 {
+		messages := publishertest.Messages(1500)
+		for i := range messages {
+			messages[i].Key = fmt.Sprintf("key%d", i*i%17)
+		}
+		delivered(t, publisher, messages)
+		all = append(all, messages...)
+	}
+	wantOrder(t, broker, all)
+}
+
+// wantOrder fails unless exactly these have arrived, each key in order.
+func wantOrder(t testing.TB, broker *kafkatest.Broker, messages []outbox.Message) {
+	t.Helper()
+	expected := make(map[string][]string)
+	for _, m := range messages {
+		expected[m.Key] = append(expected[m.Key], m.ID.String())
+	}
+	received := broker.Received(t)
+	got := make(map[string][]string)
+	for _, r := range received {
+		got[r.Key] = append(got[r.Key], r.ID.String())
+	}
+	if len(received) != len(messages) {
+		t.Errorf("%d messages arrived, want %d", len(received), len(messages))
+	}
+	for key, ids := range expected {
+		if key != "" && strings.Join(got[key], " ") != strings.Join(ids, " ") {
+			t.Errorf("key %q is\n%q, want\n%q", key, got[key], ids)
+		}
+	}
+}
+
+// TestRefusedTogether has a topic that takes less at once than is sent: only the message that
+// is too large by itself is dead.
+func TestRefusedTogether(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "10000"}))
+	publisher := open(t, broker.URL()+"?compression=none")
+	delivered(t, publisher, nil)
+	warm := publishertest.Messages(8)
+	delivered(t, publisher, warm)
+	messages := publishertest.Messages(200)
+	for i := range messages {
+		messages[i].Key = fmt.Sprintf("key%d", i%9)
+		messages[i].Payload = make([]byte, 1000)
+	}
+	const poison = 100
+	messages[poison].Payload = make([]byte, 12_000)
+	arriving := warm
+	for i, err := range publish(t, publisher, messages) {
+		switch {
+		case i == poison:
+			want(t, err, outbox.Dead, "MESSAGE_TOO_LARGE")
+			if outbox.ReasonOf(err) != outbox.ReasonRejected {
+				t.Errorf("the reason is %q", outbox.ReasonOf(err))
+			}
+		case i > poison && messages[i].Key == messages[poison].Key:
+			if !errors.Is(err, outbox.ErrNotAttempted) {
+				t.Errorf("message %d: %v", i, err)
+			}
+		case err != nil:
+			t.Errorf("message %d: %v", i, err)
+		default:
+			arriving = append(arriving, messages[i])
+		}
+	}
+	wantOrder(t, broker, arriving)
+}
+
+// TestFaults has the cluster answer with errors.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		err   *kerr.Error
+		count int
+		class outbox.Class
+		fine  bool
+	}{
+		{kerr.InvalidRecord, -1, outbox.Dead, false},
+		{kerr.InvalidTimestamp, -1, outbox.Dead, false},
+		{kerr.RecordListTooLarge, -1, outbox.Dead, false},
+		{kerr.InvalidRecord, 1, 0, true}, // something else in the record batch
+		{kerr.TopicAuthorizationFailed, -1, outbox.Retryable, false},
+		{kerr.ClusterAuthorizationFailed, -1, outbox.Down, false},
+		{kerr.NotEnoughReplicas, -1, outbox.Retryable, false},
+		{kerr.NotEnoughReplicas, 1, 0, true},
+		{kerr.NotLeaderForPartition, 1, 0, true},
+		{kerr.ThrottlingQuotaExceeded, -1, outbox.Retryable, false},
+	} {
+		t.Run(fmt.Sprintf("%s %d", test.err.Message, test.count), func(t *testing.T) {
+			t.Parallel()
+			broker := kafkatest.New(t)
+			publisher := open(t, broker.URL())
+			delivered(t, publisher, publishertest.Messages(10))
+			fault := broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: test.err, Count: test.count})
+			began := time.Now()
+			messages := publishertest.Messages(6)
+			for i := range messages {
+				messages[i].Key = fmt.Sprintf("key%d", i%2)
+			}
+			errs := publish(t, publisher, messages)
+			if took := time.Since(began); took > patience/2 {
+				t.Errorf("it took %s", took)
+			}
+			fault.Remove()
+			if test.fine {
+				for _, err := range errs {
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				return
+			}
+			want(t, errs[0], test.class, test.err.Message)
+			for _, err := range errs[2:] {
+				if !errors.Is(err, outbox.ErrNotAttempted) {
+					t.Errorf("after the first of its key: %v", err)
+				}
+			}
+			delivered(t, publisher, messages)
+		})
+	}
+}
+
+func TestAuthorization(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "relay", "s3cret/@word"),
+		kfake.Superuser("SCRAM-SHA-512", "relay5", "s3cret"), kfake.Superuser("PLAIN", "relay1", "s3cret"))
+	for user, sasl := range map[string]string{"relay:s3cret%2F%40word": "scram-sha-256", "relay5:s3cret": "scram-sha-512", "relay1:s3cret": "plain"} {
+		delivered(t, open(t, "kafka://"+user+"@"+broker.Addresses()+"?sasl="+sasl), publishertest.Messages(2))
+	}
+	const wrong = "wr0ngpassw0rd"
+	for _, url := range []string{
+		"kafka://relay:" + wrong + "@" + broker.Addresses() + "?sasl=scram-sha-256",
+		"kafka://relay1:" + wrong + "@" + broker.Addresses(),
+		"kafka://" + broker.Addresses(),
+	} {
+		publisher := open(t, url)
+		for _, err := range append(publish(t, publisher, publishertest.Messages(1)), publisher.Ping(t.Context())) {
+			want(t, err, outbox.Down)
+			if strings.Contains(err.Error(), wrong) {
+				t.Errorf("the error shows a secret: %v", err)
+			}
+		}
+	}
+}
+
+func TestAbsent(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t)
+	broker.Stop(t)
+	publisher := open(t, broker.URL())
+	began := time.Now()
+	errs := publish(t, publisher, publishertest.Messages(2))
+	want(t, errs[0], outbox.Down)
+	want(t, publisher.Ping(t.Context()), outbox.Down)
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("that took %s", took)
+	}
+	broker.Start(t)
+	answers(t, publisher)
+	delivered(t, publisher, publishertest.Messages(2))
+}
+
+// TestCut cuts the connections while batches are under way. What was acknowledged is there,
+// what failed says that the cluster was away, and soon.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t)
+	publisher := open(t, broker.URL())
+	acknowledged := make(map[string]bool)
+	started := make(chan struct{})
+	failed := make(chan error, 1)
+	go func() {
+		for n := 0; ; n++ {
+			messages := publishertest.Messages(500)
+			for i, err := range publisher.Publish(context.WithoutCancel(t.Context()), messages) {
+				if err == nil {
+					acknowledged[messages[i].ID.String()] = true
+				} else if !errors.Is(err, outbox.ErrNotAttempted) {
+					failed <- err
+					return
+				}
+			}
+			if n == 2 {
+				close(started)
+			}
+		}
+	}()
+	<-started
+	broker.Stop(t)
+	began := time.Now()
+	want(t, <-failed, outbox.Down)
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("that took %s", took)
+	}
+	broker.Start(t)
+	answers(t, publisher)
+	began = time.Now()
+	delivered(t, publisher, publishertest.Messages(10))
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("after the return it took %s", took)
+	}
+	for _, r := range broker.Received(t) {
+		delete(acknowledged, r.ID.String())
+	}
+	if len(acknowledged) != 0 {
+		t.Errorf("%d acknowledged messages are gone", len(acknowledged))
+	}
+}
+
+// TestFlap breaks connections that come back at once: nobody need notice.
+func TestFlap(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t)
+	publisher := open(t, broker.URL())
+	delivered(t, publisher, publishertest.Messages(10))
+	broker.Stop(t)
+	broker.Start(t)
+	delivered(t, publisher, publishertest.Messages(10))
+	if got := len(broker.Received(t)); got != 20 {
+		t.Errorf("%d messages arrived, want 20", got)
+	}
+}
+
+// hold has the cluster keep its answers to produce requests until release is called, and tells
+// when the first came.
+func hold(t testing.TB, broker *kafkatest.Broker) (came <-chan struct{}, release func()) {
+	t.Helper()
+	arrived, free := make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() { close(arrived) })
+	broker.Cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		first()
+		<-free
+		return nil, nil, false
+	})
+	return arrived, func() { close(free) }
+}
+
+// TestSlow has a cluster that does not answer in time. What was given up does not overtake
+// what comes later.
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t)
+	publisher := open(t, broker.URL())
+	first := publishertest.Messages(8)
+	delivered(t, publisher, first)
+	_, release := hold(t, broker)
+	messages := publishertest.Messages(2)
+	messages[0].Key, messages[1].Key = "slow", "slow"
+	const limit = 300 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	began := time.Now()
+	errs := publisher.Publish(ctx, messages)
+	if took := time.Since(began); took > 10*limit {
+		t.Errorf("it took %s", took)
+	}
+	want(t, errs[0], outbox.Retryable, "no acknowledgement")
+	if !errors.Is(errs[1], outbox.ErrNotAttempted) {
+		t.Errorf("the next of its key: %v", errs[1])
+	}
+	release()
+	delivered(t, publisher, messages)
+	next := publishertest.Messages(1)
+	next[0].Key = "slow"
+	delivered(t, publisher, next)
+	var order []string
+	for _, r := range broker.Received(t) {
+		if r.Key == "slow" {
+			order = append(order, r.ID.String())
+		}
+	}
+	last := []string{messages[0].ID.String(), messages[1].ID.String(), next[0].ID.String()}
+	if got := strings.Join(order, " "); !strings.HasSuffix(got, strings.Join(last, " ")) {
+		t.Errorf("got %q, want %q at the end", order, last)
+	}
+}
+
+// TestClose closes while a batch is under way.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t)
+	publisher := open(t, broker.URL())
+	delivered(t, publisher, publishertest.Messages(1))
+	came, release := hold(t, broker)
+	results := make(chan []error)
+	go func() { results <- publisher.Publish(context.WithoutCancel(t.Context()), publishertest.Messages(100)) }()
+	<-came
+	closed := make(chan error)
+	go func() { closed <- publisher.Close() }()
+	release()
+	for _, err := range <-results {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	want(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
+	want(t, publisher.Ping(t.Context()), outbox.Down, "closed")
+	if got := len(broker.Received(t)); got != 101 {
+		t.Errorf("%d messages arrived", got)
+	}
+}
+
+func TestCloudEvents(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t)
+	messages := publishertest.Messages(1)
+	messages[0].Headers["content-type"] = "not this"
+	delivered(t, open(t, broker.URL()+"?format=cloudevents&source=/shop"), messages)
+	got := broker.Received(t)[0]
+	if got.ID != messages[0].ID || string(got.Payload) != string(messages[0].Payload) {
+		t.Errorf("got %+v", got)
+	}
+	for name, value := range map[string]string{
+		"ce_specversion": "1.0", "ce_source": "/shop", "ce_type": "order_created", "content-type": "application/json",
+		"trace": "t1", "ce_subject": "order/0", "ce_partitionkey": "order/0", "event_id": "",
+	} {
+		if got.Attributes[name] != value {
+			t.Errorf("%s is %q, want %q", name, got.Attributes[name], value)
+		}
+	}
+}
+
+// TestNoKey has messages without a key, which need not wait for each other.
+func TestNoKey(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t)
+	messages := publishertest.Messages(300)
+	for i := range messages {
+		messages[i].Key = ""
+	}
+	delivered(t, open(t, broker.URL()), messages)
+	if got := len(broker.Received(t)); got != len(messages) {
+		t.Errorf("%d messages arrived", got)
+	}
+}

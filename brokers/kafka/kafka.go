@@ -1,0 +1,113 @@
+// Package kafka publishes to Apache Kafka.
+//
+// A message counts as published once all in-sync replicas have it (acks=all). The producer is
+// idempotent: what the client sends again by itself is stored once. What the relay sends again
+// after a crash or a timeout may be stored twice.
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/packfinderz/outbox"
+)
+
+// errClosed is the answer of a publisher that was closed.
+var errClosed = errors.New("the publisher is closed")
+
+// Publisher publishes to the topics of a Kafka cluster. It is safe for concurrent use; calls
+// that overlap are sent one after the other.
+type Publisher struct {
+	config Config
+	client *kgo.Client
+	health *health
+	turn   chan struct{} // held by the wave that is under way
+
+	mu      sync.Mutex
+	known   map[string]bool // topics that are there
+	warm    map[string]bool // topics whose partitions the client knows
+	closed  bool
+	running sync.WaitGroup
+}
+
+// New checks the configuration. The cluster need not be there: the client connects when it is
+// first needed, and again whenever a connection is lost.
+func New(config Config) (*Publisher, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	watch := &health{}
+	options, err := config.options()
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	client, err := kgo.NewClient(append(options, kgo.WithHooks(watch))...)
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	return &Publisher{
+		config: config, client: client, health: watch, turn: make(chan struct{}, 1),
+		known: make(map[string]bool), warm: make(map[string]bool),
+	}, nil
+}
+
+// KeepsOrder is true; see batch.
+func (p *Publisher) KeepsOrder() bool { return true }
+
+// Publish publishes the messages, each to its topic, and waits until the in-sync replicas
+// have them. After a timeout the client may hold messages for some seconds more, until it has
+// given them up.
+func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
+	if !p.enter() {
+		errs := make([]error, len(messages))
+		for i := range errs {
+			errs[i] = outbox.Unavailable(errClosed)
+		}
+		return errs
+	}
+	defer p.running.Done()
+	b := newBatch(p, messages)
+	b.publish(ctx)
+	return b.errs
+}
+
+// Ping asks a broker, any of them, for the cluster's brokers.
+func (p *Publisher) Ping(ctx context.Context) error {
+	if !p.enter() {
+		return outbox.Unavailable(errClosed)
+	}
+	defer p.running.Done()
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if err := p.client.Ping(ctx); err != nil {
+		return outbox.Unavailable(fmt.Errorf("ping Kafka: %w", err))
+	}
+	return nil
+}
+
+// Close waits for the calls that are under way, which have their own deadlines, and ends the
+// connections.
+func (p *Publisher) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.running.Wait()
+	p.client.Close()
+	return nil
+}
+
+// enter counts a call in, unless the publisher is closed.
+func (p *Publisher) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.running.Add(1)
+	return true
+}

@@ -1,0 +1,150 @@
+package kafka_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/kafka"
+	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 30 * time.Second
+
+// open makes a publisher from a URL, and closes it with the test.
+func open(t testing.TB, url string) *kafka.Publisher {
+	t.Helper()
+	config, err := kafka.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := kafka.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := publisher.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return publisher
+}
+
+// publish publishes with a deadline.
+func publish(t testing.TB, publisher outbox.Publisher, messages []outbox.Message) []error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	errs := publisher.Publish(ctx, messages)
+	if len(errs) != len(messages) {
+		t.Fatalf("%d results for %d messages", len(errs), len(messages))
+	}
+	return errs
+}
+
+// delivered fails unless every message was acknowledged.
+func delivered(t testing.TB, publisher outbox.Publisher, messages []outbox.Message) {
+	t.Helper()
+	for i, err := range publish(t, publisher, messages) {
+		if err != nil {
+			t.Fatalf("message %d: %v", i, err)
+		}
+	}
+}
+
+// want fails unless the error is of the class and has the words.
+func want(t testing.TB, err error, class outbox.Class, words ...string) {
+	t.Helper()
+	if err == nil || outbox.Classify(err) != class {
+		t.Fatalf("got %v, of class %d; want class %d", err, outbox.Classify(err), class)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
+	}
+}
+
+type harness struct {
+	*kafkatest.Broker
+	publisher outbox.Publisher
+}
+
+func (h *harness) Publisher() outbox.Publisher { return h.publisher }
+
+var features = publishertest.Features{
+	Attributes: true, Binary: true,
+	Poison: func(m *outbox.Message) { m.Payload = make([]byte, 2<<20) },
+}
+
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
+		t.Helper()
+		broker := kafkatest.New(t)
+		return &harness{broker, open(t, broker.URL()+"?compression=none")}
+	})
+}
+
+// TestRealBroker runs the suite on the cluster that OUTBOX_TEST_KAFKA names, host:port, in
+// topics of its own; otherwise on a cluster that is reached directly.
+func TestRealBroker(t *testing.T) {
+	t.Parallel()
+	url := "kafka://" + os.Getenv("OUTBOX_TEST_KAFKA")
+	if url == "kafka://" {
+		served, stop, err := kafkatest.Serve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(stop)
+		url = served
+	}
+	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
+		t.Helper()
+		topic := publishertest.Topic + "-" + uuid.NewString()
+		return &renamed{open(t, url+"?create=true&partitions=3&compression=none"), topic, strings.Split(strings.TrimPrefix(url, "kafka://"), ",")}
+	})
+}
+
+// renamed publishes to another topic than the suite says.
+type renamed struct {
+	inner   *kafka.Publisher
+	topic   string
+	brokers []string
+}
+
+func (r *renamed) Publisher() outbox.Publisher { return r }
+
+func (r *renamed) Publish(ctx context.Context, messages []outbox.Message) []error {
+	renamed := make([]outbox.Message, len(messages))
+	for i, m := range messages {
+		m.Topic = r.topic
+		renamed[i] = m
+	}
+	return r.inner.Publish(ctx, renamed)
+}
+
+func (r *renamed) Received(t testing.TB) []publishertest.Received {
+	t.Helper()
+	list, err := kafkatest.Read(r.topic, r.brokers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list {
+		list[i].Topic = publishertest.Topic
+	}
+	return list
+}
+
+func (r *renamed) Ping(ctx context.Context) error { return r.inner.Ping(ctx) }
+
+func (r *renamed) KeepsOrder() bool { return r.inner.KeepsOrder() }

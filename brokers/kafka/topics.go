@@ -1,0 +1,156 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/packfinderz/outbox"
+)
+
+const (
+	// askTimeout bounds a question to the cluster.
+	askTimeout = 5 * time.Second
+	maxTopic   = 249
+)
+
+// checkTopics gives the topics that messages cannot go to, and why. A topic that was not used
+// before is asked for: the client itself would wait for it to appear.
+func (p *Publisher) checkTopics(ctx context.Context, messages []outbox.Message) map[string]error {
+	bad := make(map[string]error)
+	var unknown []string
+	p.mu.Lock()
+	seen := make(map[string]bool)
+	for i := range messages {
+		topic := messages[i].Topic
+		if p.known[topic] || seen[topic] {
+			continue
+		}
+		seen[topic] = true
+		if err := checkName(topic); err != nil {
+			bad[topic] = err
+			continue
+		}
+		unknown = append(unknown, topic)
+	}
+	p.mu.Unlock()
+	if len(unknown) == 0 {
+		return bad
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	missing := p.ask(ctx, unknown, bad)
+	if len(missing) > 0 && p.config.Create {
+		p.create(ctx, missing, bad)
+	}
+	return bad
+}
+
+func checkName(topic string) error {
+	if topic == "" {
+		return errors.New("the event has no topic; set one with --topic-default")
+	}
+	legal := len(topic) <= maxTopic && topic != "." && topic != ".."
+	for _, r := range topic {
+		legal = legal && (r == '.' || r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+	}
+	if !legal {
+		return outbox.Rejected(fmt.Errorf("topic %.100q cannot be one of Kafka's: up to %d letters, digits, dots, hyphens and underscores", topic, maxTopic))
+	}
+	return nil
+}
+
+// ask asks the cluster for topics, and gives those that are not there.
+func (p *Publisher) ask(ctx context.Context, topics []string, bad map[string]error) (missing []string) {
+	request := kmsg.NewPtrMetadataRequest()
+	for _, topic := range topics {
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = kmsg.StringPtr(topic)
+		request.Topics = append(request.Topics, t)
+	}
+	response, err := request.RequestWith(ctx, p.client)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = unreachableError{err}
+		}
+		for _, topic := range topics {
+			bad[topic] = p.classify(err, topic)
+		}
+		return nil
+	}
+	for _, t := range response.Topics {
+		if t.Topic == nil {
+			continue
+		}
+		switch err := kerr.ErrorForCode(t.ErrorCode); {
+		case err == nil, errors.Is(err, kerr.LeaderNotAvailable):
+			p.setKnown(*t.Topic)
+		case errors.Is(err, kerr.UnknownTopicOrPartition):
+			missing = append(missing, *t.Topic)
+			bad[*t.Topic] = p.classify(err, *t.Topic)
+		default:
+			bad[*t.Topic] = p.classify(err, *t.Topic)
+		}
+	}
+	return missing
+}
+
+// create makes topics, and takes them off the bad ones.
+func (p *Publisher) create(ctx context.Context, topics []string, bad map[string]error) {
+	request := kmsg.NewPtrCreateTopicsRequest()
+	request.TimeoutMillis = int32(askTimeout.Milliseconds())
+	for _, topic := range topics {
+		t := kmsg.NewCreateTopicsRequestTopic()
+		t.Topic = topic
+		t.NumPartitions, t.ReplicationFactor = int32(p.config.Partitions), int16(p.config.Replication)
+		request.Topics = append(request.Topics, t)
+	}
+	response, err := request.RequestWith(ctx, p.client)
+	if err != nil {
+		for _, topic := range topics {
+			bad[topic] = p.classify(fmt.Errorf("create the topic: %w", err), topic)
+		}
+		return
+	}
+	for _, t := range response.Topics {
+		err := kerr.ErrorForCode(t.ErrorCode)
+		if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+			bad[t.Topic] = p.classify(fmt.Errorf("create the topic: %w", err), t.Topic)
+			continue
+		}
+		delete(bad, t.Topic)
+		p.setKnown(t.Topic)
+	}
+}
+
+func (p *Publisher) setKnown(topic string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known[topic] = true
+}
+
+// forget is for a topic that is gone: it is asked for again.
+func (p *Publisher) forget(topic string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.known, topic)
+	delete(p.warm, topic)
+}
+
+func (p *Publisher) isWarm(topic string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.warm[topic]
+}
+
+func (p *Publisher) warmed(topic string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.warm[topic] {
+		p.warm[topic] = true
+	}
+}
