@@ -36,7 +36,12 @@ require (
 	github.com/nats-io/nats.go v1.55.0 // indirect
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
+	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	github.com/rabbitmq/amqp091-go v1.16.0 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	github.com/twmb/franz-go v1.22.2 // indirect
+	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c // indirect
+	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.67.0 // indirect
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0 // indirect
@@ -66,7 +71,9 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/mfridman/interpolate v0.0.2 // indirect
 	github.com/packfinderz/outbox/brokers/gcppubsub v0.0.0
+	github.com/packfinderz/outbox/brokers/kafka v0.0.0
 	github.com/packfinderz/outbox/brokers/natsjs v0.0.0
+	github.com/packfinderz/outbox/brokers/rabbitmq v0.0.0
 	github.com/packfinderz/outbox/brokers/redis v0.0.0
 	github.com/sethvargo/go-retry v0.5.0 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
@@ -86,3 +93,7 @@ replace github.com/packfinderz/outbox/brokers/natsjs => ../../brokers/natsjs
 replace github.com/packfinderz/outbox/brokers/gcppubsub => ../../brokers/gcppubsub
 
 replace github.com/packfinderz/outbox/brokers/redis => ../../brokers/redis
+
+replace github.com/packfinderz/outbox/brokers/kafka => ../../brokers/kafka
+
+replace github.com/packfinderz/outbox/brokers/rabbitmq => ../../brokers/rabbitmq

@@ -4,18 +4,26 @@ import (
 	"io"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/brokers/kafka"
 	"github.com/packfinderz/outbox/brokers/natsjs"
+	"github.com/packfinderz/outbox/brokers/rabbitmq"
 	"github.com/packfinderz/outbox/brokers/redis"
+	"github.com/packfinderz/outbox/webhook"
 )
 
 // brokers are the destinations with a broker, each in a module of its own.
 func brokers() []kind {
 	return []kind{
-		broker("gcppubsub", "gcppubsub://PROJECT", "Google Cloud Pub/Sub", gcppubsub.ParseURL, gcppubsub.New),
 		broker("nats", "nats://HOST:4222", "NATS JetStream", natsjs.ParseURL, natsjs.New),
 		broker("tls", "tls://HOST:4222", "NATS JetStream, encrypted", natsjs.ParseURL, natsjs.New),
+		broker("kafka", "kafka://HOST:9092", "Apache Kafka", kafka.ParseURL, kafka.New),
+		broker("gcppubsub", "gcppubsub://PROJECT", "Google Cloud Pub/Sub", gcppubsub.ParseURL, gcppubsub.New),
+		broker("amqp", "amqp://HOST:5672/VHOST", "RabbitMQ", rabbitmq.ParseURL, rabbitmq.New),
+		broker("amqps", "amqps://HOST:5671/VHOST", "RabbitMQ, encrypted", rabbitmq.ParseURL, rabbitmq.New),
 		broker("redis", "redis://HOST:6379", "Redis Streams", redis.ParseURL, redis.New),
 		broker("rediss", "rediss://HOST:6379", "Redis Streams, encrypted", redis.ParseURL, redis.New),
+		broker("https", "https://HOST/PATH", "webhooks", webhook.ParseURL, webhook.New),
+		broker("http", "http://HOST/PATH", "webhooks, not encrypted", webhook.ParseURL, webhook.New),
 	}
 }
 

@@ -4,9 +4,12 @@ import (
 	"testing"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
+	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
+	"github.com/packfinderz/outbox/brokers/rabbitmq/rabbittest"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/publishertest"
+	"github.com/packfinderz/outbox/webhook/webhooktest"
 )
 
 // broker is a destination, on a real server.
@@ -20,8 +23,11 @@ type broker struct {
 func brokers() []broker {
 	return []broker{
 		{name: "gcppubsub", open: plainly(pubsubtest.New)},
+		{name: "kafka", open: plainly(kafkatest.New)},
 		{name: "nats", open: opens(natstest.New)},
+		{name: "rabbitmq", open: plainly(rabbittest.New)},
 		{name: "redis", open: plainly(redistest.New)},
+		{name: "webhook", open: opens(webhooktest.New)},
 	}
 }
 
