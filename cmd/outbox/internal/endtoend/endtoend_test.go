@@ -39,9 +39,11 @@ func TestHealthy(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRun(t, program, b.open(t))
-			r.emit(healthyEvents)
+			if err := r.emit(healthyEvents); err != nil {
+				t.Fatal(err)
+			}
 			relay := r.relay()
-			r.awaitDelivered(relay)
+			r.awaitDelivered(relay, healthyEvents)
 			r.stop(relay)
 			r.check(b, 1)
 		})
@@ -59,24 +61,29 @@ func TestOutage(t *testing.T) {
 			server := b.open(t)
 			r := newRun(t, program, server)
 			relay := r.relay()
-			r.emit(outageEvents / 4)
-			r.awaitAny(relay)
+			emitted := make(chan error, 1)
+			go func() { emitted <- r.emit(outageEvents) }()
+			r.awaitDelivered(relay, outageEvents/10)
 			server.Stop(t)
-			for range 5 {
-				r.emit(outageEvents / 10)
-			}
 			relay.AwaitLog(t, "the broker is unavailable")
+			if err := <-emitted; err != nil {
+				t.Fatal(err)
+			}
+			before := r.delivered()
+			if before == outageEvents {
+				t.Fatal("the broker was not missed: every event was there before it went")
+			}
 			server.Start(t)
 			back := time.Now()
-			r.awaitAny(relay)
+			r.awaitDelivered(relay, before+1)
 			if took := time.Since(back); took > resumesWithin {
 				t.Errorf("publishing resumed %s after the broker was back", took)
 			}
-			r.emit(outageEvents / 4)
-			r.awaitDelivered(relay)
+			r.awaitDelivered(relay, outageEvents)
 			r.stop(relay)
-			// What was under way when the broker went may have arrived unacknowledged.
-			r.check(b, 2)
+			// What was under way when the broker went may have arrived unacknowledged, and again
+			// while it came back.
+			r.check(b, 4)
 		})
 	}
 }
