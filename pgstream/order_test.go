@@ -277,7 +277,7 @@ func TestHandOverOfABusyShard(t *testing.T) {
 // It compares the fastest round of each side, and takes more rounds while they disagree:
 // what else runs on the machine can only slow a round down, so that more rounds bring both
 // sides nearer to what they can do, and a rest that is truly slower never passes.
-func TestManyPoisonedKeys(t *testing.T) {
+func TestManyPoisonedKeys(t *testing.T) { //nolint:paralleltest // it measures
 	const poisoned, flowing, fewest, most = 10_000, 8_000, 5, 60
 	clean, ill := sharedStage(t, 8), sharedStage(t, 8)
 	stores := map[*stage]*Store{clean: clean.open(Config{}), ill: ill.open(Config{})}
