@@ -49,8 +49,9 @@ func Handle(
 			return
 		}
 		// A panic, or runtime.Goexit. It is not recovered, so that it goes on with its own trace.
-		kept.stop()
-		_ = release(ctx, claim) // who handles the panic learns of the panic; the claim ends by itself
+		// Who handles it learns of nothing else: a claim that cannot be released ends by itself.
+		_ = kept.stop()
+		_ = release(ctx, claim)
 	}()
 	err = handler(kept.handling)
 	returned = true
@@ -58,12 +59,13 @@ func Handle(
 	if err == nil {
 		return true, finish(ctx, claim, event)
 	}
-	if lost == nil {
-		lost = release(ctx, claim)
-	} else {
-		_ = release(ctx, claim) // in case that only we believe it lost
-	}
-	if lost != nil {
+	released := release(ctx, claim)
+	switch {
+	case lost == nil && released != nil:
+		err = errors.Join(err, released)
+	case lost != nil && !errors.Is(err, ErrLost):
+		// The handler said only that its context had ended. What became of the release does not
+		// matter: it was for the case that only we believed the claim to be lost.
 		err = errors.Join(err, lost)
 	}
 	return true, err

@@ -64,13 +64,11 @@ func (k *keeper) renew(until time.Time) error {
 		case err == nil:
 			until = asked.Add(k.claim.TTL())
 			pause = k.claim.TTL() / 3
-		case k.renewing.Err() != nil:
-			return nil
 		case errors.Is(err, ErrLost):
 			return fmt.Errorf("inbox: renew the claim: %w", err)
 		case !time.Now().Before(until):
 			return fmt.Errorf("inbox: %w: it could not be renewed in time: %w", ErrLost, err)
-		default:
+		default: // the store is away, or the handler has returned meanwhile
 			pause = min(k.claim.TTL()/20, time.Until(until))
 		}
 	}

@@ -96,7 +96,7 @@ func testHandlePanic(t *testing.T, h Harness) {
 				t.Errorf("recovered %v, want the panic of the handler", recovered)
 			}
 		}()
-		_, _ = inbox.Handle(t.Context(), in, consumer, event, func(context.Context) error { //nolint:unparam // it never returns
+		_, _ = inbox.Handle(t.Context(), in, consumer, event, func(context.Context) error {
 			panic(errEffect) //nolint:forbidigo // a test of panics
 		})
 	}()
