@@ -15,7 +15,7 @@ import (
 	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
-// payInvoice is the example of docs/consuming.md: it is called for every delivery.
+// payInvoice is an example of docs/consuming.md: it is called for every delivery.
 func payInvoice(ctx context.Context, pool *pgxpool.Pool, in *pginbox.Inbox, event uuid.UUID) (ran bool, err error) {
 	return in.Handle(ctx, pool, "billing", event, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE accounts SET balance = balance - 20 WHERE id = 7`)
