@@ -25,8 +25,9 @@ test: servers ## run all tests of all modules, on private servers
 race: servers ## run all tests with the race detector
 	go test -race ./... $(PACKAGES)
 
-chaos: postgres ## kill, stop and restart relays and PostgreSQL under load, the long form
+chaos: postgres ## kill, stop and restart relays, consumers and PostgreSQL under load, the long form
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./cmd/outbox/internal/chaos
+	OUTBOX_CHAOS=long go test -count=1 -v -run AtRandom ./inbox/pginbox
 
 fuzz: postgres ## run each fuzz target on FUZZ inputs, or for a time (20000x)
 	go test -run '^$$' -fuzz FuzzCheck -fuzztime $(FUZZ) -fuzzminimizetime 100x ./internal/jsoncheck

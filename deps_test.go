@@ -13,13 +13,15 @@ func TestDependencies(t *testing.T) {
 	allowed := []string{
 		"github.com/packfinderz/outbox", "github.com/jackc/", "github.com/google/uuid", "golang.org/x/", "vendor/golang.org/x/",
 	}
-	for _, pkg := range []string{".", "./outboxpgx", "./outboxsql", "./pgstore", "./pgstream", "./layouts", "./webhook", "./handlers"} {
+	for _, pkg := range []string{
+		".", "./wire", "./outboxpgx", "./outboxsql", "./pgstore", "./pgstream", "./layouts", "./webhook", "./handlers", "./inbox", "./inbox/pginbox",
+	} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", pkg).Output()
 		if err != nil {
 			t.Fatalf("go list -deps %s: %v", pkg, err)
 		}
-		if pkg == "." && strings.Contains(string(out), "jackc") {
-			t.Error("the root package depends on a database driver")
+		if (pkg == "." || pkg == "./inbox") && strings.Contains(string(out), "jackc") {
+			t.Errorf("%s depends on a database driver", pkg)
 		}
 		for _, dependency := range strings.Fields(string(out)) {
 			first, _, _ := strings.Cut(dependency, "/")
