@@ -6,6 +6,7 @@ package pginbox_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -172,7 +173,8 @@ func (b *bench) start(o order) *running {
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), consumerEnv+"="+string(role))
-	cmd.Stderr = os.Stderr
+	var problems bytes.Buffer
+	cmd.Stderr = &problems
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		b.t.Fatal(err)
@@ -185,7 +187,12 @@ func (b *bench) start(o order) *running {
 		b.t.Fatal(err)
 	}
 	r := &running{t: b.t, cmd: cmd, input: input, words: bufio.NewReader(output)}
-	b.t.Cleanup(r.kill)
+	b.t.Cleanup(func() {
+		r.kill()
+		if b.t.Failed() && problems.Len() > 0 {
+			b.t.Log(problems.String())
+		}
+	})
 	return r
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -229,6 +230,26 @@ func TestRefused(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "inbox: the ") {
 			t.Errorf("call %d: %v", i, err)
 		}
+	}
+}
+
+// TestPooler uses the protocols that are left behind a connection pooler.
+func TestPooler(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"simple_protocol", "exec"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, b *bench, name string) {
+				t.Helper()
+				d, event := b.door(name, "default_query_exec_mode="+mode), uuid.New()
+				b.deliver(d, event, true)
+				b.deliver(d, event, false)
+				b.want(event, 1, 1)
+				if n, err := d.purge(t.Context(), time.Microsecond); n != 1 || err != nil {
+					t.Errorf("purged %d, %v", n, err)
+				}
+			})
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package pginbox
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -43,6 +44,9 @@ func (i *Inbox) HandleSQL(
 		return true, err
 	}
 	if err := tx.Commit(); err != nil {
+		if ended := ctx.Err(); ended != nil && errors.Is(err, sql.ErrTxDone) {
+			err = ended // database/sql has rolled back because of it, and does not say so
+		}
 		return true, fmt.Errorf("inbox: commit: %w", err)
 	}
 	return true, nil
