@@ -172,7 +172,7 @@ func TestRegistry(t *testing.T) {
 		{message("order_created", "order", `{"orderId":1}`), ReasonInvalidPayload, ""},
 		{message("order_created", "order", `{"orderId":"1","more":2}`), ReasonInvalidPayload, ""},
 	} {
-		err := registry.check(c.message)
+		err := registry.Check(c.message)
 		if c.reason == "" {
 			if err != nil || c.message.Topic != c.topic {
 				t.Errorf("%s %s: %v, topic %q, want %q", c.message.Type, c.message.Payload, err, c.message.Topic, c.topic)

@@ -62,9 +62,10 @@ func DecodeEnvelope(decode func(data []byte) error) func([]byte) error {
 	}
 }
 
-// check holds a message against its route and fills in its topic. The error is terminal:
-// a stored event does not change by waiting.
-func (r Registry) check(message *Message) error {
+// Check holds a message against its route and fills in its topic. The relay does so before it
+// publishes, and a consumer before it handles. The error is terminal: a stored event does not
+// change by waiting.
+func (r Registry) Check(message *Message) error {
 	route, known := r[message.Type]
 	if !known {
 		return terminal(ReasonUnknownType, fmt.Errorf("event type %q is not in the registry", message.Type))

@@ -129,7 +129,7 @@ func (r *Relay) publish(ctx context.Context, messages []Message, taken []bool) [
 		case taken[i]:
 			errs[i] = errInFlight
 		case r.config.Registry != nil:
-			errs[i] = r.config.Registry.check(&message)
+			errs[i] = r.config.Registry.Check(&message)
 		}
 		if errs[i] != nil {
 			stopped[message.Key] = message.Key != "" && r.config.Store.Traits().InOrder

@@ -1,6 +1,8 @@
 package wire_test
 
 import (
+	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +104,42 @@ func TestOptions(t *testing.T) {
 		o.Format()
 		if err := o.Err(); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v, want %s", query, err, words)
+		}
+	}
+}
+
+// TestDecode reads back what Attributes wrote.
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	for _, format := range []wire.Format{{}, {CloudEvents: true}} {
+		sent := message()
+		delete(sent.Headers, "event_id")
+		delete(sent.Headers, "ce-id")
+		sent.CreatedAt = sent.CreatedAt.UTC()
+		attributes := make(map[string]string)
+		for _, a := range format.Attributes(sent, "ce-") {
+			attributes[a.Name] = a.Value
+		}
+		got, err := wire.Decode(attributes, []byte("{}"), "ce-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := *sent
+		want.Payload, want.Topic = []byte("{}"), ""
+		if format.CloudEvents {
+			want.Namespace, want.ContentType = "", "" // the protocol's, or not told
+		} else {
+			want.Key = ""
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+	}
+	for _, bad := range []map[string]string{
+		{}, {"event_id": "1"}, {"event_id": uuid.NewString(), "tenant_id": "x"}, {"event_id": uuid.NewString(), "created_at": "today"},
+	} {
+		if _, err := wire.Decode(bad, nil, "ce-"); !errors.Is(err, wire.ErrNoEvent) {
+			t.Errorf("%v: %v", bad, err)
 		}
 	}
 }

@@ -1,0 +1,184 @@
+package consume_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/outboxtest"
+)
+
+// answer is a set of handlers that always answers the same.
+type answer struct{ err error }
+
+func (a answer) Publish(context.Context, []outbox.Message) []error { return []error{a.err} }
+
+// reports collects what became of deliveries.
+type reports struct{ list []consume.Report }
+
+func (r *reports) OnDelivery(report consume.Report) { r.list = append(r.list, report) }
+
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	failure := errors.New("the effect\nfailed: é")
+	event := outbox.Message{Event: outbox.Event{
+		ID: uuid.New(), Topic: "orders", Type: "order_created", Payload: []byte("{}"), Headers: map[string]string{"traceparent": "t"},
+	}, Attempt: 1}
+	last := event
+	last.Attempt = 3
+	for name, test := range map[string]struct {
+		delivery consume.Delivery
+		handlers error
+		away     bool
+		outcome  consume.Outcome
+		reason   string
+		after    time.Duration // at most
+	}{
+		"handled":           {delivery: consume.Delivery{Message: event}, outcome: consume.Handled},
+		"failed":            {delivery: consume.Delivery{Message: event}, handlers: failure, outcome: consume.Again, after: time.Second},
+		"failed once more":  {delivery: consume.Delivery{Message: last}, handlers: failure, outcome: consume.DeadLetter, reason: "max_deliveries"},
+		"terminal":          {delivery: consume.Delivery{Message: event}, handlers: outbox.Terminal(failure), outcome: consume.DeadLetter, reason: "terminal"},
+		"unavailable":       {delivery: consume.Delivery{Message: last}, handlers: outbox.Unavailable(failure), outcome: consume.Again, after: 4 * time.Second},
+		"in progress":       {delivery: consume.Delivery{Message: last}, handlers: &inbox.InProgressError{Left: 7 * time.Second}, outcome: consume.Again, after: 7 * time.Second},
+		"no event":          {delivery: consume.Delivery{Err: failure}, outcome: consume.DeadLetter, reason: "terminal"},
+		"not in registry":   {delivery: consume.Delivery{Message: outbox.Message{Event: outbox.Event{ID: event.ID, Type: "other"}}}, outcome: consume.DeadLetter, reason: "unknown_event_type"},
+		"letters are away":  {delivery: consume.Delivery{Message: last}, handlers: failure, away: true, outcome: consume.Again, after: 4 * time.Second},
+		"not attempted yet": {delivery: consume.Delivery{Message: last}, handlers: outbox.ErrNotAttempted, outcome: consume.Again, after: 4 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			letters, told := &outboxtest.Broker{}, &reports{}
+			config := consume.Config{
+				Handlers: answer{test.handlers}, Registry: outbox.Registry{"order_created": {Topic: "elsewhere"}}, MaxDeliveries: 3,
+				DeadLetters: letters, DeadLetterTopic: "orders.dead", Hooks: []any{told}, Logger: slog.New(slog.DiscardHandler),
+			}
+			if test.away {
+				config.DeadLetters = answer{failure}
+			}
+			processor, err := consume.New(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			verdict := processor.Process(t.Context(), test.delivery)
+			if len(told.list) != 1 || told.list[0].Outcome != test.outcome {
+				t.Fatalf("told %+v, want %s", told.list, test.outcome)
+			}
+			if verdict.Ack != (test.outcome != consume.Again) || verdict.After > test.after || test.after > 0 && verdict.After < test.after/2 {
+				t.Errorf("verdict %+v, want a wait of at most %s", verdict, test.after)
+			}
+			buried := letters.Received()
+			if test.outcome != consume.DeadLetter {
+				if len(buried) > 0 {
+					t.Errorf("a dead letter: %+v", buried)
+				}
+				return
+			}
+			if len(buried) != 1 {
+				t.Fatalf("%d dead letters", len(buried))
+			}
+			letter := buried[0]
+			if letter.Topic != "orders.dead" || letter.Headers[consume.DeadReason] != test.reason || letter.ID == uuid.Nil {
+				t.Errorf("the letter is %+v, want the reason %s", letter, test.reason)
+			}
+			if text := letter.Headers[consume.DeadError]; test.handlers != nil && text != "the effect failed: ?" {
+				t.Errorf("the error is %q", text)
+			}
+			if test.delivery.Message.Type == event.Type && (letter.Headers[consume.DeadTopic] != "orders" || letter.Headers["traceparent"] != "t" ||
+				letter.ID != event.ID || string(letter.Payload) != "{}" || event.Headers[consume.DeadReason] != "") {
+				t.Errorf("the letter is %+v", letter)
+			}
+		})
+	}
+}
+
+// TestNothingIsGivenUp has no dead letters: what fails comes again without end.
+func TestNothingIsGivenUp(t *testing.T) {
+	t.Parallel()
+	processor, err := consume.New(consume.Config{Handlers: answer{outbox.Terminal(errors.New("no"))}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if verdict := processor.Process(t.Context(), consume.Delivery{Message: outbox.Message{Attempt: 1000}}); verdict.Ack {
+		t.Error("an event was dropped")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if verdict := processor.Process(ctx, consume.Delivery{}); verdict.Ack || verdict.After != 0 {
+		t.Errorf("a consumer that stops answers %+v", verdict)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	for words, config := range map[string]consume.Config{
+		"Handlers is missing": {},
+		"go together":         {Handlers: answer{}, DeadLetterTopic: "x"},
+		"MaxDeliveries is -1": {Handlers: answer{}, MaxDeliveries: -1},
+	} {
+		if _, err := consume.New(config); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%v, want %s", err, words)
+		}
+	}
+}
+
+// TestLanes gives work of some keys, and sees each key's in order and no more at once than
+// there are lanes.
+func TestLanes(t *testing.T) {
+	t.Parallel()
+	const lanes, keys, each = 4, 10, 50
+	l := consume.NewLanes(lanes)
+	var mu sync.Mutex
+	running, most := 0, 0
+	done := make(map[string][]int)
+	for n := range each {
+		for k := range keys {
+			key := fmt.Sprint(k)
+			ok := l.Go(t.Context(), key, func() {
+				mu.Lock()
+				running++
+				most = max(most, running)
+				done[key] = append(done[key], n)
+				mu.Unlock()
+				mu.Lock()
+				running--
+				mu.Unlock()
+			})
+			if !ok {
+				t.Fatal("work was refused")
+			}
+		}
+	}
+	l.Close()
+	if most > lanes || len(done) != keys {
+		t.Errorf("%d at once, of %d keys", most, len(done))
+	}
+	for key, list := range done {
+		for n := range each {
+			if len(list) != each || list[n] != n {
+				t.Fatalf("key %s: %v", key, list)
+			}
+		}
+	}
+	full := consume.NewLanes(1)
+	block, started := make(chan struct{}), make(chan struct{})
+	full.Go(t.Context(), "", func() { close(started); <-block })
+	<-started
+	full.Go(t.Context(), "", func() {})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if full.Go(ctx, "", func() { t.Error("it ran") }) {
+		t.Error("a full lane took work")
+	}
+	close(block)
+	full.Close()
+}

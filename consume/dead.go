@@ -1,0 +1,76 @@
+package consume
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+)
+
+// The headers of a dead letter, beside those that the message had.
+const (
+	// DeadReason says why it was given up, in a word, and DeadError in the error's own.
+	DeadReason = "dead_letter_reason"
+	DeadError  = "dead_letter_error"
+	// DeadTopic is where it came from, and DeadDeliveries how often it was delivered.
+	DeadTopic      = "dead_letter_topic"
+	DeadDeliveries = "dead_letter_deliveries"
+)
+
+// ReasonMaxDeliveries is the reason of an event that failed in every delivery.
+const ReasonMaxDeliveries = "max_deliveries"
+
+// maxDeadError is how many bytes of an error a dead letter has: what every broker can carry.
+const maxDeadError = 500
+
+// bury publishes a message to the dead letters: as it was, with the reason beside it.
+func (p *Processor) bury(ctx context.Context, message *outbox.Message, class outbox.Class, cause error) error {
+	reason := ReasonMaxDeliveries
+	if class == outbox.Dead {
+		reason = string(outbox.ReasonOf(cause))
+	}
+	letter := *message
+	letter.Topic = p.config.DeadLetterTopic
+	if letter.ID == uuid.Nil {
+		letter.ID = uuid.New() // it is no event, and a publisher wants one
+	}
+	if letter.Payload == nil {
+		letter.Payload = []byte{}
+	}
+	letter.Headers = maps.Clone(message.Headers)
+	if letter.Headers == nil {
+		letter.Headers = make(map[string]string)
+	}
+	letter.Headers[DeadReason] = reason
+	letter.Headers[DeadError] = oneLine(outbox.ErrorText(cause))
+	letter.Headers[DeadTopic] = message.Topic
+	letter.Headers[DeadDeliveries] = strconv.Itoa(message.Attempt)
+	errs := p.config.DeadLetters.Publish(ctx, []outbox.Message{letter})
+	if len(errs) != 1 {
+		return fmt.Errorf("the publisher answered for %d of 1 messages", len(errs))
+	}
+	return errs[0]
+}
+
+// oneLine makes a text fit for a header: printable ASCII, and short.
+func oneLine(text string) string {
+	line := make([]byte, 0, min(len(text), maxDeadError))
+	for _, r := range text {
+		if len(line) == maxDeadError {
+			break
+		}
+		switch {
+		case r == '\n', r == '\r', r == '\t':
+			line = append(line, ' ')
+		case r < ' ' || r > '~':
+			line = append(line, '?')
+		default:
+			line = append(line, byte(r))
+		}
+	}
+	return string(line)
+}
