@@ -27,6 +27,8 @@ func (p *Publisher) classify(ctx context.Context, err error) error {
 		return outbox.Unavailable(err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("no confirm of RabbitMQ in time: %w", ctx.Err())
+	case isInvalid(err):
+		return outbox.Rejected(err)
 	case errors.As(err, &closed) && closed.Server:
 		return p.classifyClose(err, closed)
 	}
@@ -43,6 +45,12 @@ func (p *Publisher) classifyClose(err error, closed *amqp.Error) error {
 		return outbox.Unavailable(err)
 	}
 	return err
+}
+
+// isInvalid tells of a channel that was closed because a message on it is not as it should be.
+func isInvalid(err error) bool {
+	var closed *amqp.Error
+	return errors.As(err, &closed) && closed.Server && closed.Code == amqp.PreconditionFailed && !errors.Is(err, errDeclaring)
 }
 
 // unroutableError is a message that no queue was found for.

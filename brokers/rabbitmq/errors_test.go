@@ -137,6 +137,27 @@ func testTooLarge(t *testing.T, broker *rabbittest.Broker) {
 	}
 }
 
+// testInvalid has a message that RabbitMQ finds to be wrong: it wants a list in the header CC.
+func testInvalid(t *testing.T, broker *rabbittest.Broker) {
+	t.Helper()
+	messages := publishertest.Messages(20)
+	messages[10].Headers["CC"] = "everybody"
+	for i, err := range publish(t, open(t, broker.URL()), messages) {
+		if i == 10 {
+			fails(t, err, outbox.Dead, "CC")
+		} else if err != nil {
+			t.Errorf("message %d: %v", i, err)
+		}
+	}
+	there := make(map[string]bool)
+	for _, r := range broker.Received(t) {
+		there[r.ID.String()] = true
+	}
+	if len(there) != 19 {
+		t.Errorf("%d messages arrived, want 19", len(there))
+	}
+}
+
 func testRejected(t *testing.T, broker *rabbittest.Broker) {
 	t.Helper()
 	messages := publishertest.Messages(6)

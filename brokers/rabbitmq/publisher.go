@@ -70,11 +70,12 @@ func (p *Publisher) round(ctx context.Context, messages []outbox.Message) []erro
 			left = append(left, i)
 		}
 	}
+	most := roundMessages
 	for away := false; len(left) > 0; {
 		if left = p.rejectLarge(left, errs); len(left) == 0 {
 			break
 		}
-		n := fitting(left)
+		n := fitting(left, most)
 		now := left[:n]
 		left = left[n:]
 		if away || ctx.Err() != nil {
@@ -90,6 +91,11 @@ func (p *Publisher) round(ctx context.Context, messages []outbox.Message) []erro
 				left = append(left, now[n])
 				continue
 			}
+			if isInvalid(err) && len(now) > 1 {
+				// One of them is not as it should be. Which one shows when each goes alone.
+				left, most = append(left, now[n]), 1
+				continue
+			}
 			err = p.classify(ctx, err)
 			errs[now[n].place] = err
 			away = away || err != nil && outbox.Classify(err) == outbox.Down
@@ -99,11 +105,11 @@ func (p *Publisher) round(ctx context.Context, messages []outbox.Message) []erro
 }
 
 // fitting is how many of the items go out at once.
-func fitting(items []*item) int {
+func fitting(items []*item, most int) int {
 	bytes := 0
 	for n, i := range items {
 		bytes += len(i.publishing.Body)
-		if n == roundMessages || n > 0 && bytes > roundBytes {
+		if n == most || n > 0 && bytes > roundBytes {
 			return n
 		}
 	}

@@ -12,7 +12,11 @@ import (
 // is not confirmed.
 func (s *session) send(ctx context.Context, config *Config, items []*item) []error {
 	stop := s.abortWith(ctx)
-	defer stop()
+	defer func() {
+		if !stop() {
+			s.abort(ctx.Err()) // at the latest now, before anybody else has the session
+		}
+	}()
 	errs := make([]error, len(items))
 	if err := s.prepare(config, items); err != nil {
 		for n := range errs {
@@ -126,6 +130,8 @@ func (s *session) declare(config *Config, items []*item) error {
 	return nil
 }
 
+var errDeclaring = errors.New("declaring")
+
 // declareOnce looks first and declares only what is missing, because what is there may have been
 // declared otherwise. Each has a channel of its own: RabbitMQ closes it when the answer is no.
 func (s *session) declareOnce(name string, declare func(channel *amqp.Channel, passive bool) error) error {
@@ -144,7 +150,7 @@ func (s *session) declareOnce(name string, declare func(channel *amqp.Channel, p
 		}
 		var closed *amqp.Error
 		if !passive || !errors.As(err, &closed) || closed.Code != amqp.NotFound {
-			return fmt.Errorf("declaring %q: %w", name, err)
+			return fmt.Errorf("%w %q: %w", errDeclaring, name, err)
 		}
 	}
 	return nil

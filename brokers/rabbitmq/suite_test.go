@@ -75,6 +75,7 @@ func TestServer(t *testing.T) {
 		"a queue declared otherwise":    testDeclaredOtherwise,
 		"a full queue":                  testFullQueue,
 		"over the server's limit":       testTooLarge,
+		"a message that is wrong":       testInvalid,
 		"what AMQP cannot carry":        testRejected,
 		"refused credentials":           testAuthRefused,
 		"no right to write":             testNoPermission,

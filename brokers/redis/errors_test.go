@@ -78,7 +78,7 @@ func TestAuthRefused(t *testing.T) {
 	t.Parallel()
 	broker := redistest.New(t)
 	host := strings.TrimPrefix(broker.URL(), "redis://")
-	if err := broker.Client().Do(t.Context(), "acl", "setuser", "app", "on", ">s3cret", "+@all", "~orders").Err(); err != nil {
+	if err := broker.Client().Do(t.Context(), "acl", "setuser", "app", "on", ">s3cret", "-@all", "+xadd", "+evalsha", "+eval", "+select", "~orders").Err(); err != nil {
 		t.Fatal(err)
 	}
 	for url, words := range map[string]string{

@@ -203,7 +203,11 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	broker := redistest.NewCluster(t)
 	broker.Create(t, "payments")
-	publisher := open(t, broker.URL()+"?cluster=true")
+	rights := []any{"acl", "setuser", "app", "on", ">secret", "-@all", "+xadd", "+evalsha", "+eval", "+cluster|slots", "~*"}
+	if err := broker.Client().Do(t.Context(), rights...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	publisher := open(t, "redis://app:secret@"+broker.Address()+"?cluster=true")
 	if err := publisher.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
