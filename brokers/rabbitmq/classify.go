@@ -19,7 +19,7 @@ func (p *Publisher) classify(ctx context.Context, err error) error {
 	var large *tooLargeError
 	var closed *amqp.Error
 	switch {
-	case err == nil, errors.As(err, &down): // a session that could not be had
+	case err == nil, errors.As(err, &down): // a link that could not be had
 		return err
 	case errors.Is(err, errNack), errors.As(err, &unroutable), errors.As(err, &large):
 		return err

@@ -143,9 +143,9 @@ func (p *Publisher) explains(err error, items []*item) bool {
 	return slices.ContainsFunc(items, func(i *item) bool { return int64(len(i.publishing.Body)) > large.limit })
 }
 
-// try publishes items on a session.
+// try publishes items on a link.
 func (p *Publisher) try(ctx context.Context, items []*item) []error {
-	s, err := p.pool.take(ctx, &p.config)
+	l, err := p.pool.take(ctx, &p.config)
 	if err != nil {
 		errs := make([]error, len(items))
 		for n := range errs {
@@ -153,8 +153,8 @@ func (p *Publisher) try(ctx context.Context, items []*item) []error {
 		}
 		return errs
 	}
-	defer p.pool.put(s)
-	errs := s.send(ctx, &p.config, items)
+	defer p.pool.put(l)
+	errs := l.send(ctx, &p.config, items)
 	for n, err := range errs {
 		errs[n] = sizeError(err)
 	}
@@ -167,15 +167,15 @@ func (p *Publisher) try(ctx context.Context, items []*item) []error {
 func (p *Publisher) Ping(ctx context.Context) error {
 	p.using.RLock()
 	defer p.using.RUnlock()
-	s, err := p.pool.take(ctx, &p.config)
+	l, err := p.pool.take(ctx, &p.config)
 	if err != nil {
 		return p.classify(ctx, err)
 	}
-	defer p.pool.put(s)
+	defer p.pool.put(l)
 	ping := &item{routingKey: "outbox.ping", publishing: amqp.Publishing{Expiration: "ping"}}
 	config := p.config
 	config.Create = config.Create && config.Exchange != "" // no queue is made for it
-	err = s.send(ctx, &config, []*item{ping})[0]
+	err = l.send(ctx, &config, []*item{ping})[0]
 	var refused *amqp.Error
 	if errors.As(err, &refused) && refused.Code == amqp.PreconditionFailed && strings.Contains(refused.Reason, "expiration") {
 		return nil

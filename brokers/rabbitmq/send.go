@@ -10,17 +10,17 @@ import (
 
 // send publishes the items, waits for the server's word on each, and gives for each nil or why it
 // is not confirmed.
-func (s *session) send(ctx context.Context, config *Config, items []*item) []error {
-	stop := s.abortWith(ctx)
+func (l *link) send(ctx context.Context, config *Config, items []*item) []error {
+	stop := l.abortWith(ctx)
 	defer func() {
 		if !stop() {
-			s.abort(ctx.Err()) // at the latest now, before anybody else has the session
+			l.abort(ctx.Err()) // at the latest now, before anybody else has the link
 		}
 	}()
 	errs := make([]error, len(items))
-	if err := s.prepare(config, items); err != nil {
+	if err := l.prepare(config, items); err != nil {
 		for n := range errs {
-			errs[n] = s.why(err)
+			errs[n] = l.why(err)
 		}
 		return errs
 	}
@@ -28,7 +28,7 @@ func (s *session) send(ctx context.Context, config *Config, items []*item) []err
 	for _, i := range items {
 		i.confirmation = nil
 		if failure == nil {
-			i.confirmation, failure = s.channel.PublishWithDeferredConfirm(config.Exchange, i.routingKey, true, false, i.publishing)
+			i.confirmation, failure = l.channel.PublishWithDeferredConfirm(config.Exchange, i.routingKey, true, false, i.publishing)
 		}
 	}
 	for _, i := range items {
@@ -37,11 +37,11 @@ func (s *session) send(ctx context.Context, config *Config, items []*item) []err
 			<-i.confirmation.Done()
 		}
 	}
-	if closed := s.closed(); closed != nil {
+	if closed := l.closed(); closed != nil {
 		failure = closed
 	}
-	failure = s.why(failure)
-	returned := s.returned()
+	failure = l.why(failure)
+	returned := l.returned()
 	for n, i := range items {
 		ret, isReturned := returned[i.publishing.MessageId]
 		switch acked := i.confirmation != nil && i.confirmation.Acked(); {
@@ -60,22 +60,22 @@ func (s *session) send(ctx context.Context, config *Config, items []*item) []err
 var errNack = errors.New("the queue refused the message (full, or not to be written to now)")
 
 // prepare opens the channel and declares what may be missing.
-func (s *session) prepare(config *Config, items []*item) error {
+func (l *link) prepare(config *Config, items []*item) error {
 	if config.Create {
-		if err := s.declare(config, items); err != nil {
+		if err := l.declare(config, items); err != nil {
 			return err
 		}
 	}
-	return s.ready()
+	return l.ready()
 }
 
 // closed is why the channel was closed, or nil.
-func (s *session) closed() error {
-	if !s.channel.IsClosed() {
+func (l *link) closed() error {
+	if !l.channel.IsClosed() {
 		return nil
 	}
 	select {
-	case err := <-s.closes:
+	case err := <-l.closes:
 		if err != nil {
 			return err
 		}
@@ -85,11 +85,11 @@ func (s *session) closed() error {
 }
 
 // returned are the messages that came back, by id. A message comes back before it is confirmed.
-func (s *session) returned() map[string]amqp.Return {
+func (l *link) returned() map[string]amqp.Return {
 	var list map[string]amqp.Return
 	for {
 		select {
-		case ret, ok := <-s.returns:
+		case ret, ok := <-l.returns:
 			if !ok {
 				return list
 			}
@@ -104,9 +104,9 @@ func (s *session) returned() map[string]amqp.Return {
 }
 
 // declare makes sure that the exchange is there, or on the default exchange the queues.
-func (s *session) declare(config *Config, items []*item) error {
+func (l *link) declare(config *Config, items []*item) error {
 	if config.Exchange != "" {
-		return s.declareOnce(config.Exchange, func(channel *amqp.Channel, passive bool) error {
+		return l.declareOnce(config.Exchange, func(channel *amqp.Channel, passive bool) error {
 			declare := channel.ExchangeDeclare
 			if passive {
 				declare = channel.ExchangeDeclarePassive
@@ -115,7 +115,7 @@ func (s *session) declare(config *Config, items []*item) error {
 		})
 	}
 	for _, i := range items {
-		err := s.declareOnce(i.routingKey, func(channel *amqp.Channel, passive bool) error {
+		err := l.declareOnce(i.routingKey, func(channel *amqp.Channel, passive bool) error {
 			declare := channel.QueueDeclare
 			if passive {
 				declare = channel.QueueDeclarePassive
@@ -134,18 +134,18 @@ var errDeclaring = errors.New("declaring")
 
 // declareOnce looks first and declares only what is missing, because what is there may have been
 // declared otherwise. Each has a channel of its own: RabbitMQ closes it when the answer is no.
-func (s *session) declareOnce(name string, declare func(channel *amqp.Channel, passive bool) error) error {
-	if s.declared[name] {
+func (l *link) declareOnce(name string, declare func(channel *amqp.Channel, passive bool) error) error {
+	if l.declared[name] {
 		return nil
 	}
 	for _, passive := range []bool{true, false} {
-		channel, err := s.amqp.Channel()
+		channel, err := l.amqp.Channel()
 		if err != nil {
 			return fmt.Errorf("opening a channel: %w", err)
 		}
 		err = declare(channel, passive)
 		if err == nil {
-			s.declared[name] = true
+			l.declared[name] = true
 			return channel.Close()
 		}
 		var closed *amqp.Error

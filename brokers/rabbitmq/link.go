@@ -12,10 +12,10 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// session is a connection with one channel on it. One Publish or Ping has it at a time: a call
+// link is a connection with one channel on it. One Publish or Ping has it at a time: a call
 // that runs out of time can end its connection without harm to others, and AMQP has no other way
 // to take back what was written.
-type session struct {
+type link struct {
 	conn    net.Conn
 	amqp    *amqp.Connection
 	channel *amqp.Channel
@@ -34,17 +34,17 @@ const (
 )
 
 // dial connects, opens the vhost and is ready to publish, all before ctx ends.
-func dial(ctx context.Context, config *Config) (*session, error) {
+func dial(ctx context.Context, config *Config) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	conn, err := connect(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{conn: conn, declared: make(map[string]bool)}
-	stop := s.abortWith(ctx)
+	l := &link{conn: conn, declared: make(map[string]bool)}
+	stop := l.abortWith(ctx)
 	defer stop()
-	s.amqp, err = amqp.Open(conn, amqp.Config{
+	l.amqp, err = amqp.Open(conn, amqp.Config{
 		SASL:  []amqp.Authentication{&amqp.PlainAuth{Username: config.Username, Password: config.Password}},
 		Vhost: config.Vhost, FrameSize: frameSize, Heartbeat: heartbeat, Locale: "en_US",
 		Properties: amqp.Table{
@@ -55,10 +55,10 @@ func dial(ctx context.Context, config *Config) (*session, error) {
 	})
 	if err != nil {
 		_ = conn.Close() // it may be closed already
-		return nil, s.why(err)
+		return nil, l.why(err)
 	}
-	go s.watchBlocks(s.amqp.NotifyBlocked(make(chan amqp.Blocking, 1)))
-	return s, nil
+	go l.watchBlocks(l.amqp.NotifyBlocked(make(chan amqp.Blocking, 1)))
+	return l, nil
 }
 
 func connect(ctx context.Context, config *Config) (net.Conn, error) {
@@ -78,72 +78,72 @@ func connect(ctx context.Context, config *Config) (net.Conn, error) {
 	return secure, nil
 }
 
-// watchBlocks ends the session when the server stops taking messages because it is short of memory
+// watchBlocks ends the link when the server stops taking messages because it is short of memory
 // or disk: it would not even read them. It returns when the connection ends.
-func (s *session) watchBlocks(blocks <-chan amqp.Blocking) {
+func (l *link) watchBlocks(blocks <-chan amqp.Blocking) {
 	for block := range blocks {
 		if block.Active {
-			s.abort(fmt.Errorf("%w: %s", errBlocked, block.Reason))
+			l.abort(fmt.Errorf("%w: %s", errBlocked, block.Reason))
 		}
 	}
 }
 
 var errBlocked = errors.New("RabbitMQ takes no messages for now")
 
-// abortWith aborts the session when ctx ends before stop is called.
-func (s *session) abortWith(ctx context.Context) (stop func() bool) {
-	return context.AfterFunc(ctx, func() { s.abort(ctx.Err()) })
+// abortWith aborts the link when ctx ends before stop is called.
+func (l *link) abortWith(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { l.abort(ctx.Err()) })
 }
 
 // abort ends the connection at once: whatever waits for it fails.
-func (s *session) abort(cause error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cause == nil {
-		s.cause = cause
+func (l *link) abort(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause == nil {
+		l.cause = cause
 	}
-	_ = s.conn.Close() // it may be closed already
+	_ = l.conn.Close() // it may be closed already
 }
 
 // why is the reason of an abort, or else err.
-func (s *session) why(err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cause != nil {
-		return s.cause
+func (l *link) why(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil {
+		return l.cause
 	}
 	return err
 }
 
 // ready opens a channel where the last one is closed.
-func (s *session) ready() error {
-	if s.channel != nil && !s.channel.IsClosed() {
+func (l *link) ready() error {
+	if l.channel != nil && !l.channel.IsClosed() {
 		return nil
 	}
-	channel, err := s.amqp.Channel()
+	channel, err := l.amqp.Channel()
 	if err != nil {
 		return fmt.Errorf("opening a channel: %w", err)
 	}
 	if err := channel.Confirm(false); err != nil {
 		return fmt.Errorf("asking for confirms: %w", err)
 	}
-	s.channel = channel
+	l.channel = channel
 	// There is room for a round, so that the client never waits for us to read.
-	s.returns = channel.NotifyReturn(make(chan amqp.Return, roundMessages))
-	s.closes = channel.NotifyClose(make(chan *amqp.Error, 1))
+	l.returns = channel.NotifyReturn(make(chan amqp.Return, roundMessages))
+	l.closes = channel.NotifyClose(make(chan *amqp.Error, 1))
 	return nil
 }
 
-// usable tells whether the session can serve another call.
-func (s *session) usable() bool { return !s.amqp.IsClosed() && s.why(nil) == nil }
+// usable tells whether the link can serve another call.
+func (l *link) usable() bool { return !l.amqp.IsClosed() && l.why(nil) == nil }
 
 // close says goodbye.
-func (s *session) close() error {
-	err := s.amqp.CloseDeadline(time.Now().Add(closeTimeout))
+func (l *link) close() error {
+	err := l.amqp.CloseDeadline(time.Now().Add(closeTimeout))
 	if errors.Is(err, amqp.ErrClosed) {
 		return nil
 	}
-	_ = s.conn.Close() // where the goodbye failed
+	_ = l.conn.Close() // where the goodbye failed
 	return err
 }
 
