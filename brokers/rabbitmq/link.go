@@ -42,8 +42,8 @@ func dial(ctx context.Context, config *Config) (*link, error) {
 		return nil, err
 	}
 	l := &link{conn: conn, declared: make(map[string]bool)}
-	stop := l.abortWith(ctx)
-	defer stop()
+	release := l.abortWith(ctx)
+	defer release()
 	l.amqp, err = amqp.Open(conn, amqp.Config{
 		SASL:  []amqp.Authentication{&amqp.PlainAuth{Username: config.Username, Password: config.Password}},
 		Vhost: config.Vhost, FrameSize: frameSize, Heartbeat: heartbeat, Locale: "en_US",
@@ -90,9 +90,14 @@ func (l *link) watchBlocks(blocks <-chan amqp.Blocking) {
 
 var errBlocked = errors.New("RabbitMQ takes no messages for now")
 
-// abortWith aborts the link when ctx ends before stop is called.
-func (l *link) abortWith(ctx context.Context) (stop func() bool) {
-	return context.AfterFunc(ctx, func() { l.abort(ctx.Err()) })
+// abortWith aborts the link when ctx ends before release is called.
+func (l *link) abortWith(ctx context.Context) (release func()) {
+	stop := context.AfterFunc(ctx, func() { l.abort(ctx.Err()) })
+	return func() {
+		if !stop() {
+			l.abort(ctx.Err()) // at the latest now, before anybody else has the link
+		}
+	}
 }
 
 // abort ends the connection at once: whatever waits for it fails.
@@ -132,6 +137,14 @@ func (l *link) ready() error {
 	l.returns = channel.NotifyReturn(make(chan amqp.Return, roundMessages))
 	l.closes = channel.NotifyClose(make(chan *amqp.Error, 1))
 	return nil
+}
+
+// reads asks whether the server still reads what it is sent, now that it was sent a message: in an
+// alarm it may have handled that one before it stopped.
+func (l *link) reads(ctx context.Context) error {
+	release := l.abortWith(ctx)
+	defer release()
+	return l.why(l.ready())
 }
 
 // usable tells whether the link can serve another call.

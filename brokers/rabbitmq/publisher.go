@@ -163,7 +163,7 @@ func (p *Publisher) try(ctx context.Context, items []*item) []error {
 
 // Ping asks whether a message would be taken now: it publishes one whose time to live is no number,
 // which RabbitMQ refuses only after it has checked the credentials, the exchange and the right to
-// write to it, and which it does not even read when it is short of memory or disk.
+// write to it. A server that is short of memory or disk reads nothing after it.
 func (p *Publisher) Ping(ctx context.Context) error {
 	p.using.RLock()
 	defer p.using.RUnlock()
@@ -177,11 +177,11 @@ func (p *Publisher) Ping(ctx context.Context) error {
 	config.Create = config.Create && config.Exchange != "" // no queue is made for it
 	err = l.send(ctx, &config, []*item{ping})[0]
 	var refused *amqp.Error
-	if errors.As(err, &refused) && refused.Code == amqp.PreconditionFailed && strings.Contains(refused.Reason, "expiration") {
-		return nil
-	}
-	if err == nil {
+	switch {
+	case err == nil:
 		err = errors.New("the ping was taken for a message")
+	case errors.As(err, &refused) && refused.Code == amqp.PreconditionFailed && strings.Contains(refused.Reason, "expiration"):
+		err = l.reads(ctx)
 	}
 	return p.classify(ctx, err)
 }

@@ -11,12 +11,8 @@ import (
 // send publishes the items, waits for the server's word on each, and gives for each nil or why it
 // is not confirmed.
 func (l *link) send(ctx context.Context, config *Config, items []*item) []error {
-	stop := l.abortWith(ctx)
-	defer func() {
-		if !stop() {
-			l.abort(ctx.Err()) // at the latest now, before anybody else has the link
-		}
-	}()
+	release := l.abortWith(ctx)
+	defer release()
 	errs := make([]error, len(items))
 	if err := l.prepare(config, items); err != nil {
 		for n := range errs {
