@@ -47,13 +47,15 @@ func testHandleRace(t *testing.T, h Harness) {
 	t.Helper()
 	const consumers = 64
 	event := id()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	var effects, running atomic.Int32
 	var wg sync.WaitGroup
 	for range consumers {
 		in := h.Open(t, inbox.TTL{})
 		wg.Go(func() {
 			for {
-				_, err := inbox.Handle(t.Context(), in, consumer, event, func(context.Context) error {
+				_, err := inbox.Handle(ctx, in, consumer, event, func(context.Context) error {
 					if running.Add(1) > 1 {
 						t.Error("two handlers run at once")
 					}
@@ -65,7 +67,7 @@ func testHandleRace(t *testing.T, h Harness) {
 				if err == nil {
 					return
 				}
-				if !errors.Is(err, inbox.ErrInProgress) {
+				if !errors.Is(err, inbox.ErrInProgress) || ctx.Err() != nil {
 					t.Error(err)
 					return
 				}
