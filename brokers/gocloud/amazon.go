@@ -1,0 +1,119 @@
+package gocloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	snstypes "github.com/aws/aws-sdk-go-v2/service/sns/types"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"gocloud.dev/pubsub"
+	"gocloud.dev/pubsub/awssnssqs"
+	"gocloud.dev/pubsub/batcher"
+
+	"github.com/packfinderz/outbox"
+)
+
+const (
+	// sqsAttributes is how many attributes a message has at most in SQS.
+	sqsAttributes = 10
+	maxGroupID    = 128
+)
+
+// amazon is a topic of SNS or a queue of SQS.
+type amazon struct {
+	// together sends up to ten messages at once, and they succeed or fail as one; alone
+	// sends one. Who failed together is tried alone.
+	together, alone *pubsub.Topic
+	queue, fifo     bool
+}
+
+func openAmazon(ctx context.Context, u *url.URL) (*amazon, error) {
+	a := &amazon{queue: u.Scheme == awssnssqs.SQSScheme, fifo: strings.HasSuffix(u.Host+u.Path, ".fifo")}
+	var err error
+	// The driver's hundred requests at once would leave each with one message.
+	if a.together, err = openBatching(ctx, u, batcher.Options{MaxHandlers: 10}); err != nil {
+		return nil, err
+	}
+	if a.alone, err = openBatching(ctx, u, batcher.Options{MaxBatchSize: 1}); err != nil {
+		return nil, errors.Join(err, a.together.Shutdown(ctx))
+	}
+	return a, nil
+}
+
+func openBatching(ctx context.Context, u *url.URL, options batcher.Options) (*pubsub.Topic, error) {
+	opener := &awssnssqs.URLOpener{TopicOptions: awssnssqs.TopicOptions{BatcherOptions: options}}
+	return opener.OpenTopicURL(ctx, u)
+}
+
+func (a *amazon) publish(ctx context.Context, message *outbox.Message, attributes map[string]string) error {
+	if err := a.check(message, attributes); err != nil {
+		return outbox.Rejected(err)
+	}
+	err := a.together.Send(ctx, a.encode(message, attributes))
+	if err == nil || ctx.Err() != nil || outbox.Classify(classify(err)) == outbox.Down {
+		return err
+	}
+	return a.alone.Send(ctx, a.encode(message, attributes))
+}
+
+// check refuses what the service can never take.
+func (a *amazon) check(message *outbox.Message, attributes map[string]string) error {
+	if len(message.Payload) == 0 {
+		return errors.New("the payload is empty, which SNS and SQS do not take")
+	}
+	count := len(attributes)
+	if !utf8.Valid(message.Payload) {
+		count++ // the driver writes it in base64 and says so in an attribute
+	}
+	if a.queue && count > sqsAttributes {
+		return fmt.Errorf("it has %d attributes, headers among them; SQS takes at most %d", count, sqsAttributes)
+	}
+	for name, value := range attributes {
+		if name == "" || value == "" {
+			return fmt.Errorf("header %q has no name or no value, and cannot be an attribute of SNS or SQS", name)
+		}
+	}
+	if a.fifo && !isGroupID(message.Key) {
+		return fmt.Errorf("the key %.140q cannot be a message group: that has at most %d characters, all printable ASCII without spaces", message.Key, maxGroupID)
+	}
+	return nil
+}
+
+func isGroupID(key string) bool {
+	return len(key) <= maxGroupID && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+func (a *amazon) encode(message *outbox.Message, attributes map[string]string) *pubsub.Message {
+	encoded := &pubsub.Message{Body: message.Payload, Metadata: attributes}
+	if !a.fifo {
+		return encoded
+	}
+	// The id guards against duplicates for five minutes. A message without a key is a group
+	// of its own.
+	id, group := message.ID.String(), message.Key
+	if group == "" {
+		group = id
+	}
+	encoded.BeforeSend = func(as func(any) bool) error {
+		var notification *snstypes.PublishBatchRequestEntry
+		var queued *sqstypes.SendMessageBatchRequestEntry
+		switch {
+		case as(&queued):
+			queued.MessageGroupId, queued.MessageDeduplicationId = &group, &id
+		case as(&notification):
+			notification.MessageGroupId, notification.MessageDeduplicationId = &group, &id
+		default:
+			return errors.New("the driver does not say how to set the message group")
+		}
+		return nil
+	}
+	return encoded
+}
+
+func (a *amazon) close(ctx context.Context) error {
+	return errors.Join(a.together.Shutdown(ctx), a.alone.Shutdown(ctx))
+}

@@ -1,0 +1,274 @@
+package gocloud_test
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+// entry is a message as the client of SQS sends it.
+type entry struct {
+	ID                string `json:"Id"`
+	Body              string `json:"MessageBody"`
+	Group             string `json:"MessageGroupId"`
+	Deduplication     string `json:"MessageDeduplicationId"`
+	MessageAttributes map[string]struct{ StringValue string }
+}
+
+// queue answers the driver as SQS would. It stands in for a service that no test can
+// have to itself; what it shows is what travels, and what becomes of answers.
+type queue struct {
+	*httptest.Server
+	mu sync.Mutex
+	// answer is a status and a body for a request, or nothing for the ordinary answer.
+	answer   func(entries []entry) (int, string)
+	requests int
+	taken    []entry
+}
+
+func newQueue(t *testing.T, answer func([]entry) (int, string)) *queue {
+	t.Helper()
+	q := &queue{answer: answer}
+	q.Server = httptest.NewServer(q)
+	t.Cleanup(q.Close)
+	return q
+}
+
+func (q *queue) url(name string) string {
+	return "awssqs://sqs.example/1/" + name + "?region=eu-west-1&anonymous=true&endpoint=" + url.QueryEscape(q.URL)
+}
+
+func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var request struct{ Entries []entry }
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.requests++
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	if q.answer != nil {
+		if code, body := q.answer(request.Entries); code != 0 {
+			w.WriteHeader(code)
+			_, _ = fmt.Fprint(w, body) // the client has gone away
+			return
+		}
+	}
+	type success struct{ Id, MessageId, MD5OfMessageBody string }
+	var answer struct{ Successful []success }
+	for _, e := range request.Entries {
+		sum := md5.Sum([]byte(e.Body))
+		answer.Successful = append(answer.Successful, success{e.ID, "m" + e.ID, hex.EncodeToString(sum[:])})
+	}
+	q.taken = append(q.taken, request.Entries...)
+	_ = json.NewEncoder(w).Encode(answer) // the client has gone away
+}
+
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t, nil)
+	messages := publishertest.Messages(100)
+	wantFates(t, publish(t, open(t, q.url("orders")), messages), make([]string, len(messages))...)
+	if len(q.taken) != len(messages) || q.requests > len(messages)/2 {
+		t.Fatalf("%d messages in %d requests", len(q.taken), q.requests)
+	}
+	for _, e := range q.taken {
+		if e.Group != "" || e.MessageAttributes["event_type"].StringValue != "order_created" || len(e.MessageAttributes) != 10 {
+			t.Fatalf("a message is %+v", e)
+		}
+	}
+}
+
+func TestFIFO(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t, nil)
+	messages := publishertest.Messages(4)
+	messages[1].Key = ""
+	messages[2].Key = strings.Repeat("k", 129)
+	messages[3].Topic = "bills"
+	publisher := open(t, q.url("{topic}.fifo"))
+	errs := publish(t, publisher, messages)
+	wantFates(t, errs, "", "", "rejected", "")
+	wantText(t, errs[2], "message group")
+	groups := make(map[string]string)
+	for _, e := range q.taken {
+		groups[e.Deduplication] = e.Group
+	}
+	for i, want := range map[int]string{0: messages[0].Key, 1: messages[1].ID.String(), 3: messages[3].Key} {
+		if got := groups[messages[i].ID.String()]; got != want {
+			t.Errorf("message %d is of group %q, want %q", i, got, want)
+		}
+	}
+}
+
+// What the service can never take is rejected by name.
+func TestAmazonLimits(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t, nil)
+	messages := publishertest.Messages(4)
+	messages[0].Headers = map[string]string{"a": "1", "b": "2"}
+	messages[1].Payload = nil
+	messages[2].Payload = []byte{0xff} // one attribute more, which says that it is in base64
+	messages[3].Headers = map[string]string{"x-empty": ""}
+	errs := publish(t, open(t, q.url("orders")), messages)
+	wantFates(t, errs, "rejected", "rejected", "rejected", "rejected")
+	for i, says := range []string{"11 attributes", "empty", "11 attributes", "x-empty"} {
+		wantText(t, errs[i], says)
+	}
+	if q.requests != 0 {
+		t.Errorf("%d requests were made", q.requests)
+	}
+}
+
+// The service refuses one message of a request, or the request for one of its messages:
+// only that one fails.
+func TestOneBadMessage(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ answer, fate string }{
+		"one of the request": {`200 {"Failed": [{"Id": "0", "Code": "InternalError", "Message": "as the test wants it"}]}`, "retry"},
+		"the request":        {`400 {"__type": "com.amazonaws.sqs#BatchRequestTooLong", "message": "as the test wants it"}`, "rejected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newQueue(t, func(entries []entry) (int, string) {
+				for _, e := range entries {
+					if e.Body == "bad" {
+						code, body, _ := strings.Cut(test.answer, " ")
+						return map[string]int{"200": 200, "400": 400}[code], body
+					}
+				}
+				return 0, ""
+			})
+			messages, fates := publishertest.Messages(300), make([]string, 300)
+			messages[150].Payload, fates[150] = []byte("bad"), test.fate
+			errs := publish(t, open(t, q.url("orders")), messages)
+			wantFates(t, errs, fates...)
+			wantText(t, errs[150], "as the test wants it")
+		})
+	}
+}
+
+// Every answer has its class.
+func TestAmazonClasses(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		code int
+		body string
+		fate string
+	}{
+		"no such queue": {400, `{"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "no"}`, "retry"},
+		"denied":        {403, `{"__type": "com.amazonaws.sqs#AccessDeniedException", "message": "no"}`, "away"},
+		"expired":       {403, `{"__type": "ExpiredToken", "message": "no"}`, "away"},
+		"over limit":    {400, `{"__type": "com.amazonaws.sqs#OverLimit", "message": "no"}`, "retry"},
+		"away":          {503, `{"__type": "ServiceUnavailable", "message": "no"}`, "away"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newQueue(t, func([]entry) (int, string) { return test.code, test.body })
+			messages := publishertest.Messages(2)
+			messages[1].Key = messages[0].Key
+			wantFates(t, publish(t, open(t, q.url("orders")), messages), test.fate, "waits")
+		})
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t, nil)
+	q.Close()
+	wantFates(t, publish(t, open(t, q.url("orders")), publishertest.Messages(1)), "away")
+}
+
+// A service that does not answer costs the time that the caller gave, and what was not
+// acknowledged by then is not sent behind the caller's back.
+func TestSlowService(t *testing.T) {
+	t.Parallel()
+	gone, reached := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // the server looks out for the client only then
+		close(reached)
+		<-r.Context().Done()
+		close(gone)
+	}))
+	t.Cleanup(server.Close)
+	publisher := open(t, (&queue{Server: server}).url("orders"))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	go func() {
+		<-reached
+		cancel()
+	}()
+	began := time.Now()
+	errs := publisher.Publish(ctx, publishertest.Messages(1))
+	if took := time.Since(began); took > patience/2 {
+		t.Errorf("it took %s", took)
+	}
+	wantFates(t, errs, "retry")
+	select {
+	case <-gone:
+	case <-time.After(patience):
+		t.Error("the request goes on")
+	}
+}
+
+// A topic of SNS takes the message group the same way.
+func TestNotificationFIFO(t *testing.T) {
+	t.Parallel()
+	forms := make(chan url.Values, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		forms <- r.PostForm
+		w.Header().Set("Content-Type", "text/xml")
+		_, _ = fmt.Fprint(w, `<PublishBatchResponse><PublishBatchResult><Successful><member><Id>0</Id><MessageId>m</MessageId></member></Successful></PublishBatchResult></PublishBatchResponse>`)
+	}))
+	t.Cleanup(server.Close)
+	messages := publishertest.Messages(1)
+	publisher := open(t, "awssns:///arn:aws:sns:eu-west-1:1:orders.fifo?region=eu-west-1&anonymous=true&endpoint="+url.QueryEscape(server.URL))
+	wantFates(t, publish(t, publisher, messages), "")
+	form := <-forms
+	for name, want := range map[string]string{
+		"TopicArn": "arn:aws:sns:eu-west-1:1:orders.fifo",
+		"PublishBatchRequestEntries.member.1.Message":                string(messages[0].Payload),
+		"PublishBatchRequestEntries.member.1.MessageGroupId":         messages[0].Key,
+		"PublishBatchRequestEntries.member.1.MessageDeduplicationId": messages[0].ID.String(),
+	} {
+		if got := form.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+// Service Bus cannot be had for a test: what can be seen is that its absence is noticed.
+func TestServiceBusAway(t *testing.T) {
+	t.Setenv("SERVICEBUS_CONNECTION_STRING", "Endpoint=sb://127.0.0.1:1/;SharedAccessKeyName=n;SharedAccessKey=s3cret")
+	publisher := open(t, "azuresb://orders")
+	messages := publishertest.Messages(2)
+	messages[1].Key = strings.Repeat("k", 129)
+	began := time.Now()
+	errs := publish(t, publisher, messages)
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	wantFates(t, errs, "away", "rejected")
+	wantNoSecret(t, errs[0])
+	if outbox.ReasonOf(errs[1]) != outbox.ReasonRejected {
+		t.Errorf("the reason is %s", outbox.ReasonOf(errs[1]))
+	}
+}

@@ -1,0 +1,148 @@
+package gocloud_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"gocloud.dev/pubsub"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/gocloud"
+	"github.com/packfinderz/outbox/publishertest"
+	"github.com/packfinderz/outbox/wire"
+)
+
+const patience = 20 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, url string) *gocloud.Publisher {
+	t.Helper()
+	config, err := gocloud.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := gocloud.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := publisher.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return publisher
+}
+
+func publish(t *testing.T, publisher outbox.Publisher, messages []outbox.Message) []error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	errs := publisher.Publish(ctx, messages)
+	if len(errs) != len(messages) {
+		t.Fatalf("%d results for %d messages", len(errs), len(messages))
+	}
+	return errs
+}
+
+// wantFates compares results with what was expected of them: "" for success, else
+// "rejected", "retry", "away" or "waits".
+func wantFates(t *testing.T, errs []error, fates ...string) {
+	t.Helper()
+	for i, err := range errs {
+		if got := fate(err); got != fates[i] {
+			t.Errorf("message %d: %q (%v), want %q", i, got, err, fates[i])
+		}
+	}
+}
+
+func fate(err error) string {
+	if err == nil {
+		return ""
+	}
+	if errors.Is(err, outbox.ErrNotAttempted) {
+		return "waits"
+	}
+	return map[outbox.Class]string{outbox.Dead: "rejected", outbox.Down: "away", outbox.Retryable: "retry"}[outbox.Classify(err)]
+}
+
+func wantText(t *testing.T, err error, text string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), text) {
+		t.Errorf("the error is %v; it should say %q", err, text)
+	}
+}
+
+// memory is a topic of the driver in memory, with a subscription.
+type memory struct {
+	publisher    *gocloud.Publisher
+	topic        *pubsub.Topic
+	subscription *pubsub.Subscription
+	received     map[int]publishertest.Received
+}
+
+// subscribe has to come before what it receives is published.
+func subscribe(t *testing.T, url string) *memory {
+	t.Helper()
+	topic, err := pubsub.OpenTopic(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subscription, err := pubsub.OpenSubscription(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, end := range []func(context.Context) error{subscription.Shutdown, topic.Shutdown} {
+			if err := end(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return &memory{topic: topic, subscription: subscription, received: make(map[int]publishertest.Received)}
+}
+
+func (m *memory) Publisher() outbox.Publisher { return m.publisher }
+
+const marker = "marker"
+
+// Received sends a marker. The driver numbers messages, so that the number of the marker
+// tells how many were sent before; it hands them out in no order.
+func (m *memory) Received(t testing.TB) []publishertest.Received {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := m.topic.Send(ctx, &pubsub.Message{Body: []byte(marker), Metadata: map[string]string{marker: ""}}); err != nil {
+		t.Fatal(err)
+	}
+	for last := -1; last < 0 || len(m.received) <= last; {
+		message, err := m.subscription.Receive(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		message.Ack()
+		var number int
+		if _, err := fmt.Sscanf(message.LoggableID, "msg #%d", &number); err != nil {
+			t.Fatal(err)
+		}
+		id, _ := uuid.Parse(message.Metadata[wire.EventID]) // a marker has none
+		m.received[number] = publishertest.Received{ID: id, Payload: message.Body, Attributes: message.Metadata}
+		if _, ok := message.Metadata[marker]; ok {
+			last = number
+		}
+	}
+	var received []publishertest.Received
+	for number := range len(m.received) {
+		if _, ok := m.received[number].Attributes[marker]; !ok {
+			received = append(received, m.received[number])
+		}
+	}
+	return received
+}

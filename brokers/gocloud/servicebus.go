@@ -1,0 +1,87 @@
+package gocloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"gocloud.dev/pubsub/azuresb"
+
+	"github.com/packfinderz/outbox"
+)
+
+// maxSessionID is how many characters a session's id has in Service Bus.
+const maxSessionID = 128
+
+// serviceBus is a topic or queue of Azure Service Bus. It has the URLs and the client of
+// the driver, but not its way of sending: that repeats every failure it does not know
+// without end, so that an outage or a message that is too large would look like a slow
+// service. The driver does not close the connection either.
+type serviceBus struct {
+	client *azservicebus.Client
+	sender *azservicebus.Sender
+}
+
+func openServiceBus(u *url.URL) (*serviceBus, error) {
+	if u.RawQuery != "" {
+		return nil, errors.New("there are no options but format and source")
+	}
+	client, err := newClient(&azservicebus.ClientOptions{
+		// The relay waits for a service that is away; this is for a connection that broke.
+		RetryOptions: azservicebus.RetryOptions{MaxRetries: 2, RetryDelay: 250 * time.Millisecond, MaxRetryDelay: 2 * time.Second},
+	})
+	if err != nil {
+		return nil, err
+	}
+	sender, err := azuresb.NewSender(client, path.Join(u.Host, u.Path), nil)
+	if err != nil {
+		return nil, errors.Join(err, client.Close(context.Background()))
+	}
+	return &serviceBus{client: client, sender: sender}, nil
+}
+
+// newClient takes the address and the credentials from where the driver takes them.
+func newClient(options *azservicebus.ClientOptions) (*azservicebus.Client, error) {
+	if secret := os.Getenv("SERVICEBUS_CONNECTION_STRING"); secret != "" {
+		client, err := azuresb.NewClientFromConnectionString(secret, options)
+		if err != nil {
+			// What is wrong with it is not repeated, as it could be the key.
+			return nil, errors.New("SERVICEBUS_CONNECTION_STRING is not a connection string of Service Bus")
+		}
+		return client, nil
+	}
+	if host := os.Getenv("AZURE_SERVICEBUS_HOSTNAME"); host != "" {
+		return azuresb.NewClientFromServiceBusHostname(host, options)
+	}
+	return nil, errors.New("set SERVICEBUS_CONNECTION_STRING or AZURE_SERVICEBUS_HOSTNAME in the environment")
+}
+
+// publish sends a message with its id, which is the service's guard against duplicates
+// where the topic has that switched on, and its key as the session, which orders it where
+// the topic has sessions.
+func (s *serviceBus) publish(ctx context.Context, message *outbox.Message, attributes map[string]string) error {
+	id := message.ID.String()
+	encoded := &azservicebus.Message{MessageID: &id, Body: message.Payload, ApplicationProperties: make(map[string]any, len(attributes))}
+	for name, value := range attributes {
+		encoded.ApplicationProperties[name] = value
+	}
+	if message.ContentType != "" {
+		encoded.ContentType = &message.ContentType
+	}
+	if len(message.Key) > maxSessionID {
+		return outbox.Rejected(fmt.Errorf("the key has %d bytes; the session of a message has at most %d in Service Bus", len(message.Key), maxSessionID))
+	}
+	if message.Key != "" {
+		encoded.SessionID = &message.Key
+	}
+	return s.sender.SendMessage(ctx, encoded, nil)
+}
+
+func (s *serviceBus) close(ctx context.Context) error {
+	return errors.Join(s.sender.Close(ctx), s.client.Close(ctx))
+}
