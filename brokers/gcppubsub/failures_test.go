@@ -204,7 +204,7 @@ func TestOutage(t *testing.T) {
 	publisher := open(t, broker.URL())
 	left := publishertest.Messages(500)
 	for i := range left {
-		left[i].Key = fmt.Sprint("key", i%200)
+		left[i].Key = fmt.Sprint("key", i%450)
 	}
 	began := time.Now()
 	errs := publish(t, publisher, left)

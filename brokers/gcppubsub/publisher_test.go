@@ -143,6 +143,19 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// A subscription that was made before gets what is published.
+func TestSubscribe(t *testing.T) {
+	t.Parallel()
+	broker := pubsubtest.New(t)
+	subscription := broker.Subscribe(t, "readers")
+	messages := ofKeys("a", "b", "")
+	wantFates(t, publish(t, open(t, broker.URL()), messages), "", "", "")
+	got, err := broker.Server.GServer.Pull(t.Context(), &pubsubpb.PullRequest{Subscription: subscription, MaxMessages: 10})
+	if err != nil || len(got.GetReceivedMessages()) != len(messages) {
+		t.Errorf("pulled %d messages, want %d: %v", len(got.GetReceivedMessages()), len(messages), err)
+	}
+}
+
 func TestClose(t *testing.T) {
 	t.Parallel()
 	reached, release := make(chan struct{}), make(chan struct{})

@@ -242,7 +242,12 @@ func TestNotificationFIFO(t *testing.T) {
 	messages := publishertest.Messages(1)
 	publisher := open(t, "awssns:///arn:aws:sns:eu-west-1:1:orders.fifo?region=eu-west-1&anonymous=true&endpoint="+url.QueryEscape(server.URL))
 	wantFates(t, publish(t, publisher, messages), "")
-	form := <-forms
+	var form url.Values
+	select {
+	case form = <-forms:
+	default:
+		t.Fatal("no request was made")
+	}
 	for name, want := range map[string]string{
 		"TopicArn": "arn:aws:sns:eu-west-1:1:orders.fifo",
 		"PublishBatchRequestEntries.member.1.Message":                string(messages[0].Payload),
