@@ -28,12 +28,10 @@ func Example() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	topic, err := pubsub.OpenTopic(ctx, "mem://example/orders")
-	if err != nil {
+	if _, err := pubsub.OpenTopic(ctx, "mem://example/orders"); err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = topic.Shutdown(ctx) }()
 	subscription, err := pubsub.OpenSubscription(ctx, "mem://example/orders")
 	if err != nil {
 		fmt.Println(err)

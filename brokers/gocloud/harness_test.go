@@ -92,6 +92,9 @@ type memory struct {
 	received     map[int]publishertest.Received
 }
 
+// place is a URL that no other test has: the driver keeps its topics for the whole program.
+func place() string { return "mem://" + uuid.NewString() }
+
 // subscribe has to come before what it receives is published.
 func subscribe(t *testing.T, url string) *memory {
 	t.Helper()

@@ -16,7 +16,7 @@ func TestConformance(t *testing.T) {
 	features := publishertest.Features{Attributes: true, Binary: true}
 	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
 		t.Helper()
-		url := "mem://conformance/" + t.Name()
+		url := place()
 		m := subscribe(t, url)
 		m.publisher = open(t, url)
 		return m
@@ -26,13 +26,14 @@ func TestConformance(t *testing.T) {
 // A key's messages go one after the other.
 func TestOrderOfKeys(t *testing.T) {
 	t.Parallel()
-	m := subscribe(t, "mem://order")
+	url := place()
+	m := subscribe(t, url)
 	messages := publishertest.Messages(60)
 	for i := range messages {
 		messages[i].Key = fmt.Sprint("key", i%3)
 		messages[i].Payload = fmt.Appendf(nil, "%03d", i)
 	}
-	wantFates(t, publish(t, open(t, "mem://order"), messages), make([]string, len(messages))...)
+	wantFates(t, publish(t, open(t, url), messages), make([]string, len(messages))...)
 	last := make(map[string]string)
 	for _, r := range m.Received(t) {
 		key := fmt.Sprint("key", (int(r.Payload[1]-'0')*10+int(r.Payload[2]-'0'))%3)
@@ -46,12 +47,13 @@ func TestOrderOfKeys(t *testing.T) {
 
 func TestTopicInURL(t *testing.T) {
 	t.Parallel()
-	orders, bills := subscribe(t, "mem://shop/orders"), subscribe(t, "mem://shop/bills")
+	shop := place()
+	orders, bills := subscribe(t, shop+"/orders"), subscribe(t, shop+"/bills")
 	messages := publishertest.Messages(4)
 	messages[1].Topic = "bills"
 	messages[2].Topic = ""
 	messages[3].Topic = "../elsewhere"
-	errs := publish(t, open(t, "mem://shop/{topic}"), messages)
+	errs := publish(t, open(t, shop+"/{topic}"), messages)
 	wantFates(t, errs, "", "", "retry", "rejected")
 	wantText(t, errs[2], "--topic-default")
 	wantText(t, errs[3], "../elsewhere")
@@ -65,8 +67,9 @@ func TestTopicInURL(t *testing.T) {
 // More topics than stay open.
 func TestManyTopics(t *testing.T) {
 	t.Parallel()
-	last := subscribe(t, "mem://many/topic249")
-	publisher := open(t, "mem://many/{topic}")
+	many := place()
+	last := subscribe(t, many+"/topic249")
+	publisher := open(t, many+"/{topic}")
 	messages := publishertest.Messages(250)
 	for i := range messages {
 		messages[i].Topic = fmt.Sprint("topic", i)
@@ -81,11 +84,12 @@ func TestManyTopics(t *testing.T) {
 
 func TestCloudEvents(t *testing.T) {
 	t.Parallel()
-	m := subscribe(t, "mem://events")
+	url := place()
+	m := subscribe(t, url)
 	messages := publishertest.Messages(1)
 	messages[0].CreatedAt = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	messages[0].Headers = map[string]string{"x-own": "1"}
-	wantFates(t, publish(t, open(t, "mem://events?format=cloudevents&source=/shop"), messages), "")
+	wantFates(t, publish(t, open(t, url+"?format=cloudevents&source=/shop"), messages), "")
 	want := map[string]string{
 		"ce-specversion": "1.0", "ce-id": messages[0].ID.String(), "ce-source": "/shop", "ce-type": "order_created",
 		"ce-time": "2026-03-04T05:06:07Z", "ce-subject": "order/0", "ce-partitionkey": "order/0",
@@ -98,7 +102,7 @@ func TestCloudEvents(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	t.Parallel()
-	publisher := open(t, "mem://closing")
+	publisher := open(t, place())
 	for range 2 {
 		if err := publisher.Close(); err != nil {
 			t.Error(err)
