@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/googleapis/gax-go/v2"
@@ -18,6 +19,7 @@ const (
 	// counts for at least: there are never more than 64.
 	roomBytes  = 16 << 20
 	leastBytes = roomBytes / 64
+	lastMoment = 20 * time.Millisecond
 )
 
 // batch is one call of Publish.
@@ -52,7 +54,7 @@ func (b *batch) send(ctx context.Context, r *request) bool {
 		b.skip(r)
 		return false
 	}
-	if b.away.Load() || ctx.Err() != nil {
+	if b.away.Load() || over(ctx) {
 		b.room.Release(weight)
 		b.skip(r)
 		return false
@@ -73,6 +75,13 @@ func (b *batch) send(ctx context.Context, r *request) bool {
 	}
 	b.fail(r, err)
 	return false
+}
+
+// over reports whether there is no time left for a request. The service ends the others a
+// little before ctx does, and what takes their place would only be counted as tried.
+func over(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && time.Until(deadline) < lastMoment
 }
 
 // search finds the messages for which a whole request was refused, half by half.
