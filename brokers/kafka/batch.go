@@ -13,8 +13,9 @@ const maxWaveRecords = 4000
 
 // batch publishes one call's messages in waves.
 //
-// Kafka stores a record batch whole or not at all, but when it refuses one, the client goes
-// on with the next of that partition, and a later message of a key would overtake. So a wave
+// Kafka stores a record batch whole or not at all. When it refuses one, the client fails all
+// that it has buffered for the partition, but goes on with what it is given later: a later
+// message of a key would overtake. So a wave is buffered whole before anything of it is sent,
 // is small enough to be a single record batch in each partition, and the next is sent when all
 // of it is answered. A refused record batch says that something in it is too large or invalid,
 // or that all of it together is: it is halved until the one message to blame is alone.

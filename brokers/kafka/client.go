@@ -29,9 +29,9 @@ func (c Config) options() ([]kgo.Opt, error) {
 		kgo.RequestTimeoutOverhead(5 * time.Second),
 		kgo.DialTimeout(3 * time.Second),
 		kgo.RequestRetries(2),
-		// About five seconds: then the relay is told what the matter is, and tries again by its
-		// own rules.
-		kgo.RecordRetries(8),
+		// About five seconds of answers such as "too few replicas": then the relay is told, and
+		// tries again by its own rules.
+		kgo.RecordRetries(20),
 		kgo.MetadataMinAge(250 * time.Millisecond),
 		kgo.RetryBackoffFn(backoff),
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -172,6 +173,67 @@ func TestRefusedTogether(t *testing.T) {
 		}
 	}
 	wantOrder(t, broker, arriving)
+}
+
+// TestOneRecordBatch counts the requests for the messages of one key: nothing of a wave is
+// sent before all of it is there.
+func TestOneRecordBatch(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t)
+	publisher := open(t, broker.URL())
+	delivered(t, publisher, publishertest.Messages(8))
+	requests := broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Observe: true, Count: -1})
+	const batches = 5
+	for range batches {
+		messages := publishertest.Messages(1000)
+		for i := range messages {
+			messages[i].Key = "key"
+		}
+		delivered(t, publisher, messages)
+	}
+	if got := requests.Hits(); got != batches {
+		t.Errorf("%d requests for %d batches", got, batches)
+	}
+}
+
+// TestRefusedFirst has the cluster refuse the first record batch and take the rest. Nothing
+// overtakes, whether the client knows the partitions yet or not.
+func TestRefusedFirst(t *testing.T) {
+	t.Parallel()
+	for _, warm := range []bool{true, false} {
+		t.Run(fmt.Sprintf("warm %t", warm), func(t *testing.T) {
+			t.Parallel()
+			broker := kafkatest.New(t)
+			publisher := open(t, broker.URL())
+			var arriving []outbox.Message
+			if warm {
+				arriving = publishertest.Messages(8)
+				delivered(t, publisher, arriving)
+			}
+			messages := publishertest.Messages(3000)
+			for i := range messages {
+				messages[i].Key = "key"
+			}
+			broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.InvalidRecord, Count: 1})
+			failed := -1
+			for i, err := range publish(t, publisher, messages) {
+				switch {
+				case err == nil && failed < 0:
+					arriving = append(arriving, messages[i])
+				case err == nil:
+					t.Fatalf("message %d arrived although %d failed", i, failed)
+				case failed < 0:
+					failed = i
+				case !errors.Is(err, outbox.ErrNotAttempted):
+					t.Fatalf("message %d after the failed %d: %v", i, failed, err)
+				}
+			}
+			if warm && failed >= 0 {
+				t.Errorf("message %d is said to be invalid", failed)
+			}
+			wantOrder(t, broker, arriving)
+		})
+	}
 }
 
 // TestFaults has the cluster answer with errors.
@@ -384,6 +446,38 @@ func TestSlow(t *testing.T) {
 	}
 }
 
+// TestFrozen has a cluster that does not even greet: deadlines count.
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.New(t)
+	came, release := hold(t, broker)
+	defer release()
+	other := open(t, broker.URL())
+	done := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(done)
+		other.Publish(ctx, publishertest.Messages(1))
+	}()
+	<-came
+	publisher := open(t, broker.URL())
+	const limit = 300 * time.Millisecond
+	for _, ask := range []func(context.Context) error{
+		publisher.Ping,
+		func(ctx context.Context) error { return publisher.Publish(ctx, publishertest.Messages(1))[0] },
+	} {
+		short, end := context.WithTimeout(t.Context(), limit)
+		began := time.Now()
+		want(t, ask(short), outbox.Down)
+		if took := time.Since(began); took > 10*limit {
+			t.Errorf("it took %s", took)
+		}
+		end()
+	}
+	cancel()
+	<-done
+}
+
 // TestClose closes while a batch is under way.
 func TestClose(t *testing.T) {
 	t.Parallel()
@@ -394,15 +488,25 @@ func TestClose(t *testing.T) {
 	results := make(chan []error)
 	go func() { results <- publisher.Publish(context.WithoutCancel(t.Context()), publishertest.Messages(100)) }()
 	<-came
-	closed := make(chan error)
+	closed := make(chan error, 1)
 	go func() { closed <- publisher.Close() }()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for !strings.Contains(publisher.Ping(over).Error(), "closed") {
+		runtime.Gosched() // until Close has begun
+	}
+	select {
+	case <-closed:
+		t.Error("Close did not wait")
+	case <-time.After(100 * time.Millisecond):
+	}
 	release()
 	for _, err := range <-results {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := <-closed; err != nil {
+	if err := publisher.Close(); err != nil {
 		t.Error(err)
 	}
 	want(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")

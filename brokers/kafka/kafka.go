@@ -84,7 +84,8 @@ func (p *Publisher) Ping(ctx context.Context) error {
 	defer p.running.Done()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	if err := p.client.Ping(ctx); err != nil {
+	_, err := within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.client.Ping(ctx) })
+	if err != nil {
 		return outbox.Unavailable(fmt.Errorf("ping Kafka: %w", err))
 	}
 	return nil

@@ -72,7 +72,9 @@ func (p *Publisher) ask(ctx context.Context, topics []string, bad map[string]err
 		t.Topic = kmsg.StringPtr(topic)
 		request.Topics = append(request.Topics, t)
 	}
-	response, err := request.RequestWith(ctx, p.client)
+	response, err := within(ctx, func(ctx context.Context) (*kmsg.MetadataResponse, error) {
+		return request.RequestWith(ctx, p.client)
+	})
 	if err != nil {
 		if ctx.Err() != nil {
 			err = unreachableError{err}
@@ -109,7 +111,9 @@ func (p *Publisher) create(ctx context.Context, topics []string, bad map[string]
 		t.NumPartitions, t.ReplicationFactor = int32(p.config.Partitions), int16(p.config.Replication)
 		request.Topics = append(request.Topics, t)
 	}
-	response, err := request.RequestWith(ctx, p.client)
+	response, err := within(ctx, func(ctx context.Context) (*kmsg.CreateTopicsResponse, error) {
+		return request.RequestWith(ctx, p.client)
+	})
 	if err != nil {
 		for _, topic := range topics {
 			bad[topic] = p.classify(fmt.Errorf("create the topic: %w", err), topic)
@@ -124,6 +128,27 @@ func (p *Publisher) create(ctx context.Context, topics []string, bad map[string]
 		}
 		delete(bad, t.Topic)
 		p.setKnown(t.Topic)
+	}
+}
+
+// within asks the cluster, but no longer than the context: while the client greets a broker
+// that does not answer, it does not look at it.
+func within[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	results := make(chan result, 1)
+	go func() {
+		value, err := ask(ctx)
+		results <- result{value, err}
+	}()
+	select {
+	case r := <-results:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
 	}
 }
 
