@@ -16,7 +16,6 @@ const (
 	codeUnavailable    = 10008 // JetStream is temporarily unavailable
 	codeNotForAccount  = 10039
 	codeMessageTooBig  = 10054
-	codeWrongStream    = 10060
 	codeNotEnabled     = 10076
 	codeHeaderTooLarge = 10097
 )

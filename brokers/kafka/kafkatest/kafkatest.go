@@ -27,7 +27,6 @@ type Broker struct {
 	Cluster *kfake.Cluster
 
 	addresses []string // of the proxies
-	behind    []string
 	proxies   []*tcpproxy.Proxy
 }
 
@@ -43,7 +42,6 @@ func New(t testing.TB, options ...kfake.Opt) *Broker {
 		proxy := tcpproxy.New(t, listener.Addr().String())
 		b.proxies = append(b.proxies, proxy)
 		b.addresses = append(b.addresses, proxy.Address())
-		b.behind = append(b.behind, listener.Addr().String())
 		return advertised{listener, proxy.Address()}, nil
 	}))...)
 	if err != nil {
