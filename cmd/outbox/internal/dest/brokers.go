@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/brokers/gocloud"
 	"github.com/packfinderz/outbox/brokers/kafka"
 	"github.com/packfinderz/outbox/brokers/natsjs"
 	"github.com/packfinderz/outbox/brokers/rabbitmq"
@@ -24,6 +25,9 @@ func brokers() []kind {
 		broker("rediss", "rediss://HOST:6379", "Redis Streams, encrypted", redis.ParseURL, redis.New),
 		broker("https", "https://HOST/PATH", "webhooks", webhook.ParseURL, webhook.New),
 		broker("http", "http://HOST/PATH", "webhooks, not encrypted", webhook.ParseURL, webhook.New),
+		broker("awssns", "awssns:///ARN?region=REGION", "Amazon SNS", gocloud.ParseURL, gocloud.New),
+		broker("awssqs", "awssqs://QUEUE-URL?region=REGION", "Amazon SQS", gocloud.ParseURL, gocloud.New),
+		broker("azuresb", "azuresb://TOPIC", "Azure Service Bus", gocloud.ParseURL, gocloud.New),
 	}
 }
 
