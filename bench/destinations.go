@@ -51,7 +51,8 @@ func (s *streamLog) messages(ctx context.Context) ([]outbox.Message, error) {
 
 // toBroker lets the program and the client's own publish run in turn.
 func (b *bench) toBroker(
-	ctx context.Context, outbox *program, name, to string, alone func(ctx context.Context, messages []outbox.Message) error,
+	ctx context.Context, outbox *program, name, to string,
+	fresh func(ctx context.Context) error, alone func(ctx context.Context, messages []outbox.Message) error,
 ) error {
 	log, err := b.stream(ctx)
 	if err != nil {
@@ -69,6 +70,9 @@ func (b *bench) toBroker(
 	times, err := compete(ctx, []*contender{
 		{name: "stream to " + name, events: destinationEvents, rounds: destinationRounds, run: func(ctx context.Context) (time.Duration, error) {
 			subscription, err := log.subscribe(ctx, pgstream.StartOldest)
+			if err == nil {
+				err = fresh(ctx)
+			}
 			if err != nil {
 				return 0, err
 			}
@@ -79,6 +83,9 @@ func (b *bench) toBroker(
 			return took, log.drained(ctx, subscription)
 		}},
 		{name: client, events: destinationEvents, rounds: destinationRounds, run: func(ctx context.Context) (time.Duration, error) {
+			if err := fresh(ctx); err != nil {
+				return 0, err
+			}
 			start := time.Now()
 			err := alone(ctx, messages)
 			return time.Since(start), err
@@ -105,7 +112,33 @@ func benchNATS(ctx context.Context, b *bench, outbox *program) error {
 		return err
 	}
 	defer nats.Shutdown()
-	return b.toBroker(ctx, outbox, "NATS JetStream", nats.ClientURL()+"?create=true", natsAlone(nats.ClientURL()))
+	url := nats.ClientURL()
+	return b.toBroker(ctx, outbox, "NATS JetStream", url, func(ctx context.Context) error { return freshStream(ctx, url) }, natsAlone(url))
+}
+
+// freshStream makes the stream anew: it remembers the ids of two minutes, and would take the
+// same messages a second time without storing them.
+func freshStream(ctx context.Context, url string) error {
+	return withJetStream(url, func(js jetstream.JetStream) error {
+		if err := js.DeleteStream(ctx, "orders"); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return fmt.Errorf("delete the stream: %w", err)
+		}
+		_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "orders", Subjects: []string{"orders"}, Storage: jetstream.FileStorage})
+		return err
+	})
+}
+
+func withJetStream(url string, work func(jetstream.JetStream) error) error {
+	conn, err := nats.Connect(url)
+	if err != nil {
+		return fmt.Errorf("connect to NATS: %w", err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return fmt.Errorf("connect to NATS: %w", err)
+	}
+	return work(js)
 }
 
 func startNATS(dir string) (*server.Server, error) {
@@ -124,40 +157,34 @@ func startNATS(dir string) (*server.Server, error) {
 // natsAlone publishes with the client's asynchronous publish, at its default bounds.
 func natsAlone(url string) func(ctx context.Context, messages []outbox.Message) error {
 	return func(ctx context.Context, messages []outbox.Message) error {
-		conn, err := nats.Connect(url)
-		if err != nil {
-			return fmt.Errorf("connect to NATS: %w", err)
-		}
-		defer conn.Close()
-		js, err := jetstream.New(conn)
-		if err != nil {
-			return fmt.Errorf("connect to NATS: %w", err)
-		}
-		acks := make([]jetstream.PubAckFuture, len(messages))
-		for i := range messages {
-			header := nats.Header{}
-			for _, a := range wire.Attributes(&messages[i]) {
-				header[a.Name] = []string{a.Value}
+		return withJetStream(url, func(js jetstream.JetStream) error {
+			acks := make([]jetstream.PubAckFuture, len(messages))
+			for i := range messages {
+				header := nats.Header{jetstream.MsgIDHeader: []string{messages[i].ID.String()}}
+				for _, a := range wire.Attributes(&messages[i]) {
+					header[a.Name] = []string{a.Value}
+				}
+				var err error
+				if acks[i], err = js.PublishMsgAsync(&nats.Msg{Subject: messages[i].Topic, Header: header, Data: messages[i].Payload}); err != nil {
+					return fmt.Errorf("publish to NATS: %w", err)
+				}
 			}
-			message := &nats.Msg{Subject: messages[i].Topic, Header: header, Data: messages[i].Payload}
-			if acks[i], err = js.PublishMsgAsync(message); err != nil {
-				return fmt.Errorf("publish to NATS: %w", err)
-			}
-		}
+			return awaitAcks(ctx, acks)
+		})
+	}
+}
+
+func awaitAcks(ctx context.Context, acks []jetstream.PubAckFuture) error {
+	for _, ack := range acks {
 		select {
-		case <-js.PublishAsyncComplete():
+		case <-ack.Ok():
+		case err := <-ack.Err():
+			return fmt.Errorf("publish to NATS: %w", err)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		for _, ack := range acks {
-			select {
-			case <-ack.Ok():
-			case err := <-ack.Err():
-				return fmt.Errorf("publish to NATS: %w", err)
-			}
-		}
-		return nil
 	}
+	return nil
 }
 
 // benchKafka publishes to a Kafka that lives in memory.
@@ -168,7 +195,7 @@ func benchKafka(ctx context.Context, b *bench, outbox *program) error {
 	}
 	defer kafka.Close()
 	address := kafka.ListenAddrs()[0]
-	return b.toBroker(ctx, outbox, "Kafka", "kafka://"+address, kafkaAlone(address))
+	return b.toBroker(ctx, outbox, "Kafka", "kafka://"+address, func(context.Context) error { return nil }, kafkaAlone(address))
 }
 
 // kafkaAlone publishes batch by batch, each acknowledged by all before the next.

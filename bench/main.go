@@ -25,6 +25,7 @@ var benches = []struct {
 	{"emit", benchEmit},
 	{"relay", benchRelay},
 	{"stream", benchStream},
+	{"destinations", benchDestinations},
 }
 
 func main() {
