@@ -22,7 +22,7 @@ const (
 	pingEvery    = 5 * time.Second
 	pingsMissing = 2
 	// The wait before the connection is tried again doubles from the first to the last.
-	firstWait, lastWait = 100 * time.Millisecond, 5 * time.Second
+	firstWait, lastWait = 100 * time.Millisecond, 2 * time.Second
 )
 
 // link is a connection with the calls that wait for answers on it.
