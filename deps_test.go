@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -31,6 +32,24 @@ func TestDependencies(t *testing.T) {
 			if !hasPrefix(dependency, allowed) {
 				t.Errorf("%s depends on %s", pkg, dependency)
 			}
+		}
+	}
+}
+
+// TestModules keeps the brokers' SDKs, and what else is heavy, out of the root module.
+func TestModules(t *testing.T) {
+	t.Parallel()
+	list := exec.CommandContext(t.Context(), "go", "list", "-m", "all")
+	list.Env = append(os.Environ(), "GOWORK=off")
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list -m all: %v", err)
+	}
+	for _, heavy := range []string{
+		"nats-io", "twmb/", "cloud.google.com", "google.golang.org", "rabbitmq", "redis", "gocloud.dev", "aws", "azure", "gorm.io", "spf13", "goose",
+	} {
+		if strings.Contains(strings.ToLower(string(out)), heavy) {
+			t.Errorf("the root module needs %s:\n%s", heavy, out)
 		}
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Proxy passes connections on to a server until it is cut.
@@ -19,6 +21,8 @@ type Proxy struct {
 	listener net.Listener
 	open     map[net.Conn]struct{}
 	running  sync.WaitGroup
+
+	rate atomic.Int64 // bytes per second that a connection passes, each way; 0 for all
 }
 
 // New starts a proxy on a free port of the loopback, and stops it with the test.
@@ -114,9 +118,29 @@ func (p *Proxy) accept(listener net.Listener) {
 	}
 }
 
+// Throttle lets every connection pass only so many bytes per second, each way; 0 lifts it.
+func (p *Proxy) Throttle(bytesPerSecond int) { p.rate.Store(int64(bytesPerSecond)) }
+
+// throttled is a reader that is as slow as the proxy.
+type throttled struct {
+	from io.Reader
+	rate *atomic.Int64
+}
+
+// Read reads a little, and takes the time for it.
+func (t throttled) Read(buffer []byte) (int, error) {
+	rate := t.rate.Load()
+	if rate == 0 {
+		return t.from.Read(buffer)
+	}
+	n, err := t.from.Read(buffer[:min(len(buffer), int(max(rate/20, 1)))])
+	time.Sleep(time.Duration(n) * time.Second / time.Duration(rate))
+	return n, err
+}
+
 // pass copies until either side ends, and then ends the other.
 func (p *Proxy) pass(to, from net.Conn) {
-	_, _ = io.Copy(to, from) // a broken connection is what this is for
+	_, _ = io.Copy(to, throttled{from, &p.rate}) // a broken connection is what this is for
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = to.Close()

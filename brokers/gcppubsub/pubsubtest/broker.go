@@ -110,3 +110,6 @@ func (b *Broker) Start(t testing.TB) {
 	t.Helper()
 	b.proxy.Restore(t)
 }
+
+// Throttle makes the connections as slow as so many bytes per second; 0 lifts it.
+func (b *Broker) Throttle(bytesPerSecond int) { b.proxy.Throttle(bytesPerSecond) }

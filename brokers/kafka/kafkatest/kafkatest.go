@@ -118,3 +118,10 @@ func (b *Broker) Start(t testing.TB) {
 		proxy.Restore(t)
 	}
 }
+
+// Throttle makes the connections as slow as so many bytes per second; 0 lifts it.
+func (b *Broker) Throttle(bytesPerSecond int) {
+	for _, proxy := range b.proxies {
+		proxy.Throttle(bytesPerSecond)
+	}
+}
