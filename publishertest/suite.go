@@ -3,7 +3,6 @@
 package publishertest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -94,21 +93,6 @@ func Messages(n int) []outbox.Message {
 	return messages
 }
 
-func publish(t *testing.T, publisher outbox.Publisher, messages []outbox.Message) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	errs := publisher.Publish(ctx, messages)
-	if len(errs) != len(messages) {
-		t.Fatalf("%d results for %d messages", len(errs), len(messages))
-	}
-	for i, err := range errs {
-		if err != nil {
-			t.Fatalf("message %d: %v", i, err)
-		}
-	}
-}
-
 // want fails unless exactly these messages have arrived.
 func want(t *testing.T, h Harness, features Features, messages []outbox.Message) {
 	t.Helper()
@@ -135,13 +119,13 @@ func want(t *testing.T, h Harness, features Features, messages []outbox.Message)
 func testArrives(t *testing.T, h Harness, features Features) {
 	t.Helper()
 	messages := Messages(250)
-	publish(t, h.Publisher(), messages)
+	Deliver(t, h.Publisher(), messages)
 	want(t, h, features, messages)
 }
 
 func testEmpty(t *testing.T, h Harness, features Features) {
 	t.Helper()
-	publish(t, h.Publisher(), nil)
+	Deliver(t, h.Publisher(), nil)
 	want(t, h, features, nil)
 }
 
@@ -158,7 +142,7 @@ func testPayloads(t *testing.T, h Harness, features Features) {
 	for i, payload := range payloads {
 		messages[i].Payload = []byte(payload)
 	}
-	publish(t, h.Publisher(), messages)
+	Deliver(t, h.Publisher(), messages)
 	want(t, h, features, messages)
 }
 
@@ -174,7 +158,7 @@ func testAttributes(t *testing.T, h Harness, features Features) {
 	messages[1].Event = outbox.Event{ID: messages[1].ID, Topic: messages[1].Topic, Type: "bare", Payload: []byte("{}")}
 	messages[2].CreatedAt = time.Date(2026, 3, 4, 5, 6, 7, 123456000, time.FixedZone("", 3600))
 	messages[3].AggregateID = "caf\u00e9 \U0001F600"
-	publish(t, h.Publisher(), messages)
+	Deliver(t, h.Publisher(), messages)
 	want(t, h, features, messages)
 	received := h.Received(t)
 	for i := range messages {
@@ -224,7 +208,7 @@ func testAcknowledged(t *testing.T, h Harness, features Features) {
 	var all []outbox.Message
 	for range 20 {
 		messages := Messages(1)
-		publish(t, h.Publisher(), messages)
+		Deliver(t, h.Publisher(), messages)
 		all = append(all, messages...)
 		want(t, h, features, all)
 	}
@@ -245,7 +229,7 @@ func testUnchanged(t *testing.T, h Harness, _ Features) {
 	t.Helper()
 	messages := Messages(3)
 	before := fmt.Sprintf("%+v", messages)
-	publish(t, h.Publisher(), messages)
+	Deliver(t, h.Publisher(), messages)
 	if after := fmt.Sprintf("%+v", messages); after != before {
 		t.Errorf("the publisher changed its messages:\n%s\n%s", before, after)
 	}

@@ -1,7 +1,6 @@
 package gcppubsub_test
 
 import (
-	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -24,32 +23,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // open makes a publisher for a destination and closes it with the test.
 func open(t *testing.T, url string) *gcppubsub.Publisher {
 	t.Helper()
-	config, err := gcppubsub.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	publisher, err := gcppubsub.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := publisher.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return publisher
+	return publishertest.Open(t, url, gcppubsub.ParseURL, gcppubsub.New)
 }
 
 // publish publishes within the time that a test has.
 func publish(t *testing.T, publisher outbox.Publisher, messages []outbox.Message) []error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	errs := publisher.Publish(ctx, messages)
-	if len(errs) != len(messages) {
-		t.Fatalf("%d results for %d messages", len(errs), len(messages))
-	}
-	return errs
+	return publishertest.Publish(t, publisher, messages)
 }
 
 // ofKeys makes a message for each key.

@@ -14,13 +14,6 @@ import (
 	"github.com/packfinderz/outbox/publishertest"
 )
 
-type harness struct {
-	*pubsubtest.Broker
-	publisher *gcppubsub.Publisher
-}
-
-func (h harness) Publisher() outbox.Publisher { return h.publisher }
-
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]string{"ordered": "", "unordered": "&ordering=false"} {
@@ -33,7 +26,7 @@ func TestConformance(t *testing.T) {
 			publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
 				t.Helper()
 				broker := pubsubtest.New(t)
-				return harness{broker, open(t, broker.URL()+option)}
+				return publishertest.On(broker, open(t, broker.URL()+option))
 			})
 		})
 	}

@@ -29,31 +29,12 @@ func TestMain(m *testing.M) {
 
 func open(t *testing.T, url string) *gocloud.Publisher {
 	t.Helper()
-	config, err := gocloud.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	publisher, err := gocloud.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := publisher.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return publisher
+	return publishertest.Open(t, url, gocloud.ParseURL, gocloud.New)
 }
 
 func publish(t *testing.T, publisher outbox.Publisher, messages []outbox.Message) []error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	errs := publisher.Publish(ctx, messages)
-	if len(errs) != len(messages) {
-		t.Fatalf("%d results for %d messages", len(errs), len(messages))
-	}
-	return errs
+	return publishertest.Publish(t, publisher, messages)
 }
 
 // wantFates compares results with what was expected of them: "" for success, else

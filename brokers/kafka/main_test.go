@@ -23,42 +23,19 @@ const patience = 30 * time.Second
 // open makes a publisher from a URL, and closes it with the test.
 func open(t testing.TB, url string) *kafka.Publisher {
 	t.Helper()
-	config, err := kafka.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	publisher, err := kafka.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := publisher.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return publisher
+	return publishertest.Open(t, url, kafka.ParseURL, kafka.New)
 }
 
 // publish publishes with a deadline.
 func publish(t testing.TB, publisher outbox.Publisher, messages []outbox.Message) []error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	errs := publisher.Publish(ctx, messages)
-	if len(errs) != len(messages) {
-		t.Fatalf("%d results for %d messages", len(errs), len(messages))
-	}
-	return errs
+	return publishertest.Publish(t, publisher, messages)
 }
 
 // delivered fails unless every message was acknowledged.
 func delivered(t testing.TB, publisher outbox.Publisher, messages []outbox.Message) {
 	t.Helper()
-	for i, err := range publish(t, publisher, messages) {
-		if err != nil {
-			t.Fatalf("message %d: %v", i, err)
-		}
-	}
+	publishertest.Deliver(t, publisher, messages)
 }
 
 // want fails unless the error is of the class and has the words.
@@ -74,13 +51,6 @@ func want(t testing.TB, err error, class outbox.Class, words ...string) {
 	}
 }
 
-type harness struct {
-	*kafkatest.Broker
-	publisher outbox.Publisher
-}
-
-func (h *harness) Publisher() outbox.Publisher { return h.publisher }
-
 var features = publishertest.Features{
 	Attributes: true, Binary: true,
 	Poison: func(m *outbox.Message) { m.Payload = make([]byte, 2<<20) },
@@ -91,7 +61,7 @@ func TestSuite(t *testing.T) {
 	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
 		t.Helper()
 		broker := kafkatest.New(t)
-		return &harness{broker, open(t, broker.URL()+"?compression=none")}
+		return publishertest.On(broker, open(t, broker.URL()+"?compression=none"))
 	})
 }
 

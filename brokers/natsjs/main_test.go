@@ -20,42 +20,19 @@ const patience = 30 * time.Second
 // open makes a publisher from a URL, and closes it with the test.
 func open(t testing.TB, url string) *natsjs.Publisher {
 	t.Helper()
-	config, err := natsjs.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	publisher, err := natsjs.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := publisher.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return publisher
+	return publishertest.Open(t, url, natsjs.ParseURL, natsjs.New)
 }
 
 // publish publishes with a deadline.
 func publish(t testing.TB, publisher outbox.Publisher, messages []outbox.Message) []error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	errs := publisher.Publish(ctx, messages)
-	if len(errs) != len(messages) {
-		t.Fatalf("%d results for %d messages", len(errs), len(messages))
-	}
-	return errs
+	return publishertest.Publish(t, publisher, messages)
 }
 
 // delivered fails unless every message was acknowledged.
 func delivered(t testing.TB, publisher outbox.Publisher, messages []outbox.Message) {
 	t.Helper()
-	for i, err := range publish(t, publisher, messages) {
-		if err != nil {
-			t.Fatalf("message %d: %v", i, err)
-		}
-	}
+	publishertest.Deliver(t, publisher, messages)
 }
 
 // answers pings until the server answers.
@@ -78,13 +55,6 @@ func answers(t testing.TB, publisher *natsjs.Publisher) {
 	}
 }
 
-type harness struct {
-	*natstest.Broker
-	publisher outbox.Publisher
-}
-
-func (h *harness) Publisher() outbox.Publisher { return h.publisher }
-
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	publishertest.Run(t, publishertest.Features{
@@ -93,6 +63,6 @@ func TestSuite(t *testing.T) {
 	}, func(t *testing.T) publishertest.Harness {
 		t.Helper()
 		broker := natstest.New(t)
-		return &harness{broker, open(t, broker.URL())}
+		return publishertest.On(broker, open(t, broker.URL()))
 	})
 }

@@ -1,7 +1,6 @@
 package rabbitmq_test
 
 import (
-	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -24,30 +23,8 @@ const patience = 30 * time.Second
 // open makes a publisher from a URL and closes it with the test.
 func open(t testing.TB, url string) *rabbitmq.Publisher {
 	t.Helper()
-	config, err := rabbitmq.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	publisher, err := rabbitmq.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for range 2 {
-			if err := publisher.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	return publisher
+	return publishertest.Open(t, url, rabbitmq.ParseURL, rabbitmq.New)
 }
-
-type harness struct {
-	*rabbittest.Broker
-	publisher *rabbitmq.Publisher
-}
-
-func (h harness) Publisher() outbox.Publisher { return h.publisher }
 
 // TestServer has all tests that can share a server.
 func TestServer(t *testing.T) {
@@ -101,20 +78,14 @@ func testConformance(t *testing.T, server *rabbittest.Broker) {
 	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
 		t.Helper()
 		broker := server.Vhost(t)
-		return harness{broker, open(t, broker.URL()+"?max-size=400000")}
+		return publishertest.On(broker, open(t, broker.URL()+"?max-size=400000"))
 	})
 }
 
 // publish publishes and returns the errors, within the patience of a test.
 func publish(t testing.TB, publisher *rabbitmq.Publisher, messages []outbox.Message) []error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	errs := publisher.Publish(ctx, messages)
-	if len(errs) != len(messages) {
-		t.Fatalf("%d results for %d messages", len(errs), len(messages))
-	}
-	return errs
+	return publishertest.Publish(t, publisher, messages)
 }
 
 // fails fails the test unless the error is of the class and has the words.

@@ -1,11 +1,9 @@
 package redis_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -17,35 +15,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 30 * time.Second
-
 // open makes a publisher from a URL and closes it with the test.
 func open(t testing.TB, url string) *redis.Publisher {
 	t.Helper()
-	config, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	publisher, err := redis.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for range 2 {
-			if err := publisher.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	return publisher
+	return publishertest.Open(t, url, redis.ParseURL, redis.New)
 }
-
-type harness struct {
-	*redistest.Broker
-	publisher *redis.Publisher
-}
-
-func (h harness) Publisher() outbox.Publisher { return h.publisher }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -56,20 +30,14 @@ func TestConformance(t *testing.T) {
 	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
 		t.Helper()
 		broker := redistest.New(t)
-		return harness{broker, open(t, broker.URL()+"?max-size=1000000")}
+		return publishertest.On(broker, open(t, broker.URL()+"?max-size=1000000"))
 	})
 }
 
 // publish publishes and returns the errors, within the patience of a test.
 func publish(t testing.TB, publisher *redis.Publisher, messages []outbox.Message) []error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	errs := publisher.Publish(ctx, messages)
-	if len(errs) != len(messages) {
-		t.Fatalf("%d results for %d messages", len(errs), len(messages))
-	}
-	return errs
+	return publishertest.Publish(t, publisher, messages)
 }
 
 // fails fails the test unless the error is of the class and has the words.
