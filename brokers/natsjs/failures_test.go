@@ -298,8 +298,10 @@ func TestClose(t *testing.T) {
 	results := make(chan []error)
 	broker.Freeze(t)
 	go func() { results <- publisher.Publish(context.WithoutCancel(t.Context()), publishertest.Messages(100)) }()
-	for publisher.UnderWay() < 100 {
-		time.Sleep(time.Millisecond)
+	for deadline := time.Now().Add(patience); publisher.UnderWay() < 100; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d messages are under way", publisher.UnderWay())
+		}
 	}
 	closed := make(chan error)
 	go func() { closed <- publisher.Close() }()

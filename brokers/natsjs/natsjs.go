@@ -119,9 +119,12 @@ func (p *Publisher) suspected(stream string) {
 func (p *Publisher) Close() error {
 	p.mu.Lock()
 	p.closed = true
-	current := p.current
 	p.mu.Unlock()
 	p.running.Wait()
+	// Looked at only now: a call that was under way may have made it.
+	p.mu.Lock()
+	current := p.current
+	p.mu.Unlock()
 	if current == nil {
 		return nil
 	}

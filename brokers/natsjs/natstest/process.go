@@ -129,6 +129,20 @@ func (p *process) kill() error {
 	return nil
 }
 
-func (p *process) freeze() error { return p.command.Process.Signal(syscall.SIGSTOP) }
+// freeze returns when the process has stopped: the signal alone takes its time, and the server
+// would answer meanwhile.
+func (p *process) freeze() error {
+	if err := p.command.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(p.command.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil {
+		return err
+	}
+	if !status.Stopped() {
+		return errors.New("the server has ended")
+	}
+	return nil
+}
 
 func (p *process) thaw() error { return p.command.Process.Signal(syscall.SIGCONT) }
