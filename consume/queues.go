@@ -1,0 +1,114 @@
+package consume
+
+import (
+	"sync"
+	"time"
+)
+
+// Queues run work side by side, but work of one key one after the other, in the order in which
+// it was given. Work that asks to be run again holds up its own key until then, and nothing
+// else: while it waits, another key's work runs in its place. That is what Lanes cannot do, and
+// what a consumer needs that tries again by itself.
+//
+// Queues take whatever they are given; how much that is, is their user's to bound.
+type Queues struct {
+	mu      sync.Mutex
+	keys    map[string]*queue
+	ready   []*queue               // have work to run now
+	pausing map[*queue]*time.Timer // wait to run theirs again
+	free    int                    // how many more may run at once
+	stopped bool
+	running sync.WaitGroup
+}
+
+// queue is the work of one key. The first is running, ready to, or waiting to run again.
+type queue struct {
+	key  string
+	work []Work
+}
+
+// Work is done, or asks to be run again after a time.
+type Work func() (again bool, after time.Duration)
+
+// NewQueues makes queues of which n run at once.
+func NewQueues(n int) *Queues {
+	return &Queues{keys: make(map[string]*queue), pausing: make(map[*queue]*time.Timer), free: max(n, 1)}
+}
+
+// Add gives work to its key's queue; without a key it waits for no other. After Stop it is
+// dropped.
+func (q *Queues) Add(key string, work Work) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.stopped {
+		return
+	}
+	line := q.keys[key]
+	if line != nil && key != "" {
+		line.work = append(line.work, work)
+		return
+	}
+	line = &queue{key: key, work: []Work{work}}
+	if key != "" {
+		q.keys[key] = line
+	}
+	q.ready = append(q.ready, line)
+	q.start()
+}
+
+// start runs what is ready, as far as it may.
+func (q *Queues) start() {
+	for q.free > 0 && len(q.ready) > 0 && !q.stopped {
+		line := q.ready[0]
+		q.ready = q.ready[1:]
+		q.free--
+		work := line.work[0]
+		q.running.Go(func() {
+			again, after := work()
+			q.ended(line, again, after)
+		})
+	}
+}
+
+// ended puts a queue back whose first work has run.
+func (q *Queues) ended(line *queue, again bool, after time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.free++
+	defer q.start()
+	switch {
+	case q.stopped:
+		return
+	case again:
+		q.pausing[line] = time.AfterFunc(after, func() { q.resume(line) })
+		return
+	}
+	line.work[0] = nil // it holds a message
+	if line.work = line.work[1:]; len(line.work) > 0 {
+		q.ready = append(q.ready, line)
+	} else if line.key != "" {
+		delete(q.keys, line.key)
+	}
+}
+
+func (q *Queues) resume(line *queue) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.pausing, line)
+	if !q.stopped {
+		q.ready = append(q.ready, line)
+		q.start()
+	}
+}
+
+// Stop waits for the work that is running. What has not begun, and what was to be run again,
+// never is.
+func (q *Queues) Stop() {
+	q.mu.Lock()
+	q.stopped = true
+	for _, timer := range q.pausing {
+		timer.Stop()
+	}
+	q.mu.Unlock()
+	q.running.Wait()
+}
