@@ -142,9 +142,19 @@ func (p *Processor) handle(ctx context.Context, delivery *Delivery) error {
 			return err
 		}
 	}
-	errs := p.config.Handlers.Publish(ctx, []outbox.Message{delivery.Message})
+	return publish(ctx, p.config.Handlers, delivery.Message)
+}
+
+// publish hands over one message. A publisher that panics has failed; the consumer goes on.
+func publish(ctx context.Context, to outbox.Publisher, message outbox.Message) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("publisher panicked: %v", value)
+		}
+	}()
+	errs := to.Publish(ctx, []outbox.Message{message})
 	if len(errs) != 1 {
-		return fmt.Errorf("the handlers answered for %d of 1 messages", len(errs))
+		return fmt.Errorf("the publisher answered for %d of 1 messages", len(errs))
 	}
 	return errs[0]
 }

@@ -118,6 +118,39 @@ func TestNothingIsGivenUp(t *testing.T) {
 	}
 }
 
+// panics is a publisher that does.
+type panics struct{}
+
+func (panics) Publish(context.Context, []outbox.Message) []error { panic("out of order") }
+
+// TestPanic has handlers and dead letters that panic: the event has failed, and is not lost.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	letters := &outboxtest.Broker{}
+	for _, test := range []struct {
+		config consume.Config
+		dead   int
+	}{
+		{consume.Config{Handlers: panics{}, DeadLetters: letters}, 1},
+		{consume.Config{Handlers: answer{errors.New("no")}, DeadLetters: panics{}}, 0},
+	} {
+		test.config.DeadLetterTopic, test.config.Logger, test.config.MaxDeliveries = "dead", slog.New(slog.DiscardHandler), 2
+		processor, err := consume.New(test.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for attempt := range 2 {
+			delivery := consume.Delivery{Message: outbox.Message{Event: outbox.Event{ID: uuid.New()}, Attempt: attempt + 1}}
+			if verdict := processor.Process(t.Context(), delivery); verdict.Ack != (attempt+1 == 2 && test.dead == 1) {
+				t.Errorf("delivery %d: %+v", attempt+1, verdict)
+			}
+		}
+	}
+	if list := letters.Received(); len(list) != 1 || list[0].Headers[consume.DeadError] != "publisher panicked: out of order" {
+		t.Errorf("dead letters: %+v", list)
+	}
+}
+
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	for words, config := range map[string]consume.Config{

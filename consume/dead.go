@@ -2,7 +2,6 @@ package consume
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strconv"
 
@@ -49,11 +48,7 @@ func (p *Processor) bury(ctx context.Context, message *outbox.Message, class out
 	letter.Headers[DeadError] = oneLine(outbox.ErrorText(cause))
 	letter.Headers[DeadTopic] = message.Topic
 	letter.Headers[DeadDeliveries] = strconv.Itoa(message.Attempt)
-	errs := p.config.DeadLetters.Publish(ctx, []outbox.Message{letter})
-	if len(errs) != 1 {
-		return fmt.Errorf("the publisher answered for %d of 1 messages", len(errs))
-	}
-	return errs[0]
+	return publish(ctx, p.config.DeadLetters, letter)
 }
 
 // oneLine makes a text fit for a header: printable ASCII, and short.
