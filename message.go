@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 )
 
@@ -15,6 +16,18 @@ type Message struct {
 	CreatedAt time.Time
 	// Attempt is the number of this attempt, from 1.
 	Attempt int
+	// ReplayedAt is when somebody asked for the event to be published again; zero for its own
+	// delivery.
+	ReplayedAt time.Time
+}
+
+// DuplicateID is what a broker's own guard against duplicates is to know the message by: the
+// event's id and, of a replay, when it was asked for. The guard would swallow it otherwise.
+func (m *Message) DuplicateID() string {
+	if m.ReplayedAt.IsZero() {
+		return m.ID.String()
+	}
+	return m.ID.String() + "-" + strconv.FormatInt(m.ReplayedAt.UnixMicro(), 36)
 }
 
 // Publisher hands messages to a broker.

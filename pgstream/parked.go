@@ -184,11 +184,14 @@ func (s *Store) readParked(ctx context.Context, numbers []int16, limit int, batc
 		values := rows.RawValues()
 		row := parkedRow{shard: int16Of(values[0]), seq: int64Of(values[1]), gates: boolOf(values[4])}
 		leads, waits, attempts := boolOf(values[2]), boolOf(values[3]), int(int32Of(values[5]))
-		message, err := s.reader.rows.message(values[6:], s.config.MaxAttempts)
+		message, err := s.reader.rows.message(values[7:], s.config.MaxAttempts)
 		if err != nil {
 			return err
 		}
 		message.Attempt = attempts + 1
+		if replayed := values[6]; replayed != nil {
+			message.ReplayedAt = timestamp(replayed)
+		}
 		// The head of a run is due; what follows comes along as long as it only waits for it.
 		follows := waits && message.Key != stopped && len(batch.messages) > 0 && batch.messages[len(batch.messages)-1].Key == message.Key
 		switch {

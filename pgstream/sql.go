@@ -269,12 +269,12 @@ WITH head AS MATERIALIZED (
     LIMIT $3
   ) AS p
 )
-SELECT p.shard, p.seq, p.leads, p.state = 'waiting', p.gates, p.attempts, {p.event}
+SELECT p.shard, p.seq, p.leads, p.state = 'waiting', p.gates, p.attempts, CASE WHEN p.replayed THEN p.parked_at END, {p.event}
 FROM head CROSS JOIN LATERAL (
-  (SELECT f.shard, f.seq, true AS leads, f.state, f.gates, f.attempts, {f.event}
+  (SELECT f.shard, f.seq, true AS leads, f.state, f.gates, f.attempts, f.replayed, f.parked_at, {f.event}
    FROM {parked} AS f WHERE f.subscription = $1 AND f.shard = head.shard AND f.seq = head.seq)
   UNION ALL
-  (SELECT f.shard, f.seq, false, f.state, f.gates, f.attempts, {f.event}
+  (SELECT f.shard, f.seq, false, f.state, f.gates, f.attempts, f.replayed, f.parked_at, {f.event}
    FROM {parked} AS f
    WHERE head.gates AND head.attempts = 0
      AND f.subscription = $1 AND f.shard = head.shard AND f.key = head.key AND f.seq > head.seq AND f.gates

@@ -94,7 +94,7 @@ func (a *amazon) encode(message *outbox.Message, attributes map[string]string) *
 	}
 	// The id guards against duplicates for five minutes. A message without a key is a group
 	// of its own.
-	id, group := message.ID.String(), message.Key
+	id, group := message.DuplicateID(), message.Key
 	if group == "" {
 		group = id
 	}

@@ -51,7 +51,7 @@ func (c *Config) encode(m *outbox.Message) (request, error) {
 		}
 		set(contentType, m.ContentType)
 	}
-	set(jetstream.MsgIDHeader, m.ID.String())
+	set(jetstream.MsgIDHeader, m.DuplicateID())
 	if c.Stream != "" {
 		set(jetstream.ExpectedStreamHeader, c.Stream)
 	}
