@@ -13,7 +13,10 @@ import (
 	"github.com/packfinderz/outbox/publishertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	runConsumerIfAsked()
+	goleak.VerifyTestMain(m)
+}
 
 // open makes a publisher from a URL and closes it with the test.
 func open(t testing.TB, url string) *redis.Publisher {

@@ -1,0 +1,51 @@
+package redis
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/packfinderz/outbox"
+)
+
+// lookOnce warns of a Redis that may evict keys: a mark that is gone makes its event be handled
+// again. A Redis that is away is asked again after the next event that is taken.
+func (i *Inbox) lookOnce(ctx context.Context) {
+	if !i.looked.CompareAndSwap(false, true) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	// INFO rather than CONFIG, which hosted servers forbid.
+	info, err := i.client.Info(ctx, "memory").Result()
+	policy := infoValue(info, "maxmemory_policy")
+	var reply goredis.Error
+	switch {
+	case err != nil && !errors.As(err, &reply):
+		i.looked.Store(false)
+	case policy == "":
+		if err == nil {
+			err = errors.New("it does not say")
+		}
+		i.config.Logger.Warn("could not ask Redis for its maxmemory-policy; with any but noeviction it may forget handled events", "error", outbox.ErrorText(err))
+	case policy != "noeviction":
+		i.config.Logger.Warn("Redis may evict keys when its memory is full: handled events would be handled again; set maxmemory-policy to noeviction",
+			"maxmemory_policy", policy, "maxmemory", infoValue(info, "maxmemory"))
+	}
+}
+
+const lookPatience = 2 * time.Second
+
+// infoValue finds one line of what INFO says.
+func infoValue(info, name string) string {
+	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
+		if found, value, _ := strings.Cut(lines.Text(), ":"); found == name {
+			return value
+		}
+	}
+	return ""
+}

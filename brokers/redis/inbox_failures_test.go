@@ -1,0 +1,276 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/redis"
+	"github.com/packfinderz/outbox/brokers/redis/redistest"
+	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/internal/tcpproxy"
+)
+
+// counted is an effect that counts itself.
+func counted(effects *int) func(context.Context) error {
+	return func(context.Context) error { *effects++; return nil }
+}
+
+// deliver hands an event to the inbox until it is handled, as redelivery does.
+func deliver(t *testing.T, in inbox.Inbox, event uuid.UUID, handler func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		_, err := inbox.Handle(ctx, in, inboxConsumer, event, handler)
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatal(err)
+		}
+	}
+}
+
+// refused fails unless the inbox says that its store is away, in all its calls.
+func refused(t *testing.T, in *redis.Inbox) {
+	t.Helper()
+	ran, err := inbox.Handle(t.Context(), in, inboxConsumer, uuid.New(), func(context.Context) error {
+		t.Error("a handler ran without a claim")
+		return nil
+	})
+	fails(t, err, outbox.Down, "redis: taking the event")
+	processed, err := in.CheckAndMarkProcessed(t.Context(), inboxConsumer, uuid.New(), time.Hour)
+	fails(t, err, outbox.Down, "redis: taking the event")
+	if ran || processed || errors.Is(err, inbox.ErrDone) || errors.Is(err, inbox.ErrInProgress) {
+		t.Errorf("a Redis that is away answered: handled %t, processed %t", ran, processed)
+	}
+	fails(t, in.Delete(t.Context(), inboxConsumer, uuid.New()), outbox.Down, "redis: forgetting the event")
+}
+
+// TestInboxFlushed empties Redis in the middle of a handler, and after it. The handler is told, and
+// what was forgotten is handled again: an effect more, but never one less.
+func TestInboxFlushed(t *testing.T) {
+	t.Parallel()
+	broker, event := redistest.New(t), uuid.New()
+	in := openInbox(t, broker.URL(), redis.InboxConfig{TTL: inbox.TTL{Processing: time.Second}})
+	_, err := inbox.Handle(t.Context(), in, inboxConsumer, event, func(ctx context.Context) error {
+		if err := broker.Client().FlushAll(t.Context()).Err(); err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, inbox.ErrLost) {
+		t.Errorf("%v, want %v", err, inbox.ErrLost)
+	}
+	effects := 0
+	for want := 1; want <= 2; want++ {
+		for range 2 {
+			deliver(t, in, event, counted(&effects))
+		}
+		if effects != want {
+			t.Errorf("%d effects, want %d", effects, want)
+		}
+		if err := errors.Join(broker.Client().FlushAll(t.Context()).Err(), broker.Client().ScriptFlush(t.Context()).Err()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestInboxRestart stops Redis before, in and after a handler.
+func TestInboxRestart(t *testing.T) {
+	t.Parallel()
+	broker, event := redistest.New(t), uuid.New()
+	in := openInbox(t, broker.URL(), redis.InboxConfig{})
+	broker.Stop(t)
+	refused(t, in)
+	broker.Start(t)
+	effects, started := 0, make(chan struct{})
+	_, err := inbox.Handle(t.Context(), in, inboxConsumer, event, func(context.Context) error {
+		effects++
+		broker.Stop(t)
+		time.AfterFunc(300*time.Millisecond, func() { // Finish tries until then
+			defer close(started)
+			broker.Start(t)
+		})
+		return nil
+	})
+	<-started
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker.Stop(t)
+	refused(t, in)
+	broker.Start(t)
+	deliver(t, in, event, counted(&effects))
+	if effects != 1 {
+		t.Errorf("%d effects", effects)
+	}
+}
+
+// TestInboxEvicted has a Redis that evicts. What it forgets is handled again, and nothing is lost.
+func TestInboxEvicted(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t, "--maxmemory", "3mb", "--maxmemory-policy", "allkeys-random")
+	in := openInbox(t, broker.URL(), redis.InboxConfig{})
+	events := make([]uuid.UUID, 200)
+	effects := make([]int, len(events))
+	filler := strings.Repeat("x", 10_000)
+	for range 2 {
+		for i := range events {
+			if events[i] == uuid.Nil {
+				events[i] = uuid.New()
+			}
+			if err := broker.Client().Set(t.Context(), "filler:"+uuid.NewString(), filler, 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			deliver(t, in, events[i], counted(&effects[i]))
+		}
+	}
+	again := 0
+	for i, n := range effects {
+		if n < 1 || n > 2 {
+			t.Errorf("event %d had %d effects", i, n)
+		}
+		again += n - 1
+	}
+	if again == 0 {
+		t.Error("nothing was evicted")
+	}
+}
+
+// TestInboxFull has a Redis that is full and evicts nothing: an error, until there is room.
+func TestInboxFull(t *testing.T) {
+	t.Parallel()
+	broker, event := redistest.New(t), uuid.New()
+	in := openInbox(t, broker.URL(), redis.InboxConfig{})
+	full := func(limit string) {
+		if err := broker.Client().ConfigSet(context.Background(), "maxmemory", limit).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	full("1")
+	_, err := in.Begin(t.Context(), inboxConsumer, event)
+	fails(t, err, outbox.Down, "OOM")
+	full("0")
+	failure, effects := errors.New("the effect failed"), 0
+	_, err = inbox.Handle(t.Context(), in, inboxConsumer, event, func(context.Context) error { full("1"); return failure })
+	if !errors.Is(err, failure) || errors.Is(err, inbox.ErrLost) {
+		t.Errorf("%v, want %v", err, failure)
+	}
+	full("0")
+	_, err = inbox.Handle(t.Context(), in, inboxConsumer, event, func(context.Context) error {
+		effects++
+		full("1")
+		time.AfterFunc(300*time.Millisecond, func() { full("0") })
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	deliver(t, in, event, counted(&effects))
+	if effects != 1 {
+		t.Errorf("%d effects", effects)
+	}
+}
+
+// TestInboxBlackhole has a Redis that takes everything and answers nothing: each call ends in
+// time, and what it has taken nevertheless blocks an event no longer than the processing TTL.
+func TestInboxBlackhole(t *testing.T) {
+	t.Parallel()
+	broker, event := redistest.New(t), uuid.New()
+	in := openInbox(t, broker.URL(), redis.InboxConfig{TTL: inbox.TTL{Processing: time.Second}})
+	thaw := freeze(t, broker)
+	start := time.Now()
+	_, err := in.Begin(t.Context(), inboxConsumer, event)
+	fails(t, err, outbox.Down, "taking the event")
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	marked := uuid.New()
+	_, err = in.CheckAndMarkProcessed(t.Context(), inboxConsumer, marked, time.Hour)
+	fails(t, err, outbox.Down, "taking the event")
+	thaw()
+	effects := 0
+	deliver(t, in, event, counted(&effects))
+	deliver(t, in, event, counted(&effects))
+	if effects != 1 {
+		t.Errorf("%d effects", effects)
+	}
+	// The mark of which nothing was heard does not stand in the way of the effect.
+	if processed, err := in.CheckAndMarkProcessed(t.Context(), inboxConsumer, marked, time.Hour); processed || err != nil {
+		t.Errorf("an event that nobody handled: processed %t, %v", processed, err)
+	}
+	// In the middle of a handler: its claim is lost, and it is told.
+	event, effects = uuid.New(), 0
+	_, err = inbox.Handle(t.Context(), in, inboxConsumer, event, func(ctx context.Context) error {
+		thaw = freeze(t, broker)
+		<-ctx.Done()
+		thaw()
+		return ctx.Err()
+	})
+	if !errors.Is(err, inbox.ErrLost) {
+		t.Errorf("%v, want %v", err, inbox.ErrLost)
+	}
+	deliver(t, in, event, counted(&effects))
+	if effects != 1 {
+		t.Errorf("%d effects", effects)
+	}
+}
+
+// freeze stops the server's process without ending it. The answer lets it go on.
+func freeze(t *testing.T, broker *redistest.Broker) (thaw func()) {
+	t.Helper()
+	_, after, _ := strings.Cut(broker.Client().Info(t.Context(), "server").Val(), "process_id:")
+	text, _, _ := strings.Cut(after, "\r\n")
+	pid, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signal := func(s syscall.Signal) {
+		if err := syscall.Kill(pid, s); err != nil {
+			t.Error(err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	return func() { signal(syscall.SIGCONT) }
+}
+
+// TestInboxCut breaks the connections between begin and finish: the claim is ours all the same.
+func TestInboxCut(t *testing.T) {
+	t.Parallel()
+	broker, event := redistest.New(t), uuid.New()
+	proxy := tcpproxy.New(t, broker.Address())
+	in := openInbox(t, "redis://"+proxy.Address(), redis.InboxConfig{})
+	effects := 0
+	for range 2 {
+		deliver(t, in, event, func(context.Context) error { effects++; proxy.Break(); return nil })
+	}
+	if effects != 1 {
+		t.Errorf("%d effects", effects)
+	}
+	proxy.Cut()
+	refused(t, in)
+}
+
+// TestInboxSecret sees no password in an error.
+func TestInboxSecret(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	in := openInbox(t, strings.Replace(broker.URL(), "//", "//app:s3cret@", 1), redis.InboxConfig{})
+	_, err := in.Begin(t.Context(), inboxConsumer, uuid.New())
+	fails(t, err, outbox.Down, "WRONGPASS")
+	if strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("the password shows: %v", err)
+	}
+}
