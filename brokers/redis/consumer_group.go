@@ -1,0 +1,221 @@
+package redis
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed take.lua
+	takeSource string
+	//go:embed hold.lua
+	holdSource string
+	//go:embed back.lua
+	backSource string
+
+	takeScript = goredis.NewScript(takeSource)
+	holdScript = goredis.NewScript(holdSource)
+	backScript = goredis.NewScript(backSource)
+
+	// leaveScript removes a consumer's name. Its entries would go with it, so it must have none.
+	leaveScript = goredis.NewScript(`
+if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) > 0 then return 0 end
+return redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])`)
+)
+
+// returned is the consumer in whose name entries wait that were given back by one whose name
+// does not come back.
+const returned = "outbox:returned"
+
+// block is how long Redis waits for a new entry, and so how long it takes to notice a stop.
+const block = 500 * time.Millisecond
+
+// group is one consumer's view of its group.
+type group struct {
+	client  goredis.UniversalClient
+	stream  string
+	name    string
+	member  string
+	heir    string // who has what is given back
+	minIdle time.Duration
+}
+
+// pending is an entry that was delivered to us.
+type pending struct {
+	id      string
+	attempt int
+	fields  map[string]string // nil if the stream has lost it
+}
+
+// errNoGroup means that the stream or the group does not exist.
+var errNoGroup = errors.New("no such stream or group")
+
+// read waits for new entries.
+func (g *group) read(ctx context.Context, n int) ([]pending, error) {
+	ctx, cancel := patiently(ctx)
+	defer cancel()
+	streams, err := g.client.XReadGroup(ctx, &goredis.XReadGroupArgs{
+		Group: g.name, Consumer: g.member, Streams: []string{g.stream, ">"}, Count: int64(n), Block: block,
+	}).Result()
+	if errors.Is(err, goredis.Nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, g.failure("reading", err)
+	}
+	var list []pending
+	for _, s := range streams {
+		for _, m := range s.Messages {
+			p := pending{id: m.ID, attempt: 1, fields: make(map[string]string, len(m.Values))}
+			for name, value := range m.Values {
+				p.fields[name] = fmt.Sprint(value)
+			}
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+// take takes entries that were delivered before: those that are this consumer's own already, or
+// those of any that has shown no sign of life. It leaves out those in hand, and says whether
+// there may be more.
+func (g *group) take(ctx context.Context, own bool, n int, inHand []string) (list []pending, more bool, err error) {
+	mine, idle := 0, g.minIdle.Milliseconds()
+	if own {
+		mine, idle = 1, 0
+	}
+	args := []any{g.name, g.member, mine, idle, n}
+	for _, id := range inHand {
+		args = append(args, id)
+	}
+	ctx, cancel := patiently(ctx)
+	defer cancel()
+	answer, err := takeScript.Run(ctx, g.client, []string{g.stream}, args...).Slice()
+	if err != nil {
+		return nil, false, g.failure("taking over entries", err)
+	}
+	for _, part := range answer {
+		switch part := part.(type) {
+		case int64:
+			more = part == 1
+		case []any:
+			p, err := parsePending(part)
+			if err != nil {
+				return nil, false, err
+			}
+			list = append(list, p)
+		}
+	}
+	return list, more, nil
+}
+
+// parsePending reads one answer of the script.
+func parsePending(part []any) (pending, error) {
+	var p pending
+	if len(part) < 2 {
+		return p, fmt.Errorf("redis: the script answered %v", part)
+	}
+	p.id = fmt.Sprint(part[0])
+	attempt, ok := part[1].(int64)
+	if !ok {
+		return p, fmt.Errorf("redis: the script answered %v", part)
+	}
+	p.attempt = int(attempt)
+	if len(part) < 3 {
+		return p, nil
+	}
+	fields, _ := part[2].([]any) // none is an entry that the stream has lost
+	if fields != nil {
+		p.fields = make(map[string]string, len(fields)/2)
+	}
+	for i := 0; i+1 < len(fields); i += 2 {
+		p.fields[fmt.Sprint(fields[i])] = fmt.Sprint(fields[i+1])
+	}
+	return p, nil
+}
+
+// What hold says of an entry.
+const (
+	keep  = "keep"  // it is still being handled
+	again = "again" // it is handled once more
+)
+
+// taken is the answer for an entry that is another's by now.
+const taken = -1
+
+// hold makes the idle time of entries begin anew, and answers how often each was delivered.
+func (g *group) hold(ctx context.Context, what string, ids ...string) ([]int64, error) {
+	args := []any{g.name, g.member, what}
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	ctx, cancel := patiently(ctx)
+	defer cancel()
+	counts, err := holdScript.Run(ctx, g.client, []string{g.stream}, args...).Int64Slice()
+	if err == nil && len(counts) != len(ids) {
+		err = fmt.Errorf("the script answered %d times for %d entries", len(counts), len(ids))
+	}
+	if err != nil {
+		return nil, g.failure("keeping entries", err)
+	}
+	return counts, nil
+}
+
+// ack says that an entry is done.
+func (g *group) ack(ctx context.Context, id string) error {
+	ctx, cancel := patiently(ctx)
+	defer cancel()
+	if err := g.client.XAck(ctx, g.stream, g.name, id).Err(); err != nil {
+		return g.failure("acknowledging an entry", err)
+	}
+	return nil
+}
+
+// back gives an entry to whoever looks next. If it fails, the entry is idle after a while by itself.
+func (g *group) back(ctx context.Context, id string, attempt int) error {
+	ctx, cancel := patiently(ctx)
+	defer cancel()
+	args := []any{g.name, g.member, g.heir, g.minIdle.Milliseconds(), id, attempt}
+	if err := backScript.Run(ctx, g.client, []string{g.stream}, args...).Err(); err != nil {
+		return g.failure("giving an entry back", err)
+	}
+	return nil
+}
+
+// leave removes this consumer's name from the group. A name that stays does no harm.
+func (g *group) leave(ctx context.Context) {
+	ctx, cancel := patiently(ctx)
+	defer cancel()
+	_ = leaveScript.Run(ctx, g.client, []string{g.stream}, g.name, g.member).Err()
+}
+
+// make makes the group, from the stream's first entry on, and the stream if it is missing.
+func (g *group) make(ctx context.Context) error {
+	ctx, cancel := patiently(ctx)
+	defer cancel()
+	err := g.client.XGroupCreateMkStream(ctx, g.stream, g.name, "0").Err()
+	if err != nil && !strings.HasPrefix(err.Error(), "BUSYGROUP") {
+		return g.failure("creating the group", err)
+	}
+	return nil
+}
+
+func (g *group) failure(doing string, err error) error {
+	if strings.Contains(err.Error(), "NOGROUP") {
+		return fmt.Errorf("%w: stream %q, group %q: make them with XGROUP CREATE … MKSTREAM, or have them made with ?create=true",
+			errNoGroup, g.stream, g.name)
+	}
+	return fmt.Errorf("redis: %s of the stream %q: %w", doing, g.stream, err)
+}
+
+// patiently bounds a call, but does not end with ctx: what Redis has handed out by then must not be
+// lost on the way.
+func patiently(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), block+callPatience)
+}

@@ -1,0 +1,217 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/packfinderz/outbox"
+)
+
+// run is one call of Run: the entries in hand, and who handles them.
+type run struct {
+	*Consumer
+	group *group
+	log   *slog.Logger
+	// handling is the context of all handlers. It ends after the grace.
+	handling context.Context
+	end      context.CancelFunc
+	// slots has one for every handler that may run.
+	slots   chan struct{}
+	running sync.WaitGroup
+	keeping sync.WaitGroup
+
+	mu     sync.Mutex
+	inHand map[string]*item
+	queues map[string][]*item // of keys, the first being handled
+	room   chan struct{}      // told when an entry is done with
+
+	// The reader's own.
+	resume   bool      // our own entries come first
+	nextTake time.Time // when to look for those of others
+	trouble  string    // what was logged
+}
+
+func newRun(c *Consumer, g *group) *run {
+	r := &run{
+		Consumer: c, group: g, log: c.config.Process.Logger, slots: make(chan struct{}, c.config.Concurrency),
+		inHand: make(map[string]*item), queues: make(map[string][]*item), room: make(chan struct{}, 1), resume: true,
+	}
+	if r.log == nil {
+		r.log = slog.Default()
+	}
+	r.log = r.log.With("stream", g.stream, "group", g.name, "consumer", g.member)
+	r.handling, r.end = context.WithCancel(context.Background())
+	return r
+}
+
+// The pauses while Redis is away.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// read takes entries and hands them out until ctx ends.
+func (r *run) read(ctx context.Context) {
+	r.keeping.Go(func() { r.keepAlive(ctx) })
+	pause := firstPause
+	for {
+		n := r.awaitRoom(ctx)
+		if n == 0 {
+			return
+		}
+		list, err := r.next(ctx, n)
+		if err != nil {
+			// What was on its way to us is ours, and older than what is new.
+			r.resume = true
+			r.tell(err)
+			sleep(ctx, pause)
+			pause = min(2*pause, lastPause)
+			continue
+		}
+		pause = firstPause
+		r.tell(nil)
+		for _, p := range list {
+			r.add(ctx, p)
+		}
+	}
+}
+
+// next gets at most n entries: first our own from before, then from time to time those of
+// consumers that are gone, then new ones.
+func (r *run) next(ctx context.Context, n int) ([]pending, error) {
+	if r.resume {
+		list, more, err := r.group.take(ctx, true, n, r.ids())
+		if err == nil {
+			r.resume = more
+		}
+		if err != nil || len(list) > 0 {
+			return list, r.made(ctx, err)
+		}
+	}
+	if time.Now().After(r.nextTake) {
+		list, more, err := r.group.take(ctx, false, n, r.ids())
+		if err == nil && !more {
+			r.nextTake = time.Now().Add(r.config.MinIdle / 4)
+		}
+		if err != nil || len(list) > 0 {
+			return list, r.made(ctx, err)
+		}
+	}
+	list, err := r.group.read(ctx, n)
+	return list, r.made(ctx, err)
+}
+
+// made makes a group that is missing, if it may.
+func (r *run) made(ctx context.Context, err error) error {
+	if errors.Is(err, errNoGroup) && r.config.Create {
+		return r.group.make(ctx)
+	}
+	return err
+}
+
+// tell logs when Redis goes and when it is back, each once.
+func (r *run) tell(err error) {
+	now := ""
+	switch {
+	case errors.Is(err, errNoGroup):
+		now = "there is nothing to consume yet; waiting"
+	case err != nil:
+		now = "Redis is away; waiting"
+	}
+	if now == r.trouble {
+		return
+	}
+	r.trouble = now
+	if err == nil {
+		r.log.Info("Redis is back")
+		return
+	}
+	r.log.Error(now, "error", outbox.ErrorText(err))
+}
+
+// awaitRoom waits until an entry more may be in hand, and says how many. It is 0 when ctx ended.
+func (r *run) awaitRoom(ctx context.Context) int {
+	for ctx.Err() == nil {
+		r.mu.Lock()
+		n := 2*r.config.Concurrency - len(r.inHand)
+		r.mu.Unlock()
+		if n > 0 {
+			return n
+		}
+		select {
+		case <-r.room:
+		case <-ctx.Done():
+		}
+	}
+	return 0
+}
+
+func (r *run) ids() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ids := make([]string, 0, len(r.inHand))
+	for id := range r.inHand {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// keepAlive shows a sign of life for all entries in hand, until the last is done with.
+func (r *run) keepAlive(ctx context.Context) {
+	tick := time.NewTicker(r.config.MinIdle / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.handling.Done():
+			return
+		case <-tick.C:
+		}
+		ids := r.ids()
+		if len(ids) == 0 {
+			continue
+		}
+		counts, err := r.group.hold(ctx, keep, ids...)
+		if err != nil {
+			continue // the reader tells of it
+		}
+		for i, count := range counts {
+			if count == taken {
+				r.lose(ids[i])
+			}
+		}
+	}
+}
+
+// lose ends the handling of an entry that another consumer has taken over.
+func (r *run) lose(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := r.inHand[id]; i != nil {
+		i.lose(errTaken)
+	}
+}
+
+var errTaken = errors.New("redis: another consumer has taken the entry over")
+
+// finish waits for the handlers: for the grace, and then until they have noticed its end.
+func (r *run) finish() {
+	grace := time.AfterFunc(r.config.Grace, func() {
+		r.log.Warn("the grace is over; handlers are told to stop")
+		r.end()
+	})
+	r.running.Wait()
+	grace.Stop()
+	r.end()
+	r.keeping.Wait()
+}
+
+// sleep waits, but not after the end of ctx.
+func sleep(ctx context.Context, pause time.Duration) {
+	select {
+	case <-time.After(pause):
+	case <-ctx.Done():
+	}
+}
