@@ -226,7 +226,7 @@ func TestConsumeFailing(t *testing.T) {
 			handled.add(m)
 			switch m.ID {
 			case bad:
-				panic("the effect failed") //nolint:forbidigo // a panic is a failure, too
+				panic("the effect failed")
 			case terminal:
 				return outbox.Terminal(errors.New("never"))
 			}
@@ -326,7 +326,7 @@ func TestConsumeMissingGroup(t *testing.T) {
 	}
 	var log syncBuffer
 	consumer, err := redis.NewConsumer(redis.ConsumerConfig{Config: config, Topic: publishertest.Topic, Group: testGroup, Process: consume.Config{
-		Logger:   slog.New(slog.NewTextHandler(&log, nil)),
+		Logger:   textLogger(&log),
 		Handlers: each(func(_ context.Context, m outbox.Message) error { handled.add(m); return nil }),
 	}})
 	if err != nil {
@@ -369,6 +369,8 @@ func (s *syncBuffer) String() string {
 	defer s.mu.Unlock()
 	return s.b.String()
 }
+
+func textLogger(to *syncBuffer) *slog.Logger { return slog.New(slog.NewTextHandler(to, nil)) }
 
 func TestConsumerConfig(t *testing.T) {
 	t.Parallel()

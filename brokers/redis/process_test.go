@@ -56,6 +56,8 @@ type role struct {
 	MarkBefore bool
 	// Races is how many goroutines are to handle each event at once; 0 for one.
 	Races int
+	// Stream has it take its events from the stream; see consumer_kill_test.go.
+	Stream bool
 }
 
 // runConsumerIfAsked makes this process a consumer. It then does not return.
@@ -86,6 +88,9 @@ func play(text string) error {
 	}
 	if p.effects, err = os.OpenFile(p.role.Effects, os.O_WRONLY|os.O_APPEND, 0); err != nil {
 		return err
+	}
+	if p.role.Stream {
+		return p.consumeStream(config)
 	}
 	return p.consume()
 }

@@ -1,0 +1,304 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/redis"
+	"github.com/packfinderz/outbox/brokers/redis/redistest"
+	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/inbox/inboxtest"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+// TestConsumeRestart stops Redis in the middle: nothing is lost, and the order holds. Duplicates may
+// come, where an acknowledgement was on its way, and an inbox tells them.
+func TestConsumeRestart(t *testing.T) {
+	t.Parallel()
+	broker, messages, handled := redistest.New(t), keyed(1000, 20), newSeen()
+	send(t, broker, messages)
+	memory, err := inboxtest.NewMemory(inbox.TTL{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log syncBuffer
+	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Logger: textLogger(&log), Handlers: each(func(ctx context.Context, m outbox.Message) error {
+		_, err := inbox.Handle(ctx, memory, testGroup, m.ID, func(context.Context) error {
+			handled.add(m)
+			return nil
+		})
+		return err
+	})}})
+	for n := 200; n <= 600; n += 200 {
+		handled.await(t, n)
+		broker.Stop(t)
+		broker.Start(t)
+	}
+	got := handled.await(t, len(messages))
+	awaitPending(t, broker, 0)
+	if len(handled.all()) != len(messages) {
+		t.Errorf("%d effects, want %d", len(handled.all()), len(messages))
+	}
+	ordered(t, messages, got)
+	if text := log.String(); strings.Count(text, "away") > 3 || strings.Count(text, "away") != strings.Count(text, "back") {
+		t.Errorf("it logged\n%s", text)
+	}
+}
+
+// TestConsumeFlushed has the stream and its group disappear.
+func TestConsumeFlushed(t *testing.T) {
+	t.Parallel()
+	broker, handled := redistest.New(t), newSeen()
+	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
+		handled.add(m)
+		return nil
+	})}})
+	for n := 1; n <= 3; n++ {
+		send(t, broker, publishertest.Messages(1))
+		handled.await(t, n)
+		if err := broker.Client().FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		broker.Create(t, publishertest.Topic)
+	}
+}
+
+// TestConsumeSlowly has handlers that take longer than MinIdle, and a second consumer that would take
+// over. Nobody is given an entry twice.
+func TestConsumeSlowly(t *testing.T) {
+	t.Parallel()
+	broker, messages, handled := redistest.New(t), keyed(6, 2), newSeen()
+	send(t, broker, messages)
+	config := redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
+		handled.add(m)
+		time.Sleep(1500 * time.Millisecond)
+		return nil
+	})}}
+	start(t, broker, config) // it has all of them, three of a key: 4.5 s
+	handled.await(t, 2)
+	start(t, broker, config)
+	handled.await(t, 6)
+	awaitPending(t, broker, 0)
+	if got := handled.all(); len(got) != 6 || slices.ContainsFunc(got, func(m outbox.Message) bool { return m.Attempt != 1 }) {
+		t.Errorf("%d deliveries of 6 messages", len(got))
+	}
+}
+
+// TestConsumeTakenOver has a consumer cut off for longer than MinIdle. Another takes over, and the first
+// is told when it is back.
+func TestConsumeTakenOver(t *testing.T) {
+	t.Parallel()
+	broker, handled := redistest.New(t), newSeen()
+	send(t, broker, publishertest.Messages(1))
+	told := make(chan error, 1)
+	stop := start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: each(func(ctx context.Context, m outbox.Message) error {
+		handled.add(m)
+		<-ctx.Done()
+		told <- context.Cause(ctx)
+		return ctx.Err()
+	})}})
+	handled.await(t, 1)
+	// What another consumer does, without waiting for MinIdle.
+	entries := broker.Client().XPendingExt(t.Context(), &goredis.XPendingExtArgs{Stream: publishertest.Topic, Group: testGroup, Start: "-", End: "+", Count: 1}).Val()
+	claim := &goredis.XClaimArgs{Stream: publishertest.Topic, Group: testGroup, Consumer: "another", Messages: []string{entries[0].ID}}
+	if err := broker.Client().XClaim(t.Context(), claim).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-told; err == nil || !strings.Contains(err.Error(), "another consumer") {
+		t.Errorf("the handler was told %v", err)
+	}
+	stop()
+	awaitPending(t, broker, 1)
+	if consumers := broker.Client().XInfoConsumers(t.Context(), publishertest.Topic, testGroup).Val(); len(consumers) != 1 || consumers[0].Pending != 1 {
+		t.Errorf("the entry is not the other one's: %+v", consumers)
+	}
+}
+
+// TestConsumeStop stops a consumer that has one entry in each state: those being handled are finished
+// and acknowledged, the rest comes to the next consumer at once and as if not delivered.
+func TestConsumeStop(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", "first"} {
+		t.Run("name "+name, func(t *testing.T) {
+			t.Parallel()
+			broker, messages, handled := redistest.New(t), keyed(20, 20), newSeen()
+			send(t, broker, messages)
+			began, finish := make(chan struct{}, 20), make(chan struct{})
+			stop := start(t, broker, redis.ConsumerConfig{Concurrency: 4, Name: name, Process: consume.Config{Handlers: each(func(context.Context, outbox.Message) error {
+				began <- struct{}{}
+				<-finish
+				return nil
+			})}})
+			for range 4 {
+				<-began
+			}
+			awaitPending(t, broker, 8)
+			time.AfterFunc(100*time.Millisecond, func() { close(finish) })
+			stop()
+			if n := len(began); n != 0 {
+				t.Errorf("%d more were begun", n)
+			}
+			awaitPending(t, broker, 4)
+			startedAt := time.Now()
+			stop = start(t, broker, redis.ConsumerConfig{Name: name, Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
+				handled.add(m)
+				return nil
+			})}})
+			got := handled.await(t, 16)
+			awaitPending(t, broker, 0)
+			stop()
+			if took := time.Since(startedAt); took > 10*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			// The entries in hand come first, and those after them as they are in the stream.
+			if got[0].Attempt != 1 || len(handled.all()) != 16 {
+				t.Errorf("%d deliveries, the first is attempt %d", len(handled.all()), got[0].Attempt)
+			}
+		})
+	}
+}
+
+// TestConsumeGrace has a handler that does not finish by itself.
+func TestConsumeGrace(t *testing.T) {
+	t.Parallel()
+	broker, handled := redistest.New(t), newSeen()
+	send(t, broker, publishertest.Messages(1))
+	stop := start(t, broker, redis.ConsumerConfig{Grace: 200 * time.Millisecond, Process: consume.Config{Handlers: each(func(ctx context.Context, m outbox.Message) error {
+		handled.add(m)
+		<-ctx.Done()
+		return ctx.Err()
+	})}})
+	handled.await(t, 1)
+	stop()
+	awaitPending(t, broker, 1)
+	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
+		handled.add(m)
+		return nil
+	})}})
+	if got := handled.await(t, 2); got[1].Attempt != 2 {
+		t.Errorf("it is attempt %d", got[1].Attempt)
+	}
+	awaitPending(t, broker, 0)
+}
+
+// TestConsumeDuplicates publishes every event three times: an inbox lets each have one effect.
+func TestConsumeDuplicates(t *testing.T) {
+	t.Parallel()
+	broker, messages, handled := redistest.New(t), keyed(100, 10), newSeen()
+	in := openInbox(t, broker.URL(), redis.InboxConfig{})
+	for range 3 {
+		send(t, broker, messages)
+	}
+	var effects atomic.Int32
+	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: each(func(ctx context.Context, m outbox.Message) error {
+		_, err := inbox.Handle(ctx, in, testGroup, m.ID, func(context.Context) error {
+			effects.Add(1)
+			return nil
+		})
+		handled.add(m)
+		return err
+	})}})
+	handled.await(t, 300)
+	awaitPending(t, broker, 0)
+	if n := effects.Load(); n != 100 {
+		t.Errorf("%d effects, want 100", n)
+	}
+}
+
+// TestConsumeTrimmed has entries trimmed while one is in hand and another waits for a dead consumer:
+// the first is handled, and the loss of the second is told.
+func TestConsumeTrimmed(t *testing.T) {
+	t.Parallel()
+	broker, messages, handled := redistest.New(t), keyed(2, 1), newSeen()
+	if err := broker.Client().XGroupCreate(t.Context(), publishertest.Topic, testGroup, "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	send(t, broker, messages[:1])
+	read := &goredis.XReadGroupArgs{Group: testGroup, Consumer: "dead", Streams: []string{publishertest.Topic, ">"}, Count: 1}
+	if err := broker.Client().XReadGroup(t.Context(), read).Err(); err != nil {
+		t.Fatal(err)
+	}
+	send(t, broker, messages[1:])
+	var log syncBuffer
+	start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Logger: textLogger(&log), Handlers: each(func(_ context.Context, m outbox.Message) error {
+		handled.add(m)
+		if m.Attempt == 1 {
+			if err := broker.Client().XTrimMaxLen(t.Context(), publishertest.Topic, 0).Err(); err != nil {
+				t.Error(err)
+			}
+			return errors.New("not yet")
+		}
+		return nil
+	})}})
+	if got := handled.await(t, 2); got[1].ID != messages[1].ID || got[1].Attempt != 2 {
+		t.Errorf("handled %+v", got)
+	}
+	awaitPending(t, broker, 0)
+	for !strings.Contains(log.String(), "trimmed") {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestConsumeBoundedly has more keys than may be handled: at most so many are, and a key that fails
+// does not take a place from others.
+func TestConsumeBoundedly(t *testing.T) {
+	t.Parallel()
+	broker, messages, handled := redistest.New(t), keyed(200, 100), newSeen()
+	send(t, broker, messages)
+	var running, most atomic.Int32
+	stuck := messages[0].ID
+	start(t, broker, redis.ConsumerConfig{Concurrency: 3, Process: consume.Config{
+		Retry: outbox.RetryPolicy{Base: time.Hour, Max: time.Hour},
+		Handlers: each(func(_ context.Context, m outbox.Message) error {
+			defer running.Add(-1)
+			if n := running.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			handled.add(m)
+			if m.ID == stuck {
+				return errors.New("it fails")
+			}
+			return nil
+		}),
+	}})
+	handled.await(t, 199)
+	awaitPending(t, broker, 2) // it, and the next one of its key
+	if n := most.Load(); n > 3 {
+		t.Errorf("%d were handled at once", n)
+	}
+}
+
+// TestConsumeAfterDead takes over what a consumer that is gone had, and counts that delivery.
+func TestConsumeAfterDead(t *testing.T) {
+	t.Parallel()
+	broker, messages, handled := redistest.New(t), keyed(50, 5), newSeen()
+	if err := broker.Client().XGroupCreate(t.Context(), publishertest.Topic, testGroup, "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	send(t, broker, messages)
+	read := &goredis.XReadGroupArgs{Group: testGroup, Consumer: "dead", Streams: []string{publishertest.Topic, ">"}}
+	if err := broker.Client().XReadGroup(t.Context(), read).Err(); err != nil {
+		t.Fatal(err)
+	}
+	awaitPending(t, broker, 50)
+	start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Concurrency: 4, Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
+		handled.add(m)
+		return nil
+	})}})
+	got := handled.await(t, 50)
+	awaitPending(t, broker, 0)
+	ordered(t, messages, got)
+	if len(got) != 50 || slices.ContainsFunc(got, func(m outbox.Message) bool { return m.Attempt != 2 || m.ID == uuid.Nil }) {
+		t.Errorf("%d deliveries; the first is %+v", len(got), got[0])
+	}
+}
