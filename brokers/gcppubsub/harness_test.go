@@ -18,7 +18,14 @@ import (
 
 const patience = 20 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	consumeIfAsked()
+	goleak.VerifyTestMain(m,
+		// The client looks only every ten seconds whether this one is to end,
+		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"),
+		// and starts this one with the program.
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
 
 // open makes a publisher for a destination and closes it with the test.
 func open(t *testing.T, url string) *gcppubsub.Publisher {

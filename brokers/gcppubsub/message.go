@@ -23,6 +23,12 @@ const (
 	maxOrderingKey    = 1024
 )
 
+// How a CloudEvent is written in the attributes of a message.
+const (
+	cePrefix      = "ce-"
+	ceContentType = "Content-Type"
+)
+
 var topicName = regexp.MustCompile(`^projects/[^/]+/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
 
 // topic is the full name of the topic that a message goes to.
@@ -58,13 +64,13 @@ func (p *Publisher) encode(message *outbox.Message) (*pubsubpb.PubsubMessage, er
 }
 
 func (p *Publisher) attributes(message *outbox.Message) (map[string]string, error) {
-	list := p.config.Format.Attributes(message, "ce-")
+	list := p.config.Format.Attributes(message, cePrefix)
 	attributes := make(map[string]string, len(list)+1)
 	for _, a := range list {
 		attributes[a.Name] = a.Value
 	}
 	if p.config.Format.CloudEvents && message.ContentType != "" {
-		attributes["Content-Type"] = message.ContentType
+		attributes[ceContentType] = message.ContentType
 	}
 	if len(attributes) > maxAttributes {
 		return nil, fmt.Errorf("it has %d attributes; a Pub/Sub message has at most %d", len(attributes), maxAttributes)

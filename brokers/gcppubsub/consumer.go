@@ -1,0 +1,186 @@
+package gcppubsub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/consume"
+)
+
+// Defaults of ConsumerConfig.
+const (
+	DefaultConcurrency = 16
+	DefaultAckDeadline = 30 * time.Second
+	DefaultGrace       = 30 * time.Second
+)
+
+// The service's limits for a deadline.
+const (
+	leastAckDeadline = 10 * time.Second
+	mostAckDeadline  = 10 * time.Minute
+)
+
+var subscriptionName = regexp.MustCompile(`^projects/[^/]+/subscriptions/[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
+
+// ConsumerConfig says what to consume, and what to do with it.
+type ConsumerConfig struct {
+	// Config is how to reach the service; ParseURL makes it. Unordered does without the order
+	// of keys here, too. Create makes the topic and the subscription if they are not there, for
+	// demos.
+	Config
+	// Subscription is the name of the subscription, short or with its project.
+	Subscription string
+	// Topic is the topic of the subscription. It is needed for Create. Otherwise it is what the
+	// service tells; messages have no topic if these credentials may not ask.
+	Topic string
+	// ExactlyOnce has Create make a subscription with the service's exactly-once delivery. An
+	// inbox is needed all the same: the relay may publish an event twice.
+	ExactlyOnce bool
+	// Concurrency is how many messages are handled at once; as many may wait. Default 16.
+	Concurrency int
+	// AckDeadline is how long after the death of this process a message that it had comes again,
+	// between 10 s and 10 min. It does not limit handlers: while they run it is extended. Default
+	// 30 s.
+	AckDeadline time.Duration
+	// Grace bounds how long a consumer that is stopped waits for what is being handled. Default
+	// 30 s.
+	Grace time.Duration
+	// Process has the handlers, the dead letters and the rest.
+	Process consume.Config
+}
+
+// Consumer receives the messages of a subscription and has them handled.
+type Consumer struct {
+	config    ConsumerConfig
+	options   []option.ClientOption
+	processor *consume.Processor
+	logger    *slog.Logger
+	reception *reception
+	attempts  *attempts
+	holds     *holds
+	running   atomic.Bool
+}
+
+// NewConsumer makes a consumer. It does not need the service to be there yet.
+func NewConsumer(config ConsumerConfig) (*Consumer, error) {
+	c, err := newConsumer(config.withDefaults())
+	if err != nil {
+		return nil, fmt.Errorf("Pub/Sub consumer: %w", err)
+	}
+	return c, nil
+}
+
+func newConsumer(config ConsumerConfig) (*Consumer, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	processor, err := consume.New(guard(config.Process))
+	if err != nil {
+		return nil, err
+	}
+	logger := config.Process.Logger.With("subscription", config.Subscription)
+	c := &Consumer{
+		config: config, processor: processor, logger: logger, reception: &reception{logger: logger},
+		attempts: newAttempts(remembered), holds: newHolds(remembered),
+	}
+	if c.options, err = clientOptions(config.Config); err != nil {
+		return nil, err
+	}
+	c.options = append(c.options, option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(c.reception.watch)))
+	return c, nil
+}
+
+func (c ConsumerConfig) withDefaults() ConsumerConfig {
+	if c.Concurrency == 0 {
+		c.Concurrency = DefaultConcurrency
+	}
+	if c.AckDeadline == 0 {
+		c.AckDeadline = DefaultAckDeadline
+	}
+	if c.Grace == 0 {
+		c.Grace = DefaultGrace
+	}
+	if c.Process.Logger == nil {
+		c.Process.Logger = slog.Default()
+	}
+	if c.Process.Retry.Base == 0 {
+		c.Process.Retry.Base = time.Second
+	}
+	if c.Process.Retry.Max == 0 {
+		c.Process.Retry.Max = max(5*time.Minute, c.Process.Retry.Base)
+	}
+	if c.Subscription != "" && !strings.HasPrefix(c.Subscription, "projects/") {
+		c.Subscription = "projects/" + c.Project + "/subscriptions/" + c.Subscription
+	}
+	return c
+}
+
+func (c ConsumerConfig) check() error {
+	if err := c.Config.check(); err != nil {
+		return err
+	}
+	switch {
+	case c.Subscription == "":
+		return errors.New("ConsumerConfig.Subscription is missing")
+	case !subscriptionName.MatchString(c.Subscription):
+		return fmt.Errorf("%q cannot be the name of a Pub/Sub subscription", c.Subscription)
+	case c.Topic != "" && !topicName.MatchString(c.topicPath(c.Topic)):
+		return fmt.Errorf("%q cannot be the name of a Pub/Sub topic", c.Topic)
+	case c.Create && c.Topic == "":
+		return errors.New("ConsumerConfig.Topic is missing; a subscription is created for one")
+	case c.Concurrency < 0 || c.Grace < 0:
+		return errors.New("ConsumerConfig.Concurrency and ConsumerConfig.Grace must be above zero")
+	case c.AckDeadline < leastAckDeadline || c.AckDeadline > mostAckDeadline:
+		return fmt.Errorf("ConsumerConfig.AckDeadline is %s; it must be between %s and %s", c.AckDeadline, leastAckDeadline, mostAckDeadline)
+	}
+	return nil
+}
+
+// Run consumes until ctx ends. Then it takes no more, finishes what is being handled,
+// acknowledges it and returns nil. While the service is away it waits for it.
+func (c *Consumer) Run(ctx context.Context) error {
+	if c.running.Swap(true) {
+		return errors.New("Pub/Sub consumer: it runs already")
+	}
+	defer c.running.Store(false)
+	client, err := pubsub.NewClient(context.Background(), c.config.Project, c.options...)
+	if err != nil {
+		return fmt.Errorf("Pub/Sub consumer: set up the client: %w", err)
+	}
+	defer func() { _ = client.Close() }() // it may be closed already
+	reconnect := outbox.RetryPolicy{Base: 250 * time.Millisecond, Max: 10 * time.Second}
+	for failures := 1; ctx.Err() == nil; failures++ {
+		opened := c.reception.opened.Load()
+		err := c.consume(ctx, client)
+		if err == nil {
+			break
+		}
+		c.reception.failed(err)
+		if c.reception.opened.Load() != opened {
+			failures = 1
+		}
+		pause(ctx, reconnect.Delay(failures))
+	}
+	return nil
+}
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

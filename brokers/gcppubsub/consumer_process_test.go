@@ -1,0 +1,110 @@
+package gcppubsub_test
+
+// A consumer that is a process of its own, so that it can be killed: the test program in another
+// role.
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+const consumerEnv = "OUTBOX_PUBSUB_TEST_CONSUMER"
+
+// consumeIfAsked makes this process a consumer of the server that the environment names. It
+// writes the id of each event that it has handled, and ends with its parent.
+func consumeIfAsked() {
+	url := os.Getenv(consumerEnv)
+	if url == "" {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
+		cancel()
+	}()
+	if err := consumeFrom(ctx, url); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func consumeFrom(ctx context.Context, url string) error {
+	config, err := gcppubsub.ParseURL(url)
+	if err != nil {
+		return err
+	}
+	consumer, err := gcppubsub.NewConsumer(gcppubsub.ConsumerConfig{
+		Config: config, Subscription: subscription, AckDeadline: 10e9,
+		Process: consume.Config{Handlers: handle(func(_ context.Context, m outbox.Message) error {
+			_, err := fmt.Println(m.ID)
+			return err
+		})},
+	})
+	if err != nil {
+		return err
+	}
+	return consumer.Run(ctx)
+}
+
+// TestConsumerKilled kills a consumer in the middle: what it had not acknowledged comes again.
+func TestConsumerKilled(t *testing.T) {
+	t.Parallel()
+	const events = 200
+	broker := subscribed(t)
+	publishAll(t, broker, publishertest.Messages(events))
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), consumerEnv+"="+broker.URL())
+	cmd.Stderr = os.Stderr
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = input.Close() }()
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	handled := make(map[string]bool)
+	lines := bufio.NewReader(output)
+	for err == nil {
+		var line string
+		if line, err = lines.ReadString('\n'); err == nil {
+			handled[strings.TrimSpace(line)] = true
+		}
+		if len(handled) == 20 {
+			_ = cmd.Process.Kill() // and read on: what it wrote before
+		}
+	}
+	_ = cmd.Wait()
+	before := acked(broker, publishertest.Topic)
+	if before == events || len(handled) <= before {
+		t.Fatalf("%d events were handled and %d acknowledged: it was killed too late", len(handled), before)
+	}
+	var again seen
+	run(t, consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { again.add(m); return nil })))
+	await(t, "every event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == events })
+	if times := again.byID(); len(times) != events-before {
+		t.Errorf("%d events came again, want the %d that were not acknowledged", len(times), events-before)
+	}
+	for id := range again.byID() {
+		handled[id] = true
+	}
+	if len(handled) != events {
+		t.Errorf("%d of %d events were handled", len(handled), events)
+	}
+}

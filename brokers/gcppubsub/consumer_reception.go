@@ -1,0 +1,68 @@
+package gcppubsub
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/packfinderz/outbox"
+)
+
+// silence is how long a connection may take before it is spoken of.
+const silence = 2 * time.Second
+
+var errSilent = status.Error(codes.Unavailable, "it cannot be reached")
+
+// reception knows whether messages can be received, and says once when they cannot.
+type reception struct {
+	logger *slog.Logger
+	// opened counts the streams that were opened.
+	opened atomic.Int64
+	mu     sync.Mutex
+	told   codes.Code // of what was told last; OK if nothing
+}
+
+// failed tells that nothing is received, and why; once for each reason.
+func (r *reception) failed(err error) {
+	if errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled {
+		return // the consumer stops
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if code := status.Code(err); code != r.told {
+		r.told = code
+		r.logger.Warn("nothing can be received; waiting for Pub/Sub", "error", outbox.ErrorText(err))
+	}
+}
+
+func (r *reception) over() {
+	r.opened.Add(1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.told != codes.OK {
+		r.told = codes.OK
+		r.logger.Info("messages are received again")
+	}
+}
+
+// watch opens the stream of messages. The client would ask again after ever longer pauses, and
+// find the service minutes after it is back; here it waits for the connection, which is tried
+// every two seconds.
+func (r *reception) watch(
+	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	late := time.AfterFunc(silence, func() { r.failed(errSilent) })
+	defer late.Stop()
+	stream, err := open(ctx, desc, conn, method, append(options, grpc.WaitForReady(true))...)
+	if err == nil {
+		r.over()
+	}
+	return stream, err
+}

@@ -1,0 +1,331 @@
+package gcppubsub_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
+	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/inbox/inboxtest"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+var errEffect = errors.New("the effect failed")
+
+// Nothing goes wrong: every event is handled once, as it was published, those of a key in their
+// order, and two consumers share the subscription.
+func TestConsumerHealthy(t *testing.T) {
+	t.Parallel()
+	const events, keys = 2000, 100
+	broker := subscribed(t)
+	messages := publishertest.Messages(events)
+	for i := range messages {
+		messages[i].Key = strconv.Itoa(i % keys)
+	}
+	publishAll(t, broker, messages)
+	var handled seen
+	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { handled.add(m); return nil }))
+	for range 4 {
+		run(t, config)
+	}
+	await(t, "every event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == events })
+	byID := make(map[string]int, events)
+	for i := range messages {
+		byID[messages[i].ID.String()] = i
+	}
+	last := make(map[string]int)
+	got := handled.all()
+	for _, m := range got {
+		n := byID[m.ID.String()]
+		if before, ok := last[m.Key]; ok && n <= before {
+			t.Fatalf("of key %s event %d came after %d", m.Key, n, before)
+		}
+		last[m.Key] = n
+		want := messages[n]
+		if m.Attempt != 1 || m.Topic != want.Topic || m.Key != want.Key || string(m.Payload) != string(want.Payload) || m.Type != want.Type ||
+			m.TenantID != want.TenantID || !m.CreatedAt.Equal(want.CreatedAt) || m.Headers["trace"] != "t1" || len(m.Headers) != 1 {
+			t.Fatalf("handled %+v, want %+v", m, want)
+		}
+	}
+	if len(got) != events || len(letters(broker)) != 0 {
+		t.Errorf("%d events were handled, %d are dead letters", len(got), len(letters(broker)))
+	}
+}
+
+// A handler fails every time: the event comes again with a growing number, and is then a dead
+// letter. The number is the service's where that counts, which it does for dead letters of its
+// own.
+func TestConsumerFailure(t *testing.T) {
+	t.Parallel()
+	for name, counts := range map[string]bool{"counted here": false, "counted by the service": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broker := subscribed(t)
+			if counts {
+				countDeliveries(t, broker)
+			}
+			var handled seen
+			run(t, consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { handled.add(m); return errEffect })))
+			messages := publishertest.Messages(1)
+			publishAll(t, broker, messages)
+			await(t, "the dead letter", func() bool { return acked(broker, publishertest.Topic) == 1 })
+			attempts := ""
+			for _, m := range handled.all() {
+				attempts += strconv.Itoa(m.Attempt) + " "
+			}
+			if attempts != "1 2 3 " {
+				t.Errorf("the attempts were %s", attempts)
+			}
+			wantLetter(t, broker, &messages[0], consume.ReasonMaxDeliveries, "3")
+		})
+	}
+}
+
+// countDeliveries gives the subscription a dead-letter policy, far off.
+func countDeliveries(t *testing.T, broker *pubsubtest.Broker) {
+	t.Helper()
+	broker.CreateTopic(t, "of-the-service")
+	name := "projects/" + pubsubtest.Project + "/subscriptions/" + subscription
+	if _, err := broker.Server.GServer.DeleteSubscription(t.Context(), &pubsubpb.DeleteSubscriptionRequest{Subscription: name}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := broker.Server.GServer.CreateSubscription(t.Context(), &pubsubpb.Subscription{
+		Name: name, Topic: pubsubtest.TopicPath(publishertest.Topic), EnableMessageOrdering: true, AckDeadlineSeconds: 30,
+		DeadLetterPolicy: &pubsubpb.DeadLetterPolicy{DeadLetterTopic: pubsubtest.TopicPath("of-the-service"), MaxDeliveryAttempts: 100},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantLetter(t *testing.T, broker *pubsubtest.Broker, message *outbox.Message, reason, deliveries string) {
+	t.Helper()
+	list := letters(broker)
+	if len(list) != 1 {
+		t.Fatalf("%d dead letters", len(list))
+	}
+	a := list[0].Attributes
+	if a[consume.DeadReason] != reason || !strings.Contains(a[consume.DeadError], errEffect.Error()) || a[consume.DeadTopic] != publishertest.Topic ||
+		a[consume.DeadDeliveries] != deliveries || a["event_id"] != message.ID.String() || string(list[0].Data) != string(message.Payload) {
+		t.Errorf("the letter is %s with %q", list[0].Data, a)
+	}
+}
+
+// A terminal error is a dead letter at once.
+func TestConsumerTerminal(t *testing.T) {
+	t.Parallel()
+	broker := subscribed(t)
+	run(t, consumerConfig(t, broker.URL(), handle(func(context.Context, outbox.Message) error { return outbox.Terminal(errEffect) })))
+	messages := publishertest.Messages(1)
+	publishAll(t, broker, messages)
+	await(t, "the dead letter", func() bool { return acked(broker, publishertest.Topic) == 1 })
+	wantLetter(t, broker, &messages[0], string(outbox.ReasonTerminal), "1")
+}
+
+// Without dead letters nothing is given up, and what panics is only a failure.
+func TestConsumerNeverGivesUp(t *testing.T) {
+	t.Parallel()
+	broker := subscribed(t)
+	var calls atomic.Int32
+	config := consumerConfig(t, broker.URL(), handle(func(context.Context, outbox.Message) error {
+		if calls.Add(1)%2 == 0 {
+			panic("a bug")
+		}
+		return outbox.Terminal(errEffect)
+	}))
+	config.Process.DeadLetters, config.Process.DeadLetterTopic = nil, ""
+	run(t, config)
+	publishAll(t, broker, publishertest.Messages(1))
+	await(t, "ten deliveries", func() bool { return calls.Load() >= 10 })
+	if acked(broker, publishertest.Topic) != 0 {
+		t.Error("it was acknowledged")
+	}
+}
+
+// The dead letters' publisher panics: the event is not lost.
+func TestConsumerLettersPanic(t *testing.T) {
+	t.Parallel()
+	broker := subscribed(t)
+	config := consumerConfig(t, broker.URL(), handle(func(context.Context, outbox.Message) error { return outbox.Terminal(errEffect) }))
+	var calls atomic.Int32
+	config.Process.DeadLetters = handle(func(context.Context, outbox.Message) error { calls.Add(1); panic("a bug") })
+	run(t, config)
+	publishAll(t, broker, publishertest.Messages(1))
+	await(t, "three attempts at a letter", func() bool { return calls.Load() >= 3 })
+	if acked(broker, publishertest.Topic) != 0 {
+		t.Error("it was acknowledged")
+	}
+}
+
+// A message that is no event is a dead letter with all that it had, and without what is the
+// service's own.
+func TestConsumerNoEvent(t *testing.T) {
+	t.Parallel()
+	broker := subscribed(t)
+	run(t, consumerConfig(t, broker.URL(), handle(func(context.Context, outbox.Message) error { t.Error("it was handled"); return nil })))
+	broker.Server.Publish(pubsubtest.TopicPath(publishertest.Topic), []byte("hello"), map[string]string{"from": "elsewhere", "googclient_x": "y"})
+	await(t, "the dead letter", func() bool { return acked(broker, publishertest.Topic) == 1 })
+	list := letters(broker)
+	if len(list) != 1 {
+		t.Fatalf("%d dead letters", len(list))
+	}
+	a := list[0].Attributes
+	if string(list[0].Data) != "hello" || a["from"] != "elsewhere" || a["googclient_x"] != "" || !strings.Contains(a[consume.DeadError], "no event") {
+		t.Errorf("the letter is %s with %q", list[0].Data, a)
+	}
+}
+
+// A CloudEvent is read back as the event that it was.
+func TestConsumerCloudEvents(t *testing.T) {
+	t.Parallel()
+	broker := subscribed(t)
+	got := make(chan outbox.Message, 1)
+	run(t, consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { got <- m; return nil })))
+	want := publishertest.Messages(1)[0]
+	wantFates(t, publish(t, open(t, broker.URL()+"&format=cloudevents"), []outbox.Message{want}), "")
+	m := <-got
+	if m.ID != want.ID || m.Type != want.Type || m.ContentType != want.ContentType || m.AggregateID != want.AggregateID || m.Key != want.Key ||
+		m.Headers["trace"] != "t1" || len(m.Headers) != 1 {
+		t.Errorf("got %+v, want %+v", m, want)
+	}
+}
+
+// Every event is published twice, and has one effect.
+func TestConsumerDuplicates(t *testing.T) {
+	t.Parallel()
+	const events = 100
+	broker := subscribed(t)
+	memory, err := inboxtest.NewMemory(inbox.TTL{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var effects seen
+	var deliveries atomic.Int32
+	run(t, consumerConfig(t, broker.URL(), handle(func(ctx context.Context, m outbox.Message) error {
+		deliveries.Add(1)
+		_, err := inbox.Handle(ctx, memory, subscription, m.ID, func(context.Context) error { effects.add(m); return nil })
+		return err
+	})))
+	messages := publishertest.Messages(events)
+	publishAll(t, broker, messages)
+	publishAll(t, broker, messages)
+	await(t, "every copy to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == 2*events })
+	if times := effects.byID(); len(effects.all()) != events || len(times) != events || deliveries.Load() < 2*events {
+		t.Errorf("%d effects of %d events in %d deliveries", len(effects.all()), len(times), deliveries.Load())
+	}
+}
+
+// A handler takes longer than the deadline, and its message is not delivered meanwhile.
+func TestConsumerSlowHandler(t *testing.T) {
+	t.Parallel()
+	broker := subscribed(t)
+	var calls atomic.Int32
+	config := consumerConfig(t, broker.URL(), handle(func(context.Context, outbox.Message) error {
+		calls.Add(1)
+		time.Sleep(14 * time.Second) // the shortest deadline is 10 s
+		return nil
+	}))
+	run(t, config)
+	run(t, config) // which could have the second delivery
+	publishAll(t, broker, publishertest.Messages(1))
+	await(t, "the event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == 1 })
+	if calls.Load() != 1 {
+		t.Errorf("it was delivered %d times", calls.Load())
+	}
+}
+
+func TestConsumerConfig(t *testing.T) {
+	t.Parallel()
+	good := gcppubsub.ConsumerConfig{
+		Config: gcppubsub.Config{Project: "shop", Endpoint: "127.0.0.1:1", Insecure: true}, Subscription: subscription,
+		Process: consume.Config{Handlers: handle(nil)},
+	}
+	if _, err := gcppubsub.NewConsumer(good); err != nil {
+		t.Fatal(err)
+	}
+	for words, change := range map[string]func(*gcppubsub.ConsumerConfig){
+		"project is missing":                func(c *gcppubsub.ConsumerConfig) { c.Project = "" },
+		"Subscription is missing":           func(c *gcppubsub.ConsumerConfig) { c.Subscription = "" },
+		"name of a Pub/Sub subscription":    func(c *gcppubsub.ConsumerConfig) { c.Subscription = "a b" },
+		"name of a Pub/Sub topic":           func(c *gcppubsub.ConsumerConfig) { c.Topic = "a b" },
+		"Topic is missing":                  func(c *gcppubsub.ConsumerConfig) { c.Create = true },
+		"must be above zero":                func(c *gcppubsub.ConsumerConfig) { c.Concurrency = -1 },
+		"AckDeadline is 1s":                 func(c *gcppubsub.ConsumerConfig) { c.AckDeadline = time.Second },
+		"Handlers is missing":               func(c *gcppubsub.ConsumerConfig) { c.Process.Handlers = nil },
+		"DeadLetterTopic go together":       func(c *gcppubsub.ConsumerConfig) { c.Process.DeadLetterTopic = "x" },
+		"credentials: open none.json":       func(c *gcppubsub.ConsumerConfig) { c.Insecure, c.Credentials = false, "none.json" },
+		"Concurrency and ConsumerConfig.Gr": func(c *gcppubsub.ConsumerConfig) { c.Grace = -1 },
+	} {
+		config := good
+		change(&config)
+		if _, err := gcppubsub.NewConsumer(config); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%v, want %s", err, words)
+		}
+	}
+}
+
+// Create makes topic and subscription, and the consumer works with them.
+func TestConsumerCreate(t *testing.T) {
+	t.Parallel()
+	broker := pubsubtest.New(t)
+	got := make(chan outbox.Message, 1)
+	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { got <- m; return nil }))
+	config.Create, config.Topic, config.ExactlyOnce = true, "invoices", true
+	config.Process.Retry = outbox.RetryPolicy{Base: 2 * time.Second, Max: time.Hour}
+	run(t, config)
+	name := "projects/" + pubsubtest.Project + "/subscriptions/" + subscription
+	var made *pubsubpb.Subscription
+	await(t, "the subscription", func() (is bool) {
+		var err error
+		made, err = broker.Server.GServer.GetSubscription(t.Context(), &pubsubpb.GetSubscriptionRequest{Subscription: name})
+		return err == nil
+	})
+	policy := made.GetRetryPolicy()
+	if !made.GetEnableMessageOrdering() || !made.GetEnableExactlyOnceDelivery() || made.GetAckDeadlineSeconds() != 10 ||
+		policy.GetMinimumBackoff().AsDuration() != 2*time.Second || policy.GetMaximumBackoff().AsDuration() != 10*time.Minute {
+		t.Errorf("made %v", made)
+	}
+	messages := publishertest.Messages(1)
+	messages[0].Topic = "invoices"
+	publishAll(t, broker, messages)
+	if m := <-got; m.Topic != "invoices" {
+		t.Errorf("handled %+v", m)
+	}
+	await(t, "the event to be acknowledged", func() bool { return acked(broker, "invoices") == 1 })
+}
+
+// A consumer runs once at a time.
+func TestConsumerRunsOnce(t *testing.T) {
+	t.Parallel()
+	broker := subscribed(t)
+	consumer, err := gcppubsub.NewConsumer(consumerConfig(t, broker.URL(), handle(nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	errs := make(chan error, 2)
+	for range 2 {
+		go func() { errs <- consumer.Run(ctx) }()
+	}
+	wantText(t, <-errs, "runs already")
+	cancel()
+	if err := <-errs; err != nil {
+		t.Error(err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := consumer.Run(ctx); err != nil {
+		t.Error(fmt.Errorf("again: %w", err))
+	}
+}
