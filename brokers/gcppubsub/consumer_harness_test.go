@@ -142,6 +142,16 @@ func acked(broker *pubsubtest.Broker, topic string) (n int) {
 	return n
 }
 
+// delivered is how many messages the server has delivered.
+func delivered(broker *pubsubtest.Broker) (n int) {
+	for _, m := range broker.Server.Messages() {
+		if m.Deliveries > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // letters are the dead letters.
 func letters(broker *pubsubtest.Broker) (list []*pstest.Message) {
 	for _, m := range broker.Server.Messages() {

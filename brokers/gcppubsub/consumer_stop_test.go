@@ -1,0 +1,229 @@
+package gcppubsub_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/pstest"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+// A consumer that is stopped acknowledges what it finishes and nothing more. The next one has
+// the rest, at once.
+func TestConsumerStops(t *testing.T) {
+	t.Parallel()
+	const events, concurrency = 8, 4 // half are handled, and half wait
+	broker := subscribed(t)
+	publishAll(t, broker, publishertest.Messages(events))
+	begun, proceed := make(chan struct{}, events), make(chan struct{})
+	var first, second seen
+	config := consumerConfig(t, broker.URL(), handle(func(ctx context.Context, m outbox.Message) error {
+		first.add(m)
+		begun <- struct{}{}
+		<-proceed
+		return ctx.Err() // which a stop must not end
+	}))
+	config.Concurrency = concurrency
+	consumer := run(t, config)
+	for range concurrency {
+		<-begun
+	}
+	await(t, "as many to wait", func() bool { return delivered(broker) == events })
+	consumer.cancel()
+	close(proceed)
+	consumer.stop()
+	if n := len(first.all()); n != concurrency || acked(broker, publishertest.Topic) != n {
+		t.Fatalf("%d events were begun and %d acknowledged, want %d of each", n, acked(broker, publishertest.Topic), concurrency)
+	}
+	began := time.Now()
+	run(t, consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { second.add(m); return nil })))
+	await(t, "the rest", func() bool { return acked(broker, publishertest.Topic) == events })
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("the rest came after %s; it was not given back", took)
+	}
+	if times := second.byID(); len(times) != events-concurrency || len(second.all()) != len(times) {
+		t.Errorf("the second consumer handled %d events, %d times", len(times), len(second.all()))
+	}
+}
+
+// A handler does not end with its context: the stop waits for the grace, and not for it.
+func TestConsumerGrace(t *testing.T) {
+	t.Parallel()
+	broker := subscribed(t)
+	publishAll(t, broker, publishertest.Messages(1))
+	begun, never := make(chan struct{}), make(chan struct{})
+	defer close(never)
+	config := consumerConfig(t, broker.URL(), handle(func(context.Context, outbox.Message) error {
+		close(begun)
+		<-never
+		return nil
+	}))
+	config.Grace = 100 * time.Millisecond
+	consumer := run(t, config)
+	<-begun
+	began := time.Now()
+	consumer.stop()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+	if acked(broker, publishertest.Topic) != 0 {
+		t.Error("the event was acknowledged")
+	}
+}
+
+// A consumer can be stopped while the service is away.
+func TestConsumerStopsInOutage(t *testing.T) {
+	t.Parallel()
+	broker := subscribed(t)
+	var log journal
+	begun, proceed := make(chan struct{}), make(chan struct{})
+	config := consumerConfig(t, broker.URL(), handle(func(context.Context, outbox.Message) error {
+		close(begun)
+		<-proceed
+		return nil
+	}))
+	config.Process.Logger = log.logger()
+	consumer := run(t, config)
+	publishAll(t, broker, publishertest.Messages(1))
+	<-begun
+	broker.Stop(t)
+	await(t, "the outage to be noticed", func() bool { return log.count("waiting for Pub/Sub") == 1 })
+	close(proceed)
+	began := time.Now()
+	consumer.stop()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+}
+
+// The service goes and comes back in the middle: nothing is lost, it is spoken of once, and what
+// is published then is handled soon.
+func TestConsumerOutage(t *testing.T) {
+	t.Parallel()
+	const events = 600
+	broker := subscribed(t)
+	messages := publishertest.Messages(events)
+	publishAll(t, broker, messages)
+	var handled seen
+	var log journal
+	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { handled.add(m); return nil }))
+	config.Process.Logger = log.logger()
+	run(t, config)
+	await(t, "some events", func() bool { return len(handled.all()) > events/10 })
+	broker.Stop(t)
+	await(t, "the outage to be noticed", func() bool { return log.count("waiting for Pub/Sub") == 1 })
+	if acked(broker, publishertest.Topic) == events {
+		t.Fatal("the service was not missed")
+	}
+	before := len(handled.all())
+	broker.Start(t)
+	back := time.Now()
+	await(t, "the next event", func() bool { return len(handled.all()) > before })
+	if took := time.Since(back); took > 8*time.Second {
+		t.Errorf("the next event came %s after the service was back", took)
+	}
+	await(t, "every event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == events })
+	if times := handled.byID(); len(times) != events {
+		t.Errorf("%d of %d events were handled", len(times), events)
+	}
+	if log.count("waiting for Pub/Sub") != 1 || log.count("received again") != 1 {
+		t.Errorf("the log is\n%s", log.text.String())
+	}
+}
+
+// A consumer needs nobody at its start: neither the service nor the subscription.
+func TestConsumerWaits(t *testing.T) {
+	t.Parallel()
+	broker := subscribed(t)
+	broker.Stop(t)
+	var log journal
+	got := make(chan outbox.Message, 1)
+	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { got <- m; return nil }))
+	config.Process.Logger, config.Subscription = log.logger(), "later"
+	run(t, config)
+	await(t, "the outage to be noticed", func() bool { return log.count("waiting for Pub/Sub") == 1 })
+	broker.Start(t)
+	await(t, "the subscription to be missed", func() bool { return log.count("subscriptions/later is not there; create it") == 1 })
+	broker.Subscribe(t, "later")
+	publishAll(t, broker, publishertest.Messages(1))
+	<-got
+}
+
+// Who may consume may not always ask about the subscription.
+func TestConsumerMayNotAsk(t *testing.T) {
+	t.Parallel()
+	broker := subscribed(t, pstest.WithErrorInjection("GetSubscription", codes.PermissionDenied, "as the test wants it"))
+	got := make(chan outbox.Message, 1)
+	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { got <- m; return nil }))
+	config.Topic = publishertest.Topic
+	run(t, config)
+	publishAll(t, broker, publishertest.Messages(1))
+	if m := <-got; m.Topic != publishertest.Topic {
+		t.Errorf("handled %+v", m)
+	}
+}
+
+// The service refuses for a while, each time with the same words: they are logged once.
+func TestConsumerRefused(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	broker := subscribed(t, pstest.ServerReactorOption{FuncName: "GetSubscription", Reactor: reactor(func(any) error {
+		if asked.Add(1) <= 3 {
+			return status.Error(codes.Unauthenticated, "as the test wants it")
+		}
+		return nil
+	})})
+	var log journal
+	got := make(chan outbox.Message, 1)
+	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { got <- m; return nil }))
+	config.Process.Logger = log.logger()
+	run(t, config)
+	publishAll(t, broker, publishertest.Messages(1))
+	<-got
+	if n := log.count("as the test wants it"); n != 1 {
+		t.Errorf("it was logged %d times", n)
+	}
+}
+
+// Messages that fail wait without holding up the others, however many they are.
+func TestConsumerFailuresDoNotHoldUp(t *testing.T) {
+	t.Parallel()
+	const events, concurrency = 60, 4
+	broker := subscribed(t)
+	messages := publishertest.Messages(events)
+	for i := range messages {
+		messages[i].Type = [...]string{"good", "bad"}[i%2]
+	}
+	var good seen
+	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error {
+		if m.Type == "bad" {
+			return fmt.Errorf("%w: a long wait follows", errEffect)
+		}
+		good.add(m)
+		return nil
+	}))
+	config.Concurrency, config.Process.DeadLetters, config.Process.DeadLetterTopic = concurrency, nil, ""
+	config.Process.Retry = outbox.RetryPolicy{Base: time.Hour, Max: time.Hour}
+	run(t, config)
+	publishAll(t, broker, messages)
+	began := time.Now()
+	await(t, "the good events", func() bool { return len(good.byID()) == events/2 })
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the good events took %s", took)
+	}
+}
+
+// reactor answers requests for which it gives an error.
+type reactor func(request any) error
+
+func (f reactor) React(request any) (bool, any, error) {
+	err := f(request)
+	return err != nil, nil, err
+}
