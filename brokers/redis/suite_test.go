@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/publishertest"
 )
+
+const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	runConsumerIfAsked()
