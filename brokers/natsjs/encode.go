@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/consume"
 )
 
 const (
@@ -51,7 +52,11 @@ func (c *Config) encode(m *outbox.Message) (request, error) {
 		}
 		set(contentType, m.ContentType)
 	}
-	set(jetstream.MsgIDHeader, m.DuplicateID())
+	// A dead letter has the id of the event that it was, perhaps in the same stream, and more
+	// than one consumer may give it up: the stream would take it for a repeat and drop it.
+	if m.Headers[consume.DeadReason] == "" {
+		set(jetstream.MsgIDHeader, m.DuplicateID())
+	}
 	if c.Stream != "" {
 		set(jetstream.ExpectedStreamHeader, c.Stream)
 	}
@@ -79,6 +84,11 @@ func checkSubject(subject string) error {
 	return nil
 }
 
+// isOwn reports whether a header is the server's.
+func isOwn(name string) bool {
+	return len(name) >= len(ownPrefix) && strings.EqualFold(name[:len(ownPrefix)], ownPrefix)
+}
+
 // checkHeader refuses what would arrive changed, or not at all.
 func checkHeader(name, value string) error {
 	switch {
@@ -86,7 +96,7 @@ func checkHeader(name, value string) error {
 		return errors.New("a header without a name cannot be sent to NATS")
 	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }):
 		return fmt.Errorf("header %.100q cannot be sent to NATS: its name has a colon, a space or a character beyond ASCII", name)
-	case len(name) >= len(ownPrefix) && strings.EqualFold(name[:len(ownPrefix)], ownPrefix):
+	case isOwn(name):
 		return fmt.Errorf("header %.100q cannot be sent to NATS: names that begin with %s are the server's own", name, ownPrefix)
 	case strings.ContainsAny(value, "\r\n"):
 		return fmt.Errorf("header %.100q cannot be sent to NATS: its value has a line break", name)

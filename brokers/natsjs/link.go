@@ -100,43 +100,19 @@ func (l *link) missed(err error) {
 	l.missing = err
 }
 
-// connect makes a connection, which the client then keeps up.
+// connect makes a connection on which answers are awaited.
 func connect(config Config) (*link, error) {
 	l := &link{
 		inbox:  nats.NewInbox() + ".",
 		window: make(chan struct{}, config.Window),
 		rounds: make(map[uint64]*round),
 	}
-	servers := make([]string, len(config.Servers))
-	for i, server := range config.Servers {
-		servers[i] = "nats://" + server
-	}
-	options := append(config.tlsOptions(),
-		nats.Name("outbox relay"),
-		nats.Timeout(dialTimeout),
-		nats.FlusherTimeout(writeTimeout),
-		nats.PingInterval(pingEvery),
-		nats.MaxPingsOutstanding(pingsMissing),
-		nats.MaxReconnects(-1),
-		nats.CustomReconnectDelay(reconnectDelay),
-		// Credentials that were refused may be mended while the relay runs.
-		nats.IgnoreAuthErrorAbort(),
-		// What cannot be sent now is the relay's to keep.
-		nats.ReconnectBufSize(-1),
+	conn, err := config.dial("outbox relay",
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { l.lost(err) }),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { l.missed(err) }),
 		nats.ClosedHandler(func(conn *nats.Conn) { l.lost(conn.LastError()) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { l.complaint(err) }),
 	)
-	switch {
-	case config.Creds != "":
-		options = append(options, nats.UserCredentials(config.Creds))
-	case config.Token != "":
-		options = append(options, nats.Token(config.Token))
-	case config.User != "" || config.Password != "":
-		options = append(options, nats.UserInfo(config.User, config.Password))
-	}
-	conn, err := nats.Connect(strings.Join(servers, ","), options...)
 	if err != nil {
 		return nil, err
 	}
@@ -146,6 +122,36 @@ func connect(config Config) (*link, error) {
 		return nil, fmt.Errorf("subscribe to acknowledgements: %w", err)
 	}
 	return l, nil
+}
+
+// dial makes a connection, which the client then keeps up.
+func (c Config) dial(name string, more ...nats.Option) (*nats.Conn, error) {
+	servers := make([]string, len(c.Servers))
+	for i, server := range c.Servers {
+		servers[i] = "nats://" + server
+	}
+	options := append(c.tlsOptions(),
+		nats.Name(name),
+		nats.Timeout(dialTimeout),
+		nats.FlusherTimeout(writeTimeout),
+		nats.PingInterval(pingEvery),
+		nats.MaxPingsOutstanding(pingsMissing),
+		nats.MaxReconnects(-1),
+		nats.CustomReconnectDelay(reconnectDelay),
+		// Credentials that were refused may be mended while the program runs.
+		nats.IgnoreAuthErrorAbort(),
+		// What cannot be sent now is the caller's to keep.
+		nats.ReconnectBufSize(-1),
+	)
+	switch {
+	case c.Creds != "":
+		options = append(options, nats.UserCredentials(c.Creds))
+	case c.Token != "":
+		options = append(options, nats.Token(c.Token))
+	case c.User != "" || c.Password != "":
+		options = append(options, nats.UserInfo(c.User, c.Password))
+	}
+	return nats.Connect(strings.Join(servers, ","), append(options, more...)...)
 }
 
 func reconnectDelay(attempts int) time.Duration {

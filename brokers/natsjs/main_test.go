@@ -2,6 +2,7 @@ package natsjs_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -13,7 +14,12 @@ import (
 	"github.com/packfinderz/outbox/publishertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if stream := os.Getenv(consumerProcess); stream != "" {
+		os.Exit(consumeUntilKilled(stream))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const patience = 30 * time.Second
 

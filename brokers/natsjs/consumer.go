@@ -1,0 +1,130 @@
+package natsjs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/packfinderz/outbox/consume"
+)
+
+// Defaults of ConsumerConfig.
+const (
+	DefaultConcurrency = 16
+	DefaultGrace       = 30 * time.Second
+	DefaultAckWait     = 30 * time.Second
+)
+
+// ConsumerConfig says what to consume, and what to do with it.
+type ConsumerConfig struct {
+	// Config is how to reach the server; ParseURL makes it. Its Stream is the one to read. A
+	// message's topic is its subject without SubjectPrefix. Create makes the stream and the
+	// durable consumer where they are missing, for demonstrations.
+	Config
+	// Durable is the name of the stream's durable pull consumer. Programs that run with the same
+	// name share the messages.
+	Durable string
+	// Subjects are what Create gives to the durable consumer, and to a stream that it makes. A
+	// durable consumer that is there has its own.
+	Subjects []string
+	// AckWait is what Create gives to the durable consumer: how long after a consumer was killed
+	// its messages come again. Default 30 s. A handler may take longer.
+	AckWait time.Duration
+	// Ordered keeps the order of a key when a message fails: it is tried again here, and the later
+	// ones of its key wait behind it. Otherwise the stream delivers it again, after them.
+	Ordered bool
+	// Concurrency is how many messages are handled at once; as many wait. Default 16.
+	Concurrency int
+	// Grace is how long Run waits, when it is to end, for what is being handled. Default 30 s.
+	Grace time.Duration
+	// Process is what is done with the messages.
+	Process consume.Config
+}
+
+// Consumer handles the messages of a stream.
+type Consumer struct {
+	config    ConsumerConfig
+	processor *consume.Processor
+	log       *slog.Logger
+}
+
+// NewConsumer checks the configuration. The server need not be there.
+func NewConsumer(config ConsumerConfig) (*Consumer, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("natsjs consumer: %w", err)
+	}
+	processor, err := consume.New(config.Process)
+	if err != nil {
+		return nil, fmt.Errorf("natsjs consumer: %w", err)
+	}
+	log := config.Process.Logger.With("stream", config.Stream, "consumer", config.Durable)
+	return &Consumer{config, processor, log}, nil
+}
+
+// withDefaults fills in what is zero and refuses what cannot work.
+func (c ConsumerConfig) withDefaults() (ConsumerConfig, error) {
+	var err error
+	if c.Config, err = c.Config.withDefaults(); err != nil {
+		return c, err
+	}
+	switch {
+	case c.Stream == "":
+		return c, errors.New("no Stream is named: the one to read")
+	case c.Durable == "":
+		return c, errors.New("no Durable is named: the stream's durable consumer")
+	case strings.ContainsAny(c.Durable, " \t\r\n.*>/\\"):
+		return c, fmt.Errorf("%q cannot be the name of a durable consumer: no spaces, dots, slashes, * or >", c.Durable)
+	case c.Concurrency < 0 || c.Grace < 0 || c.AckWait < 0:
+		return c, errors.New("a Concurrency, Grace or AckWait below zero")
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = DefaultConcurrency
+	}
+	if c.Grace == 0 {
+		c.Grace = DefaultGrace
+	}
+	if c.AckWait == 0 {
+		c.AckWait = DefaultAckWait
+	}
+	if c.Process.MaxDeliveries == 0 {
+		c.Process.MaxDeliveries = consume.DefaultMaxDeliveries
+	}
+	if c.Process.Logger == nil {
+		c.Process.Logger = slog.Default()
+	}
+	return c, nil
+}
+
+// Run handles messages until the context ends. Then it takes no more, waits for what is being
+// handled, gives the rest back to the stream and returns nil. While the server is away it waits.
+// It fails only when there is no such durable consumer to begin with, or one that cannot do.
+//
+// When the grace is over the context of the handlers ends, and Run waits until they have seen it.
+func (c *Consumer) Run(ctx context.Context) error {
+	feed, err := c.open(ctx)
+	if feed == nil {
+		return err
+	}
+	defer feed.conn.Close()
+	handling, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	r := &run{
+		Consumer: c, ctx: handling, queues: consume.NewQueues(c.config.Concurrency),
+		hand: newHand(2 * c.config.Concurrency),
+	}
+	beating := r.hand.beat(feed.ackWait / 3)
+	r.receive(ctx, feed)
+	grace := time.AfterFunc(c.config.Grace, abandon)
+	r.queues.Stop()
+	grace.Stop()
+	beating.stop()
+	r.hand.giveBack()
+	if err := feed.conn.FlushTimeout(flushTimeout); err != nil {
+		c.log.Warn("some acknowledgements may not have arrived; those messages come again", "error", err)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package natsjs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// feed is a connection, with the durable consumer on it that messages come from.
+type feed struct {
+	consumer *Consumer
+	conn     *nats.Conn
+	durable  jetstream.Consumer // nil when it has to be looked up again
+	ackWait  time.Duration
+	changed  chan struct{} // holds one when the connection is back
+
+	log   *slog.Logger
+	away  bool // as it was logged
+	tries int  // in a row that failed
+}
+
+// open waits for the server and for its word on the durable consumer. It is nil without an error
+// when the context ended first.
+func (c *Consumer) open(ctx context.Context) (*feed, error) {
+	f := &feed{consumer: c, changed: make(chan struct{}, 1), log: c.log}
+	for ctx.Err() == nil {
+		err := f.connect()
+		if err == nil {
+			err = f.find(ctx)
+		}
+		var unfit unfitError
+		switch {
+		case err == nil:
+			f.note(nil)
+			return f, nil
+		case errors.As(err, &unfit):
+			f.close()
+			return nil, fmt.Errorf("natsjs consumer: %w", err)
+		case ctx.Err() == nil:
+			f.note(err)
+			f.pause(ctx)
+		}
+	}
+	f.close()
+	return nil, nil //nolint:nilnil // it was told to end
+}
+
+func (f *feed) connect() error {
+	if f.conn != nil {
+		return nil
+	}
+	// It takes some seconds at most for each server; nothing can end it sooner.
+	conn, err := f.consumer.config.dial("outbox consumer "+f.consumer.config.Durable,
+		nats.ReconnectHandler(func(*nats.Conn) { f.wake() }),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // the answers tell
+	if err != nil {
+		return fmt.Errorf("connect to NATS: %w", err)
+	}
+	f.conn = conn
+	return nil
+}
+
+func (f *feed) close() {
+	if f.conn != nil {
+		f.conn.Close()
+	}
+}
+
+func (f *feed) wake() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// ready reports whether messages can be asked for. When they cannot it waits a while, and sees
+// whether it can mend that.
+func (f *feed) ready(ctx context.Context) bool {
+	if f.tries > 0 {
+		f.pause(ctx)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case !f.conn.IsConnected():
+		err := f.conn.LastError()
+		if err == nil {
+			err = nats.ErrDisconnected
+		}
+		f.note(err)
+		return false
+	case f.durable == nil:
+		if err := f.find(ctx); err != nil {
+			f.note(err)
+			return false
+		}
+	}
+	return true
+}
+
+// note counts what became of a request, and logs when the server goes and when it is back.
+func (f *feed) note(err error) {
+	if err == nil {
+		if f.away {
+			f.log.Info("messages can be read again")
+		}
+		f.away, f.tries = false, 0
+		return
+	}
+	f.durable = nil
+	f.tries++
+	if !f.away {
+		f.log.Warn("no messages can be read; waiting", "error", err)
+	}
+	f.away = true
+}
+
+// pause waits before the next try: until the connection is back, or as after a lost one.
+func (f *feed) pause(ctx context.Context) {
+	timer := time.NewTimer(reconnectDelay(f.tries))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-f.changed:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,121 @@
+package natsjs
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/packfinderz/outbox/consume"
+)
+
+// delivered is a message that the server waits to hear about.
+type delivered struct {
+	msg      jetstream.Msg
+	sequence uint64 // in the stream
+	delivery consume.Delivery
+}
+
+// hand has the messages that were received and not yet settled. The server is told over and
+// over that they are being worked on, those that wait as well: otherwise it would deliver them
+// again.
+type hand struct {
+	size  int
+	freed chan struct{} // holds one when a message has left
+
+	mu   sync.Mutex
+	held map[uint64]*delivered
+}
+
+func newHand(size int) *hand {
+	return &hand{size: size, freed: make(chan struct{}, 1), held: make(map[uint64]*delivered)}
+}
+
+// room waits until there is room for some messages, and says for how many; 0 if the context
+// ended first.
+func (h *hand) room(ctx context.Context, some int) int {
+	for {
+		h.mu.Lock()
+		n := h.size - len(h.held)
+		h.mu.Unlock()
+		if n >= some {
+			return n
+		}
+		select {
+		case <-h.freed:
+		case <-ctx.Done():
+			return 0
+		}
+	}
+}
+
+// take takes a message, unless it is there already.
+func (h *hand) take(d *delivered) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, there := h.held[d.sequence]; there {
+		return false
+	}
+	h.held[d.sequence] = d
+	return true
+}
+
+func (h *hand) drop(d *delivered) {
+	h.mu.Lock()
+	delete(h.held, d.sequence)
+	h.mu.Unlock()
+	select {
+	case h.freed <- struct{}{}:
+	default:
+	}
+}
+
+// all are the messages, in the order of the stream.
+func (h *hand) all() []*delivered {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.SortedFunc(maps.Values(h.held), func(a, b *delivered) int { return cmp.Compare(a.sequence, b.sequence) })
+}
+
+// giveBack returns what is left to the stream, to be delivered again at once and in order.
+func (h *hand) giveBack() {
+	for _, d := range h.all() {
+		_ = d.msg.Nak() // unheard, it is delivered again all the same, only later
+		h.drop(d)
+	}
+}
+
+// heart beats until it is stopped.
+type heart struct {
+	end     chan struct{}
+	beating sync.WaitGroup
+}
+
+// beat tells the server, every so often, that the messages are being worked on.
+func (h *hand) beat(every time.Duration) *heart {
+	heart := &heart{end: make(chan struct{})}
+	heart.beating.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-heart.end:
+				return
+			case <-tick.C:
+			}
+			for _, d := range h.all() {
+				_ = d.msg.InProgress() // unheard, the message may come twice
+			}
+		}
+	})
+	return heart
+}
+
+func (h *heart) stop() {
+	close(h.end)
+	h.beating.Wait()
+}
