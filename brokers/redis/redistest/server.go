@@ -39,12 +39,17 @@ func New(t testing.TB, settings ...string) *Broker {
 // NewCluster starts a cluster of one node.
 func NewCluster(t testing.TB) *Broker {
 	t.Helper()
-	b := start(t, "--cluster-enabled", "yes")
+	// By default the nodes talk at 10,000 above the port, where outgoing connections are.
+	bus, err := testserver.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus))
 	const slots = 16_384
 	if err := b.client.ClusterAddSlotsRange(context.Background(), 0, slots-1).Err(); err != nil {
 		t.Fatal(fmt.Errorf("giving the node its slots: %w", err))
 	}
-	err := b.process.AwaitReady(startPatience, func() error { return b.client.XLen(context.Background(), publishertest.Topic).Err() })
+	err = b.process.AwaitReady(startPatience, func() error { return b.client.XLen(context.Background(), publishertest.Topic).Err() })
 	if err != nil {
 		t.Fatal(fmt.Errorf("starting a cluster: %w", err))
 	}
