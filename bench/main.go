@@ -26,6 +26,7 @@ var benches = []struct {
 	{"relay", benchRelay},
 	{"stream", benchStream},
 	{"destinations", benchDestinations},
+	{"inbox", benchInbox},
 }
 
 func main() {
