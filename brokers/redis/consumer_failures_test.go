@@ -18,6 +18,7 @@ import (
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/inbox"
 	"github.com/packfinderz/outbox/inbox/inboxtest"
+	"github.com/packfinderz/outbox/internal/tcpproxy"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -53,6 +54,30 @@ func TestConsumeRestart(t *testing.T) {
 	if text := log.String(); strings.Count(text, "away") > 3 || strings.Count(text, "away") != strings.Count(text, "back") {
 		t.Errorf("it logged\n%s", text)
 	}
+}
+
+// TestConsumeLostAnswer has Redis hand out entries whose way to the consumer is cut: they come when it
+// is back, before those that are newer.
+func TestConsumeLostAnswer(t *testing.T) {
+	t.Parallel()
+	broker, messages, handled := redistest.New(t), keyed(21, 1), newSeen()
+	proxy := tcpproxy.New(t, broker.Address())
+	send(t, broker, messages[:1])
+	startAt(t, "redis://"+proxy.Address(), redis.ConsumerConfig{Name: "first", Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
+		handled.add(m)
+		return nil
+	})}})
+	handled.await(t, 1)
+	awaitPending(t, broker, 0)
+	proxy.Cut()
+	send(t, broker, messages[1:])
+	read := &goredis.XReadGroupArgs{Group: testGroup, Consumer: "first", Streams: []string{publishertest.Topic, ">"}, Count: 10}
+	if err := broker.Client().XReadGroup(t.Context(), read).Err(); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Restore(t)
+	ordered(t, messages, handled.await(t, len(messages)))
+	awaitPending(t, broker, 0)
 }
 
 // TestConsumeFlushed has the stream and its group disappear.

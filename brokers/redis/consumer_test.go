@@ -79,8 +79,13 @@ func (s *seen) await(t testing.TB, n int) []outbox.Message {
 // start runs a consumer until stop, or the end of the test.
 func start(t testing.TB, broker *redistest.Broker, config redis.ConsumerConfig) (stop func()) {
 	t.Helper()
+	return startAt(t, broker.URL(), config)
+}
+
+func startAt(t testing.TB, url string, config redis.ConsumerConfig) (stop func()) {
+	t.Helper()
 	var err error
-	if config.Config, err = redis.ParseURL(broker.URL() + "?create=true"); err != nil {
+	if config.Config, err = redis.ParseURL(url + "?create=true"); err != nil {
 		t.Fatal(err)
 	}
 	if config.Topic == "" {
