@@ -1,4 +1,4 @@
-// Package natsjs publishes to NATS JetStream.
+// Package natsjs publishes to NATS JetStream, and consumes from it.
 //
 // A message counts as published once the server has answered with the stream's own
 // acknowledgement. The event's id goes along as Nats-Msg-Id, so that a message that is sent
