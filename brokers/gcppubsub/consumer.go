@@ -85,7 +85,7 @@ func newConsumer(config ConsumerConfig) (*Consumer, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	processor, err := consume.New(guard(config.Process))
+	processor, err := consume.New(config.Process)
 	if err != nil {
 		return nil, err
 	}
@@ -110,6 +110,9 @@ func (c ConsumerConfig) withDefaults() ConsumerConfig {
 	}
 	if c.Grace == 0 {
 		c.Grace = DefaultGrace
+	}
+	if c.Process.MaxDeliveries == 0 {
+		c.Process.MaxDeliveries = consume.DefaultMaxDeliveries
 	}
 	if c.Process.Logger == nil {
 		c.Process.Logger = slog.Default()

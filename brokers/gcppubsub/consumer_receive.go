@@ -28,7 +28,7 @@ type receiver struct {
 	*Consumer
 	subscription *subscription
 	// ctx ends when no more is to be begun, and work when what is being handled has to end.
-	ctx, work context.Context //nolint:containedctx // both have the life of the receiver
+	ctx, work context.Context
 	// slots are taken by messages that are being handled, and room by those that failed and wait.
 	slots, room chan struct{}
 }

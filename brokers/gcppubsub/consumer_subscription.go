@@ -12,8 +12,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
-
-	"github.com/packfinderz/outbox/consume"
 )
 
 // mostBackoff is the service's limit for a retry policy.
@@ -63,17 +61,10 @@ func (c *Consumer) warn(found *pubsubpb.Subscription) {
 		c.logger.Warn("the subscription does not keep the order of keys; it can only be made with ordering enabled")
 	}
 	policy := found.GetDeadLetterPolicy()
-	if most := int(policy.GetMaxDeliveryAttempts()); policy != nil && c.config.Process.DeadLetters != nil && most <= c.config.maxDeliveries() {
+	if most := int(policy.GetMaxDeliveryAttempts()); policy != nil && c.config.Process.DeadLetters != nil && most <= c.config.Process.MaxDeliveries {
 		c.logger.Warn("the subscription has dead letters of its own, and the service takes events there first, without a reason",
-			"max_delivery_attempts", most, "max_deliveries", c.config.maxDeliveries())
+			"max_delivery_attempts", most, "max_deliveries", c.config.Process.MaxDeliveries)
 	}
-}
-
-func (c ConsumerConfig) maxDeliveries() int {
-	if c.Process.MaxDeliveries == 0 {
-		return consume.DefaultMaxDeliveries
-	}
-	return c.Process.MaxDeliveries
 }
 
 // create makes the subscription, and its topic.
