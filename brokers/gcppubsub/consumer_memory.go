@@ -1,6 +1,7 @@
 package gcppubsub
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -9,8 +10,8 @@ const (
 	// remembered is of how many messages that failed it is known how often, and how many keys
 	// are held.
 	remembered = 10_000
-	// holdFor is how long a key waits for its message that failed. That may go to another
-	// consumer, and the key is not heard of here.
+	// holdFor is how long a key waits for its message that failed. Another consumer may have it,
+	// and this one not hear of the key for long.
 	holdFor = time.Minute
 )
 
@@ -54,26 +55,32 @@ func (a *attempts) forget(id string) {
 type holds struct {
 	limit int
 	mu    sync.Mutex
-	keys  map[string]hold
+	keys  map[string]*hold
 }
 
 type hold struct {
-	id    string // of the message that failed
-	until time.Time
+	id      string // of the message that failed
+	until   time.Time
+	refused map[string]bool // the later messages that were given back
 }
 
-func newHolds(limit int) *holds { return &holds{limit: limit, keys: make(map[string]hold)} }
+func newHolds(limit int) *holds { return &holds{limit: limit, keys: make(map[string]*hold)} }
 
-// refuse reports whether a message has to wait for another one of its key.
+// refuse reports whether a message has to wait for another one of its key. It does so once: what
+// comes again comes after the one that failed, which another consumer then has.
 func (h *holds) refuse(key, id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	held, found := h.keys[key]
-	if found && time.Now().After(held.until) {
+	held := h.keys[key]
+	switch {
+	case held == nil || held.id == id:
+		return false
+	case held.refused[id] || time.Now().After(held.until):
 		delete(h.keys, key)
 		return false
 	}
-	return found && held.id != id
+	held.refused[id] = true
+	return true
 }
 
 // hold has a key wait for its message that failed. When too many wait, it does not.
@@ -84,23 +91,18 @@ func (h *holds) hold(key, id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.keys) >= h.limit {
-		for other, held := range h.keys {
-			if time.Now().After(held.until) {
-				delete(h.keys, other)
-			}
-		}
-		if len(h.keys) >= h.limit {
-			return
-		}
+		maps.DeleteFunc(h.keys, func(_ string, held *hold) bool { return time.Now().After(held.until) })
 	}
-	h.keys[key] = hold{id, time.Now().Add(holdFor)}
+	if len(h.keys) < h.limit {
+		h.keys[key] = &hold{id, time.Now().Add(holdFor), make(map[string]bool)}
+	}
 }
 
 // release ends the hold of a key, if it waits for this message.
 func (h *holds) release(key, id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.keys[key].id == id {
+	if held := h.keys[key]; held != nil && held.id == id {
 		delete(h.keys, key)
 	}
 }

@@ -38,9 +38,13 @@ func TestHolds(t *testing.T) {
 			t.Error("the wrong ones wait")
 		}
 		h.release("k", "2")
-		if !h.refuse("k", "2") {
+		if !h.refuse("k", "3") {
 			t.Error("another message has released it")
 		}
+		if h.refuse("k", "2") || h.refuse("k", "4") {
+			t.Error("what came again was refused again")
+		}
+		h.hold("k", "1")
 		h.hold("l", "1")
 		h.hold("m", "1")
 		if h.refuse("m", "2") || len(h.keys) != 2 {

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/google/uuid"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -118,5 +120,49 @@ func TestConsumerOrderAfterFailure(t *testing.T) {
 	}
 	if want := `{"order": 0}{"order": 0}{"order": 0}{"order": 1}{"order": 2}{"order": 3}`; order != want {
 		t.Errorf("handled %s, want %s", order, want)
+	}
+}
+
+// Consumers share a subscription, and a message that failed at one may come to another. The key
+// goes on, in order.
+func TestConsumersShareFailures(t *testing.T) {
+	t.Parallel()
+	const events, keys = 400, 20
+	broker := subscribed(t)
+	messages := publishertest.Messages(events)
+	place := make(map[uuid.UUID]int)
+	for i := range messages {
+		messages[i].Key = fmt.Sprint(i % keys)
+		place[messages[i].ID] = i
+	}
+	var tried, handled seen
+	var once sync.Map
+	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error {
+		tried.add(m)
+		if _, again := once.LoadOrStore(m.ID, true); !again && place[m.ID]%5 < 2 {
+			return errEffect
+		}
+		handled.add(m)
+		return nil
+	}))
+	config.Process.MaxDeliveries = 100
+	for range 4 {
+		run(t, config)
+	}
+	publishAll(t, broker, messages)
+	began := time.Now()
+	await(t, "every event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == events })
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it took %s: a key has waited for what was elsewhere", took)
+	}
+	last := make(map[string]int)
+	for _, m := range handled.all() {
+		if n := place[m.ID]; n < last[m.Key] {
+			t.Fatalf("of key %s event %d came after %d", m.Key, n, last[m.Key])
+		}
+		last[m.Key] = place[m.ID]
+	}
+	if len(handled.all()) != events || len(tried.all()) != events+events*2/5 {
+		t.Errorf("%d events were handled in %d deliveries", len(handled.all()), len(tried.all()))
 	}
 }

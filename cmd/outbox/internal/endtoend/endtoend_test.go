@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.uber.org/goleak"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/pgtest"
@@ -28,7 +29,13 @@ const (
 	memoryCeiling = 128 << 20
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	pgtest.Main(m,
+		// Pub/Sub's client looks only every ten seconds whether this one is to end,
+		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"),
+		// and starts this one with the program.
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
 
 // TestHealthy has nothing go wrong: every event arrives once, as it was emitted, and the
 // events of a key in their order.
