@@ -159,7 +159,7 @@ func TestRelayRefuses(t *testing.T) {
 	}
 	refuses("--to is missing")
 	refuses("no scheme", "--to", "nowhere")
-	refuses("there is no destination kafka:", "--to", "kafka://localhost")
+	refuses("there is no destination pigeon:", "--to", "pigeon://localhost")
 	refuses("a third of the lease", "--to", "discard:", "--lease", "2s", "--poll", "1s")
 	refuses("at least 100ms", "--to", "discard:", "--lease", "1ms")
 	refuses("below the first", "--to", "discard:", "--base-delay", "1h", "--max-delay", "1s")

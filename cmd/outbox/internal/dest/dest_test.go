@@ -185,7 +185,7 @@ func TestOpenRefuses(t *testing.T) {
 		"stdout:x":                  "takes nothing more",
 		"discard:x":                 "takes nothing more",
 		"file:":                     "no path",
-		"kafka://localhost":         "there is no destination kafka:",
+		"pigeon://localhost":        "there is no destination pigeon:",
 		"file:/nowhere/to/be/found": "no such file",
 	} {
 		if _, err := dest.Open(to, nil); err == nil || !strings.Contains(err.Error(), words) {
