@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -66,7 +67,6 @@ type Consumer struct {
 	options   []option.ClientOption
 	processor *consume.Processor
 	logger    *slog.Logger
-	reception *reception
 	attempts  *attempts
 	holds     *holds
 	running   atomic.Bool
@@ -91,13 +91,12 @@ func newConsumer(config ConsumerConfig) (*Consumer, error) {
 	}
 	logger := config.Process.Logger.With("subscription", config.Subscription)
 	c := &Consumer{
-		config: config, processor: processor, logger: logger, reception: &reception{logger: logger},
+		config: config, processor: processor, logger: logger,
 		attempts: newAttempts(remembered), holds: newHolds(remembered),
 	}
 	if c.options, err = clientOptions(config.Config); err != nil {
 		return nil, err
 	}
-	c.options = append(c.options, option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(c.reception.watch)))
 	return c, nil
 }
 
@@ -157,20 +156,22 @@ func (c *Consumer) Run(ctx context.Context) error {
 		return errors.New("Pub/Sub consumer: it runs already")
 	}
 	defer c.running.Store(false)
-	client, err := pubsub.NewClient(context.Background(), c.config.Project, c.options...)
+	reception := &reception{logger: c.logger, stop: ctx}
+	watched := option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(reception.watch))
+	client, err := pubsub.NewClient(context.Background(), c.config.Project, append(slices.Clip(c.options), watched)...)
 	if err != nil {
 		return fmt.Errorf("Pub/Sub consumer: set up the client: %w", err)
 	}
 	defer func() { _ = client.Close() }() // it may be closed already
 	reconnect := outbox.RetryPolicy{Base: 250 * time.Millisecond, Max: 10 * time.Second}
 	for failures := 1; ctx.Err() == nil; failures++ {
-		opened := c.reception.opened.Load()
+		opened := reception.opened.Load()
 		err := c.consume(ctx, client)
 		if err == nil {
 			break
 		}
-		c.reception.failed(err)
-		if c.reception.opened.Load() != opened {
+		reception.failed(err)
+		if reception.opened.Load() != opened {
 			failures = 1
 		}
 		pause(ctx, reconnect.Delay(failures))

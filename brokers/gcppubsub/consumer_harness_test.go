@@ -142,10 +142,10 @@ func acked(broker *pubsubtest.Broker, topic string) (n int) {
 	return n
 }
 
-// delivered is how many messages the server has delivered.
-func delivered(broker *pubsubtest.Broker) (n int) {
+// inHand is how many messages a consumer has told the server that it has.
+func inHand(broker *pubsubtest.Broker) (n int) {
 	for _, m := range broker.Server.Messages() {
-		if m.Deliveries > 0 {
+		if len(m.Modacks) > 0 {
 			n++
 		}
 	}

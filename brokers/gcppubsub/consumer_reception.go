@@ -23,6 +23,7 @@ var errSilent = status.Error(codes.Unavailable, "it cannot be reached")
 // reception knows whether messages can be received, and says once when they cannot.
 type reception struct {
 	logger *slog.Logger
+	stop   context.Context // ends when nothing more is to be received
 	// opened counts the streams that were opened.
 	opened atomic.Int64
 	mu     sync.Mutex
@@ -60,9 +61,41 @@ func (r *reception) watch(
 ) (grpc.ClientStream, error) {
 	late := time.AfterFunc(silence, func() { r.failed(errSilent) })
 	defer late.Stop()
-	stream, err := open(ctx, desc, conn, method, append(options, grpc.WaitForReady(true))...)
-	if err == nil {
-		r.over()
+	inner, cancel := context.WithCancel(ctx)
+	release := context.AfterFunc(r.stop, cancel)
+	context.AfterFunc(ctx, func() { release() })
+	stream, err := open(inner, desc, conn, method, append(options, grpc.WaitForReady(true))...)
+	if err != nil {
+		cancel()
+		return nil, err
 	}
-	return stream, err
+	r.over()
+	return &stoppable{ClientStream: stream, client: ctx, stop: r.stop}, nil
+}
+
+// stoppable is a stream of messages that ends with the consumer's context, and does not tell the
+// client. The client would leave it open until all handlers are done, without reading it, and
+// what it has given back would be delivered there again; told of the end, it would not
+// acknowledge any more.
+type stoppable struct {
+	grpc.ClientStream
+	client, stop context.Context
+}
+
+// RecvMsg stands still after the stop, until the client is done.
+func (s *stoppable) RecvMsg(message any) error {
+	err := s.ClientStream.RecvMsg(message)
+	if err == nil || s.stop.Err() == nil {
+		return err
+	}
+	<-s.client.Done()
+	return s.client.Err()
+}
+
+// SendMsg has nobody to send to after the stop.
+func (s *stoppable) SendMsg(message any) error {
+	if s.stop.Err() != nil {
+		return nil
+	}
+	return s.ClientStream.SendMsg(message)
 }
