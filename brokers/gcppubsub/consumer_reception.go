@@ -94,8 +94,8 @@ func (s *stoppable) RecvMsg(message any) error {
 
 // SendMsg has nobody to send to after the stop.
 func (s *stoppable) SendMsg(message any) error {
-	if s.stop.Err() != nil {
-		return nil
+	if s.stop.Err() == nil {
+		return s.ClientStream.SendMsg(message)
 	}
-	return s.ClientStream.SendMsg(message)
+	return nil
 }

@@ -3,7 +3,6 @@ package gcppubsub_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -13,7 +12,6 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/brokers/gcppubsub"
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/inbox"
@@ -242,90 +240,5 @@ func TestConsumerSlowHandler(t *testing.T) {
 	await(t, "the event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == 1 })
 	if calls.Load() != 1 {
 		t.Errorf("it was delivered %d times", calls.Load())
-	}
-}
-
-func TestConsumerConfig(t *testing.T) {
-	t.Parallel()
-	good := gcppubsub.ConsumerConfig{
-		Config: gcppubsub.Config{Project: "shop", Endpoint: "127.0.0.1:1", Insecure: true}, Subscription: subscription,
-		Process: consume.Config{Handlers: handle(nil)},
-	}
-	if _, err := gcppubsub.NewConsumer(good); err != nil {
-		t.Fatal(err)
-	}
-	for words, change := range map[string]func(*gcppubsub.ConsumerConfig){
-		"project is missing":                func(c *gcppubsub.ConsumerConfig) { c.Project = "" },
-		"Subscription is missing":           func(c *gcppubsub.ConsumerConfig) { c.Subscription = "" },
-		"name of a Pub/Sub subscription":    func(c *gcppubsub.ConsumerConfig) { c.Subscription = "a b" },
-		"name of a Pub/Sub topic":           func(c *gcppubsub.ConsumerConfig) { c.Topic = "a b" },
-		"Topic is missing":                  func(c *gcppubsub.ConsumerConfig) { c.Create = true },
-		"must be above zero":                func(c *gcppubsub.ConsumerConfig) { c.Concurrency = -1 },
-		"AckDeadline is 1s":                 func(c *gcppubsub.ConsumerConfig) { c.AckDeadline = time.Second },
-		"Handlers is missing":               func(c *gcppubsub.ConsumerConfig) { c.Process.Handlers = nil },
-		"DeadLetterTopic go together":       func(c *gcppubsub.ConsumerConfig) { c.Process.DeadLetterTopic = "x" },
-		"credentials: open none.json":       func(c *gcppubsub.ConsumerConfig) { c.Insecure, c.Credentials = false, "none.json" },
-		"Concurrency and ConsumerConfig.Gr": func(c *gcppubsub.ConsumerConfig) { c.Grace = -1 },
-	} {
-		config := good
-		change(&config)
-		if _, err := gcppubsub.NewConsumer(config); err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("%v, want %s", err, words)
-		}
-	}
-}
-
-// Create makes topic and subscription, and the consumer works with them.
-func TestConsumerCreate(t *testing.T) {
-	t.Parallel()
-	broker := pubsubtest.New(t)
-	got := make(chan outbox.Message, 1)
-	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { got <- m; return nil }))
-	config.Create, config.Topic, config.ExactlyOnce = true, "invoices", true
-	config.Process.Retry = outbox.RetryPolicy{Base: 2 * time.Second, Max: time.Hour}
-	run(t, config)
-	name := "projects/" + pubsubtest.Project + "/subscriptions/" + subscription
-	var made *pubsubpb.Subscription
-	await(t, "the subscription", func() (is bool) {
-		var err error
-		made, err = broker.Server.GServer.GetSubscription(t.Context(), &pubsubpb.GetSubscriptionRequest{Subscription: name})
-		return err == nil
-	})
-	policy := made.GetRetryPolicy()
-	if !made.GetEnableMessageOrdering() || !made.GetEnableExactlyOnceDelivery() || made.GetAckDeadlineSeconds() != 10 ||
-		policy.GetMinimumBackoff().AsDuration() != 2*time.Second || policy.GetMaximumBackoff().AsDuration() != 10*time.Minute {
-		t.Errorf("made %v", made)
-	}
-	messages := publishertest.Messages(1)
-	messages[0].Topic = "invoices"
-	publishAll(t, broker, messages)
-	if m := <-got; m.Topic != "invoices" {
-		t.Errorf("handled %+v", m)
-	}
-	await(t, "the event to be acknowledged", func() bool { return acked(broker, "invoices") == 1 })
-}
-
-// A consumer runs once at a time.
-func TestConsumerRunsOnce(t *testing.T) {
-	t.Parallel()
-	broker := subscribed(t)
-	consumer, err := gcppubsub.NewConsumer(consumerConfig(t, broker.URL(), handle(nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	errs := make(chan error, 2)
-	for range 2 {
-		go func() { errs <- consumer.Run(ctx) }()
-	}
-	wantText(t, <-errs, "runs already")
-	cancel()
-	if err := <-errs; err != nil {
-		t.Error(err)
-	}
-	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := consumer.Run(ctx); err != nil {
-		t.Error(fmt.Errorf("again: %w", err))
 	}
 }

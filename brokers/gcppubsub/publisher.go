@@ -1,6 +1,6 @@
-// Package gcppubsub publishes events to Google Cloud Pub/Sub.
+// Package gcppubsub publishes events to Google Cloud Pub/Sub, and consumes them from there.
 //
-// It stands on the client's own call for a publish request rather than on its queue: a
+// The publisher stands on the client's own call for a publish request rather than on its queue: a
 // relay has its batches already, and the queue goes on sending after the caller has given
 // up. Here nothing outlives the call of Publish.
 package gcppubsub
