@@ -1,4 +1,5 @@
-// Package redis publishes events to Redis Streams.
+// Package redis publishes events to Redis Streams, consumes them, and has an inbox on Redis that lets
+// a consumer handle each event once.
 package redis
 
 import (

@@ -72,8 +72,8 @@ func (c *ConsumerConfig) checkConsumer() error {
 		return errors.New("redis: Topic and Group must be set")
 	case c.Concurrency < 0 || c.MinIdle < 0 || c.Grace < 0:
 		return errors.New("redis: Concurrency, MinIdle and Grace cannot be negative")
-	case c.MinIdle > 0 && c.MinIdle < minMinIdle:
-		return fmt.Errorf("redis: MinIdle is %s; choose %s or more", c.MinIdle, minMinIdle)
+	case c.MinIdle > 0 && c.MinIdle < minMinIdle || c.MinIdle > returnedIdle:
+		return fmt.Errorf("redis: MinIdle is %s; choose %s to %s", c.MinIdle, minMinIdle, returnedIdle)
 	}
 	if c.Concurrency == 0 {
 		c.Concurrency = DefaultConcurrency

@@ -54,16 +54,15 @@ func Example_consumer() {
 	// that was all
 }
 
-// consumeOrders is an example of docs/consuming.md: it runs until the day is closed.
+// consumeOrders runs until the day is closed.
 func consumeOrders(config redis.Config, deadLetters *redis.Publisher) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	in, err := redis.NewInbox(redis.InboxConfig{Config: config, TTL: inbox.TTL{Done: 720 * time.Hour}})
+	in, err := redis.NewInbox(redis.InboxConfig{Config: config})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }() // nothing is left in it
-
 	set, err := handlers.New(handlers.Options{})
 	if err != nil {
 		return err
@@ -90,6 +89,11 @@ func consumeOrders(config redis.Config, deadLetters *redis.Publisher) error {
 	if err != nil {
 		return err
 	}
+	return runBilling(ctx, config, set, deadLetters)
+}
+
+// runBilling is an example of docs/consuming.md: it consumes until ctx ends.
+func runBilling(ctx context.Context, config redis.Config, set *handlers.Set, deadLetters outbox.Publisher) error {
 	consumer, err := redis.NewConsumer(redis.ConsumerConfig{
 		Config: config, Topic: "orders", Group: "billing",
 		Process: consume.Config{Handlers: set, DeadLetters: deadLetters, DeadLetterTopic: "orders.dead"},

@@ -33,6 +33,9 @@ return redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])`)
 // does not come back.
 const returned = "outbox:returned"
 
+// returnedIdle is how long they count as idle: longer than any MinIdle.
+const returnedIdle = 24 * time.Hour
+
 // block is how long Redis waits for a new entry, and so how long it takes to notice a stop.
 const block = 500 * time.Millisecond
 
@@ -181,7 +184,7 @@ func (g *group) ack(ctx context.Context, id string) error {
 func (g *group) back(ctx context.Context, id string, attempt int) error {
 	ctx, cancel := patiently(ctx)
 	defer cancel()
-	args := []any{g.name, g.member, g.heir, g.minIdle.Milliseconds(), id, attempt}
+	args := []any{g.name, g.member, g.heir, returnedIdle.Milliseconds(), id, attempt}
 	if err := backScript.Run(ctx, g.client, []string{g.stream}, args...).Err(); err != nil {
 		return g.failure("giving an entry back", err)
 	}

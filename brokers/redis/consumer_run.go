@@ -126,7 +126,7 @@ func (r *run) tell(err error) {
 	}
 	r.trouble = now
 	if err == nil {
-		r.log.Info("Redis is back")
+		r.log.Info("consuming again")
 		return
 	}
 	r.log.Error(now, "error", outbox.ErrorText(err))
