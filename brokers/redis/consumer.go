@@ -106,7 +106,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	r := newRun(c, g)
 	r.read(ctx)
 	r.finish()
-	if passing {
+	if passing && !r.unheard.Load() {
 		g.leave(ctx) // a name that does not come back
 	}
 	if err := client.Close(); err != nil {

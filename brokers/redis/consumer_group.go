@@ -61,7 +61,7 @@ var errNoGroup = errors.New("no such stream or group")
 
 // read waits for new entries.
 func (g *group) read(ctx context.Context, n int) ([]pending, error) {
-	ctx, cancel := patiently(ctx)
+	ctx, cancel := patiently(ctx, block+callPatience)
 	defer cancel()
 	streams, err := g.client.XReadGroup(ctx, &goredis.XReadGroupArgs{
 		Group: g.name, Consumer: g.member, Streams: []string{g.stream, ">"}, Count: int64(n), Block: block,
@@ -97,7 +97,7 @@ func (g *group) take(ctx context.Context, own bool, n int, inHand []string) (lis
 	for _, id := range inHand {
 		args = append(args, id)
 	}
-	ctx, cancel := patiently(ctx)
+	ctx, cancel := patiently(ctx, callPatience)
 	defer cancel()
 	answer, err := takeScript.Run(ctx, g.client, []string{g.stream}, args...).Slice()
 	if err != nil {
@@ -158,7 +158,7 @@ func (g *group) hold(ctx context.Context, what string, ids ...string) ([]int64, 
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	ctx, cancel := patiently(ctx)
+	ctx, cancel := patiently(ctx, callPatience)
 	defer cancel()
 	counts, err := holdScript.Run(ctx, g.client, []string{g.stream}, args...).Int64Slice()
 	if err == nil && len(counts) != len(ids) {
@@ -172,7 +172,7 @@ func (g *group) hold(ctx context.Context, what string, ids ...string) ([]int64, 
 
 // ack says that an entry is done.
 func (g *group) ack(ctx context.Context, id string) error {
-	ctx, cancel := patiently(ctx)
+	ctx, cancel := patiently(ctx, callPatience)
 	defer cancel()
 	if err := g.client.XAck(ctx, g.stream, g.name, id).Err(); err != nil {
 		return g.failure("acknowledging an entry", err)
@@ -182,7 +182,7 @@ func (g *group) ack(ctx context.Context, id string) error {
 
 // back gives an entry to whoever looks next. If it fails, the entry is idle after a while by itself.
 func (g *group) back(ctx context.Context, id string, attempt int) error {
-	ctx, cancel := patiently(ctx)
+	ctx, cancel := patiently(ctx, leavePatience)
 	defer cancel()
 	args := []any{g.name, g.member, g.heir, returnedIdle.Milliseconds(), id, attempt}
 	if err := backScript.Run(ctx, g.client, []string{g.stream}, args...).Err(); err != nil {
@@ -193,14 +193,14 @@ func (g *group) back(ctx context.Context, id string, attempt int) error {
 
 // leave removes this consumer's name from the group. A name that stays does no harm.
 func (g *group) leave(ctx context.Context) {
-	ctx, cancel := patiently(ctx)
+	ctx, cancel := patiently(ctx, leavePatience)
 	defer cancel()
 	_ = leaveScript.Run(ctx, g.client, []string{g.stream}, g.name, g.member).Err()
 }
 
 // make makes the group, from the stream's first entry on, and the stream if it is missing.
 func (g *group) make(ctx context.Context) error {
-	ctx, cancel := patiently(ctx)
+	ctx, cancel := patiently(ctx, callPatience)
 	defer cancel()
 	err := g.client.XGroupCreateMkStream(ctx, g.stream, g.name, "0").Err()
 	if err != nil && !strings.HasPrefix(err.Error(), "BUSYGROUP") {
@@ -219,6 +219,9 @@ func (g *group) failure(doing string, err error) error {
 
 // patiently bounds a call, but does not end with ctx: what Redis has handed out by then must not be
 // lost on the way.
-func patiently(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), block+callPatience)
+func patiently(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
+
+// leavePatience is less: what is said when leaving only spares others a wait.
+const leavePatience = 2 * time.Second

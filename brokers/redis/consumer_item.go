@@ -159,9 +159,13 @@ func (r *run) ack(i *item) {
 	}
 }
 
-// giveBack lets another consumer have an entry at once. If that fails it comes later, by itself.
+// giveBack lets another consumer have an entry at once. If that fails it comes later, by itself, and
+// so do the others: a Redis that does not answer must not hold up the stop.
 func (r *run) giveBack(i *item, attempt int) {
-	if err := r.group.back(r.handling, i.id, max(attempt, 0)); err != nil {
-		r.log.Warn("an entry could not be given back; it comes again after MinIdle", "entry", i.id, "error", outbox.ErrorText(err))
+	if r.unheard.Load() {
+		return
+	}
+	if err := r.group.back(r.handling, i.id, max(attempt, 0)); err != nil && r.unheard.CompareAndSwap(false, true) {
+		r.log.Warn("entries could not be given back; they come again after MinIdle", "error", outbox.ErrorText(err))
 	}
 }

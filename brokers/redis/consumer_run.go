@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/packfinderz/outbox"
@@ -22,6 +23,7 @@ type run struct {
 	slots   chan struct{}
 	running sync.WaitGroup
 	keeping sync.WaitGroup
+	unheard atomic.Bool // an entry could not be given back
 
 	mu     sync.Mutex
 	inHand map[string]*item

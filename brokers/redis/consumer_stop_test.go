@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,4 +78,43 @@ func TestConsumeGrace(t *testing.T) {
 		t.Errorf("it is attempt %d", got[1].Attempt)
 	}
 	awaitPending(t, broker, 0)
+}
+
+// TestConsumeStopFrozen stops a consumer whose Redis stands still: it ends soon all the same, and what
+// it had comes again.
+func TestConsumeStopFrozen(t *testing.T) {
+	t.Parallel()
+	broker, handled := redistest.New(t), newSeen()
+	send(t, broker, keyed(8, 1))
+	var log syncBuffer
+	finish := make(chan struct{})
+	stop := start(t, broker, redis.ConsumerConfig{Concurrency: 4, Grace: time.Second, Process: consume.Config{
+		Logger: textLogger(&log),
+		Handlers: each(func(_ context.Context, m outbox.Message) error {
+			handled.add(m)
+			<-finish
+			return nil
+		}),
+	}})
+	handled.await(t, 1)
+	awaitPending(t, broker, 8)
+	thaw := freeze(t, broker)
+	close(finish)
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	thaw()
+	if text := log.String(); !strings.Contains(text, "could not be given back") {
+		t.Errorf("it logged\n%s", text)
+	}
+	start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
+		handled.add(m)
+		return nil
+	})}})
+	awaitPending(t, broker, 0)
+	if n := len(handled.all()); n < 8 {
+		t.Errorf("%d deliveries of 8 messages", n)
+	}
 }

@@ -63,6 +63,32 @@ func TestConsume(t *testing.T) {
 	}
 }
 
+// TestConsumeTogether has three consumers in a group: each event is handled by one of them.
+func TestConsumeTogether(t *testing.T) {
+	t.Parallel()
+	broker, messages, handled := redistest.New(t), publishertest.Messages(1000), newSeen()
+	var stops []func()
+	for range 3 {
+		stops = append(stops, start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
+			handled.add(m)
+			return nil
+		})}}))
+	}
+	send(t, broker, messages)
+	handled.await(t, len(messages))
+	awaitPending(t, broker, 0)
+	for _, stop := range stops {
+		stop()
+	}
+	ids := make(map[string]bool)
+	for _, m := range handled.all() {
+		ids[m.ID.String()] = true
+	}
+	if n := len(handled.all()); n != len(messages) || len(ids) != n {
+		t.Errorf("%d deliveries of %d events, want %d", n, len(ids), len(messages))
+	}
+}
+
 // same fails unless an event came as it was sent.
 func same(t testing.TB, sent, got outbox.Message) {
 	t.Helper()

@@ -187,10 +187,11 @@ func TestSlowBroker(t *testing.T) {
 	if err := broker.Client().Do(t.Context(), "client", "pause", "60000", "all").Err(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	messages := publishertest.Messages(1500)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	began := time.Now()
-	errs := publisher.Publish(ctx, publishertest.Messages(1500))
+	errs := publisher.Publish(ctx, messages)
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %s", took)
 	}
