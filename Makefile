@@ -25,17 +25,18 @@ test: servers ## run all tests of all modules, on private servers
 race: servers ## run all tests with the race detector
 	go test -race ./... $(PACKAGES)
 
-chaos: postgres ## kill, stop and restart relays, consumers and PostgreSQL under load, the long form
+chaos: servers ## kill, stop and restart relays, consumers and PostgreSQL under load, the long form
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./cmd/outbox/internal/chaos
 	OUTBOX_CHAOS=long go test -count=1 -v -run AtRandom ./inbox/pginbox
 	OUTBOX_CHAOS=long go test -count=1 -v -run ConsumeOnce ./cmd/outbox/internal/endtoend
+	OUTBOX_CHAOS=long go test -count=1 -v -run 'AtRandom|ConsumeKilled' ./brokers/redis
 
 fuzz: postgres ## run each fuzz target on FUZZ inputs, or for a time (20000x)
 	go test -run '^$$' -fuzz FuzzCheck -fuzztime $(FUZZ) -fuzzminimizetime 100x ./internal/jsoncheck
 	go test -run '^$$' -fuzz FuzzIdentifier -fuzztime $(FUZZ) -fuzzminimizetime 100x ./pgstore
 	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZ) -fuzzminimizetime 100x ./layoutfile
 
-bench: postgres ## measure, beside the same work done by hand; takes minutes
+bench: servers ## measure, beside the same work done by hand; takes minutes
 	go run ./bench
 
 lint: $(GOLANGCI) ## check formatting, go vet and the linters in every module
