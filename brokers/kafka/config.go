@@ -138,14 +138,14 @@ func (c Config) withDefaults() (Config, error) {
 	if c.BatchBytes == 0 {
 		c.BatchBytes = DefaultBatchBytes
 	}
-	if !c.Create && (c.Partitions != 0 || c.Replication != 0) {
-		return c, errors.New("partitions and replication go with create=true")
-	}
 	if c.Partitions == 0 {
 		c.Partitions = byCluster
 	}
 	if c.Replication == 0 {
 		c.Replication = byCluster
+	}
+	if !c.Create && (c.Partitions != byCluster || c.Replication != byCluster) {
+		return c, errors.New("partitions and replication go with create=true")
 	}
 	switch {
 	case c.SASL != "" && c.User == "":

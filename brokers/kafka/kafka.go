@@ -1,4 +1,4 @@
-// Package kafka publishes to Apache Kafka.
+// Package kafka publishes to Apache Kafka, and consumes from it.
 //
 // A message counts as published once all in-sync replicas have it (acks=all). The producer is
 // idempotent: what the client sends again by itself is stored once. What the relay sends again

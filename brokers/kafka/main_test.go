@@ -16,7 +16,12 @@ import (
 	"github.com/packfinderz/outbox/publishertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(consumerProcess); url != "" {
+		os.Exit(consumeUntilKilled(url))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const patience = 30 * time.Second
 

@@ -1,0 +1,182 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// all are the partitions that are this consumer's.
+func (r *run) all() map[string][]int32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make(map[string][]int32)
+	for at := range r.partitions {
+		list[at.topic] = append(list[at.topic], at.partition)
+	}
+	return list
+}
+
+// assign takes partitions that are this consumer's from now on.
+func (r *run) assign(list map[string][]int32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for topic, numbers := range list {
+		for _, number := range numbers {
+			r.serial++
+			p := &partition{place: place{topic, number}, serial: r.serial, idle: make(chan struct{}), committed: -1}
+			p.next.Offset, p.highest = -1, -1
+			p.ctx, p.cancel = context.WithCancel(r.handling)
+			r.partitions[p.place] = p
+		}
+	}
+}
+
+// revoke lets partitions go: what is being handled is finished, as far as the grace allows,
+// and committed. Nobody else has them before it returns.
+func (r *run) revoke(list map[string][]int32) {
+	leaving := r.ending(list)
+	r.settle(leaving)
+	r.commit()
+	r.remove(leaving)
+}
+
+// settle waits until what was begun of some partitions is finished, as far as the grace allows.
+func (r *run) settle(leaving []*partition) {
+	limit := time.NewTimer(r.config.Grace)
+	defer limit.Stop()
+	for _, p := range leaving {
+		select {
+		case <-p.idle:
+		case <-limit.C:
+			return
+		case <-r.handling.Done():
+			return
+		}
+	}
+}
+
+// lose forgets partitions that may be another's already: nothing of them is committed.
+func (r *run) lose(list map[string][]int32) { r.remove(r.ending(list)) }
+
+// ending keeps anything more of some partitions from being begun.
+func (r *run) ending(list map[string][]int32) (leaving []*partition) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for topic, numbers := range list {
+		for _, number := range numbers {
+			p := r.partitions[place{topic, number}]
+			if p == nil {
+				continue
+			}
+			p.ending = true
+			p.checkIdle()
+			leaving = append(leaving, p)
+		}
+	}
+	return leaving
+}
+
+func (r *run) remove(leaving []*partition) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range leaving {
+		p.cancel()
+		delete(r.partitions, p.place)
+		if p.paused {
+			r.client.ResumeFetchPartitions(map[string][]int32{p.topic: {p.partition}})
+		}
+	}
+	r.signal()
+}
+
+// commit commits what is handled, of each partition up to the first record that is not. One at
+// a time: no older commit comes after a newer one, or after a partition was let go.
+func (r *run) commit() {
+	r.committing.Lock()
+	defer r.committing.Unlock()
+	offsets := r.handled()
+	if len(offsets) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	defer cancel()
+	var failure error
+	r.client.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse, err error) {
+		failure = err
+		if err == nil {
+			failure = r.committed(offsets, response)
+		}
+	})
+	// A commit in the middle of a rebalance is tried again after it.
+	if failure != nil && !errors.Is(failure, kerr.RebalanceInProgress) {
+		r.log.Warn("what was handled could not be committed; it is tried again, and may come again", "error", failure)
+	}
+}
+
+// handled are the offsets to commit.
+func (r *run) handled() map[string]map[int32]kgo.EpochOffset {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	offsets := make(map[string]map[int32]kgo.EpochOffset)
+	for _, p := range r.partitions {
+		if p.next.Offset <= p.committed {
+			continue
+		}
+		if offsets[p.topic] == nil {
+			offsets[p.topic] = make(map[int32]kgo.EpochOffset)
+		}
+		offsets[p.topic][p.partition] = p.next
+	}
+	return offsets
+}
+
+// committed notes what the cluster has, and why it refused the rest.
+func (r *run) committed(offsets map[string]map[int32]kgo.EpochOffset, response *kmsg.OffsetCommitResponse) (failure error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range response.Topics {
+		for _, answer := range t.Partitions {
+			if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
+				failure = err
+			} else if p := r.partitions[place{t.Topic, answer.Partition}]; p != nil {
+				p.committed = offsets[t.Topic][answer.Partition].Offset
+			}
+		}
+	}
+	return failure
+}
+
+// ticking is something that is done every so often until it is stopped.
+type ticking struct {
+	end     chan struct{}
+	running sync.WaitGroup
+}
+
+// commitEvery commits every so often.
+func (r *run) commitEvery(interval time.Duration) *ticking {
+	t := &ticking{end: make(chan struct{})}
+	t.running.Go(func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-t.end:
+				return
+			case <-tick.C:
+				r.commit()
+			}
+		}
+	})
+	return t
+}
+
+func (t *ticking) stop() {
+	close(t.end)
+	t.running.Wait()
+}

@@ -1,0 +1,205 @@
+package kafka
+
+import (
+	"context"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// maxAhead is how far a partition is read beyond a record that is not handled. All of it comes
+// again after a kill.
+const maxAhead = 1000
+
+// holdings are the partitions that are this consumer's, with the records that it has of them.
+type holdings struct {
+	concurrency int
+	changed     chan struct{} // holds one when something has ended
+
+	committing sync.Mutex // held while a commit is under way
+	mu         sync.Mutex
+	partitions map[place]*partition
+	serial     uint64
+}
+
+type place struct {
+	topic     string
+	partition int32
+}
+
+// partition is one assignment of a partition.
+type partition struct {
+	place
+	serial uint64 // of the assignment
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	entries    []*entry // from the lowest that is not handled
+	next       kgo.EpochOffset
+	committed  int64
+	unfinished int
+	failing    int // have failed, and are tried again
+	running    int
+	paused     bool
+	highest    int64         // offset of what was begun
+	ending     bool          // nothing beyond that is begun
+	idle       chan struct{} // closed when it is ending and nothing is left to do
+}
+
+// entry is a record that was not committed.
+type entry struct {
+	key     string
+	offset  int64
+	epoch   int32
+	done    bool
+	failing bool
+}
+
+func newHoldings(concurrency int) *holdings {
+	return &holdings{concurrency: concurrency, changed: make(chan struct{}, 1), partitions: make(map[place]*partition)}
+}
+
+func (h *holdings) signal() {
+	select {
+	case h.changed <- struct{}{}:
+	default:
+	}
+}
+
+// room waits until there is room for records, and says for how many; 0 if the context ended
+// first.
+func (h *holdings) room(ctx context.Context) int {
+	for {
+		h.mu.Lock()
+		n := 2 * h.concurrency
+		for _, p := range h.partitions {
+			if !p.paused {
+				n -= p.unfinished
+			}
+		}
+		h.mu.Unlock()
+		if n > 0 && n >= h.concurrency/2 {
+			return n
+		}
+		select {
+		case <-h.changed:
+		case <-ctx.Done():
+			return 0
+		}
+	}
+}
+
+// add takes a record; nil if its partition is not held.
+func (h *holdings) add(record *kgo.Record) (*partition, *entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.partitions[place{record.Topic, record.Partition}]
+	if p == nil || p.ending {
+		return nil, nil
+	}
+	e := &entry{key: string(record.Key), offset: record.Offset, epoch: record.LeaderEpoch}
+	p.entries = append(p.entries, e)
+	p.unfinished++
+	return p, e
+}
+
+// begin reports whether a record may be handled now. When its partition is to be let go, or the
+// consumer stops, that is so only for records that were overtaken by one of another key: what
+// lies behind a gap cannot be committed, and would come again.
+func (h *holdings) begin(p *partition, e *entry, stopping bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if (p.ending || stopping) && !p.isGap(e) {
+		return false
+	}
+	p.running++
+	p.highest = max(p.highest, e.offset)
+	return true
+}
+
+// isGap reports whether a record lies before one that was begun, and can be handled: neither it
+// nor an earlier one of its key has failed.
+func (p *partition) isGap(e *entry) bool {
+	if e.done || e.failing || e.offset >= p.highest {
+		return false
+	}
+	for _, earlier := range p.entries {
+		if earlier.offset >= e.offset {
+			break
+		}
+		if earlier.failing && !earlier.done && earlier.key != "" && earlier.key == e.key {
+			return false
+		}
+	}
+	return true
+}
+
+// checkIdle closes idle when a partition that is ending has nothing left to do.
+func (p *partition) checkIdle() {
+	if !p.ending || p.running > 0 {
+		return
+	}
+	for _, e := range p.entries {
+		if p.isGap(e) {
+			return
+		}
+	}
+	select {
+	case <-p.idle:
+	default:
+		close(p.idle)
+	}
+}
+
+// end notes what became of a record: it is done, or failed.
+func (h *holdings) end(p *partition, e *entry, done bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	defer h.signal()
+	p.running--
+	defer p.checkIdle()
+	if !done {
+		if !e.failing {
+			e.failing = true
+			p.failing++
+		}
+		return
+	}
+	if e.failing {
+		p.failing--
+	}
+	e.done = true
+	p.unfinished--
+	for len(p.entries) > 0 && p.entries[0].done {
+		first := p.entries[0]
+		p.entries = p.entries[1:]
+		p.next = kgo.EpochOffset{Epoch: first.epoch, Offset: first.offset + 1}
+	}
+}
+
+// isStuck reports whether a partition has to wait: it is full of records behind one that
+// fails, or was read too far beyond one that takes long.
+func (p *partition) isStuck(concurrency int) bool {
+	return p.failing > 0 && p.unfinished >= concurrency || len(p.entries) >= maxAhead
+}
+
+// sortStuck stops reading partitions that have to wait, so that the others can go on, and goes
+// on with those that need not wait any more.
+func (h *holdings) sortStuck(client *kgo.Client) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.partitions {
+		stuck := p.isStuck(h.concurrency)
+		if stuck == p.paused {
+			continue
+		}
+		p.paused = stuck
+		list := map[string][]int32{p.topic: {p.partition}}
+		if stuck {
+			client.PauseFetchPartitions(list)
+		} else {
+			client.ResumeFetchPartitions(list)
+		}
+		h.signal()
+	}
+}

@@ -1,0 +1,105 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/consume"
+)
+
+const (
+	commitInterval = 500 * time.Millisecond
+	commitTimeout  = 5 * time.Second
+	// minRetry keeps a record that is tried again from spinning.
+	minRetry = 10 * time.Millisecond
+)
+
+// run is one Run of a consumer.
+type run struct {
+	*Consumer
+	stopping context.Context // ends when no more is to be begun
+	handling context.Context // of the handlers
+	client   *kgo.Client
+	queues   *consume.Queues
+	*holdings
+}
+
+func newRun(c *Consumer, stopping, handling context.Context) *run {
+	return &run{
+		Consumer: c, stopping: stopping, handling: handling,
+		queues: consume.NewQueues(c.config.Concurrency), holdings: newHoldings(c.config.Concurrency),
+	}
+}
+
+// receive takes records while there is room for them, until the context ends.
+func (r *run) receive(ctx context.Context) {
+	told := make(map[place]string)
+	for ctx.Err() == nil {
+		n := r.room(ctx)
+		if n == 0 {
+			return
+		}
+		fetches := r.client.PollRecords(ctx, n)
+		r.complain(ctx, fetches, told)
+		fetches.EachRecord(r.take)
+		r.sortStuck(r.client)
+		r.client.AllowRebalance()
+	}
+}
+
+// complain logs why a partition cannot be read, once for each reason.
+func (r *run) complain(ctx context.Context, fetches kgo.Fetches, told map[place]string) {
+	fetches.EachError(func(topic string, partition int32, err error) {
+		at := place{topic, partition}
+		// Connections that fail are watch's to tell of.
+		if ctx.Err() != nil || told[at] == err.Error() || outbox.Classify(err) == outbox.Down {
+			return
+		}
+		told[at] = err.Error()
+		r.log.Warn("records cannot be read; trying on", "topic", topic, "partition", partition, "error", err)
+	})
+}
+
+// take begins with a record.
+func (r *run) take(record *kgo.Record) {
+	p, e := r.add(record)
+	if p == nil {
+		return
+	}
+	delivery := r.config.decode(record)
+	key := ""
+	if len(record.Key) > 0 {
+		// A partition that was lost and is back is read again from the last commit, and must not
+		// wait behind what is left of the first time.
+		key = fmt.Sprintf("%d/%s", p.serial, record.Key)
+	}
+	r.queues.Add(key, func() (bool, time.Duration) { return r.handle(p, e, &delivery) })
+}
+
+// handle handles a record once, and asks to be called again if it failed: Kafka has nothing
+// that would deliver it a second time.
+func (r *run) handle(p *partition, e *entry, delivery *consume.Delivery) (again bool, after time.Duration) {
+	if !r.begin(p, e, r.stopping.Err() != nil) {
+		return false, 0 // it is not committed, and comes again
+	}
+	verdict := r.processor.Process(p.ctx, *delivery)
+	r.end(p, e, verdict.Ack)
+	r.sortStuck(r.client)
+	delivery.Message.Attempt++
+	return !verdict.Ack && p.ctx.Err() == nil, max(verdict.After, minRetry)
+}
+
+// leave leaves the group, so that others need not wait for the session to end.
+func (r *run) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	defer cancel()
+	r.client.AllowRebalance()
+	if err := r.client.LeaveGroupContext(ctx); err != nil {
+		r.log.Warn("the group could not be left; its others wait until the session ends", "error", err)
+	}
+	r.client.CloseAllowingRebalance()
+}
