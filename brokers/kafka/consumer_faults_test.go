@@ -230,6 +230,38 @@ func TestGraceIsOver(t *testing.T) {
 	}
 }
 
+// TestGap has the first event of a partition not end while those behind it are handled. Nothing
+// is committed: the next consumer begins with it.
+func TestGap(t *testing.T) {
+	t.Parallel()
+	broker, first, second := cluster(t), newRecord(), newRecord()
+	sent := events(10, 10)
+	for i := range sent {
+		sent[i].Topic = "single"
+	}
+	delivered(t, open(t, broker.URL()+"?create=true&partitions=1"), sent)
+	config := settings(t, broker.URL(), handler(func(ctx context.Context, m outbox.Message) error {
+		if m.ID == sent[0].ID {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		first.add(m)
+		return nil
+	}))
+	config.Topics, config.Grace = []string{"single"}, 50*time.Millisecond
+	consumer := start(t, config)
+	first.await(t, atLeast(len(sent)-1))
+	consumer.stop()
+	config.Process.Handlers = handler(func(_ context.Context, m outbox.Message) error {
+		second.add(m)
+		return nil
+	})
+	start(t, config)
+	if list := second.await(t, atLeast(len(sent))); ids(list)[sent[0].ID] != 1 {
+		t.Errorf("the event that was not handled did not come again: %v", ids(list))
+	}
+}
+
 // TestConsumerConfig refuses configurations that cannot work.
 func TestConsumerConfig(t *testing.T) {
 	t.Parallel()
