@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -29,6 +30,10 @@ const consumerProcess = "OUTBOX_TEST_CONSUMER"
 // consumeUntilKilled handles the events of even aggregates, stands still at the others, and says
 // so.
 func consumeUntilKilled(url string) int {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // it ends when the test's process does
+		os.Exit(1)
+	}()
 	var mu sync.Mutex
 	say := func(word string, m *outbox.Message) {
 		mu.Lock()
@@ -66,6 +71,9 @@ func TestConsumerKilled(t *testing.T) {
 	delivered(t, open(t, broker.URL()), sent)
 	program := exec.Command(os.Args[0])
 	program.Env = append(os.Environ(), consumerProcess+"="+broker.URL())
+	if _, err := program.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	output, err := program.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
