@@ -20,6 +20,13 @@ import (
 // DefaultMaxDeliveries is how often an event is delivered before it is a dead letter.
 const DefaultMaxDeliveries = 5
 
+// fatal is how many times MaxDeliveries an event is delivered before it is given up unhandled.
+// Handled or not, its deliveries end; where they do not, the event may be what ends its
+// consumer.
+const fatal = 2
+
+var errNeverEnds = errors.New("it was delivered too often, and no delivery came to an end: it may be what ends its consumers")
+
 // Config says what a consumer does with its messages.
 type Config struct {
 	// Handlers has the handler of each event type. It is a *handlers.Set, or any other publisher:
@@ -135,6 +142,9 @@ func (p *Processor) Process(ctx context.Context, delivery Delivery) Verdict {
 func (p *Processor) handle(ctx context.Context, delivery *Delivery) error {
 	if delivery.Err != nil {
 		return outbox.Terminal(delivery.Err)
+	}
+	if p.config.DeadLetters != nil && delivery.Message.Attempt > fatal*p.config.MaxDeliveries {
+		return errNeverEnds
 	}
 	if p.config.Registry != nil {
 		checked := delivery.Message // a registry fills in its own topic

@@ -3,10 +3,8 @@ package consume_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -34,8 +32,8 @@ func TestVerdicts(t *testing.T) {
 	event := outbox.Message{Event: outbox.Event{
 		ID: uuid.New(), Topic: "orders", Type: "order_created", Payload: []byte("{}"), Headers: map[string]string{"traceparent": "t"},
 	}, Attempt: 1}
-	last := event
-	last.Attempt = 3
+	last, endless := event, event
+	last.Attempt, endless.Attempt = 3, 7
 	for name, test := range map[string]struct {
 		delivery consume.Delivery
 		handlers error
@@ -53,6 +51,7 @@ func TestVerdicts(t *testing.T) {
 		"no event":          {delivery: consume.Delivery{Err: failure}, outcome: consume.DeadLetter, reason: "terminal"},
 		"not in registry":   {delivery: consume.Delivery{Message: outbox.Message{Event: outbox.Event{ID: event.ID, Type: "other"}}}, outcome: consume.DeadLetter, reason: "unknown_event_type"},
 		"letters are away":  {delivery: consume.Delivery{Message: last}, handlers: failure, away: true, outcome: consume.Again, after: 4 * time.Second},
+		"ends its consumer": {delivery: consume.Delivery{Message: endless}, outcome: consume.DeadLetter, reason: "max_deliveries"},
 		"not attempted yet": {delivery: consume.Delivery{Message: last}, handlers: outbox.ErrNotAttempted, outcome: consume.Again, after: 4 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,56 +161,4 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%v, want %s", err, words)
 		}
 	}
-}
-
-// TestLanes gives work of some keys, and sees each key's in order and no more at once than
-// there are lanes.
-func TestLanes(t *testing.T) {
-	t.Parallel()
-	const lanes, keys, each = 4, 10, 50
-	l := consume.NewLanes(lanes)
-	var mu sync.Mutex
-	running, most := 0, 0
-	done := make(map[string][]int)
-	for n := range each {
-		for k := range keys {
-			key := fmt.Sprint(k)
-			ok := l.Go(t.Context(), key, func() {
-				mu.Lock()
-				running++
-				most = max(most, running)
-				done[key] = append(done[key], n)
-				mu.Unlock()
-				mu.Lock()
-				running--
-				mu.Unlock()
-			})
-			if !ok {
-				t.Fatal("work was refused")
-			}
-		}
-	}
-	l.Close()
-	if most > lanes || len(done) != keys {
-		t.Errorf("%d at once, of %d keys", most, len(done))
-	}
-	for key, list := range done {
-		for n := range each {
-			if len(list) != each || list[n] != n {
-				t.Fatalf("key %s: %v", key, list)
-			}
-		}
-	}
-	full := consume.NewLanes(1)
-	block, started := make(chan struct{}), make(chan struct{})
-	full.Go(t.Context(), "", func() { close(started); <-block })
-	<-started
-	full.Go(t.Context(), "", func() {})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if full.Go(ctx, "", func() { t.Error("it ran") }) {
-		t.Error("a full lane took work")
-	}
-	close(block)
-	full.Close()
 }

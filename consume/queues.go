@@ -7,8 +7,8 @@ import (
 
 // Queues run work side by side, but work of one key one after the other, in the order in which
 // it was given. Work that asks to be run again holds up its own key until then, and nothing
-// else: while it waits, another key's work runs in its place. That is what Lanes cannot do, and
-// what a consumer needs that tries again by itself.
+// else: while it waits, another key's work runs in its place. Consumers that try again by
+// themselves are built on them.
 //
 // Queues take whatever they are given; how much that is, is their user's to bound.
 type Queues struct {

@@ -76,7 +76,10 @@ type planner struct {
 
 func newPlanner(t *testing.T) *planner {
 	t.Helper()
-	p := &planner{stage: sharedStage(t, 8)}
+	// A server of its own: transactions of other tests would make snapshots older, and what is
+	// read to look past them more.
+	server := pgtest.Server(t, nil)
+	p := &planner{stage: newStage(t, server.URL("postgres"), Shape{Shards: 8})}
 	p.store = p.open(Config{})
 	const insert = `INSERT INTO outbox_stream (shard, id, topic, type, key, payload)
 		SELECT i & 7, lpad(to_hex(i), 32, '0')::uuid, 'orders', 'made', 'k' || i % 50000, '{}' FROM generate_series($1::int, $2::int) AS i`
@@ -151,7 +154,10 @@ func settleParkedArgs(shards []int16, fences []int64) []any {
 // thousands of events have been parked since: nobody has told the planner yet.
 func TestPlansMadeEarly(t *testing.T) {
 	t.Parallel()
-	p := &planner{stage: sharedStage(t, 8)}
+	// A server of its own: transactions of other tests would make snapshots older, and what is
+	// read to look past them more.
+	server := pgtest.Server(t, nil)
+	p := &planner{stage: newStage(t, server.URL("postgres"), Shape{Shards: 8})}
 	p.exec(`ALTER TABLE outbox_parked SET (autovacuum_enabled = off)`)
 	p.store = p.open(Config{})
 	p.idle(p.store)

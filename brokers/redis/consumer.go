@@ -56,10 +56,7 @@ func NewConsumer(config ConsumerConfig) (*Consumer, error) {
 	if err := config.checkConsumer(); err != nil {
 		return nil, err
 	}
-	guarded := config.Process
-	guarded.Handlers = guard(guarded.Handlers)
-	guarded.DeadLetters = guard(guarded.DeadLetters)
-	processor, err := consume.New(guarded)
+	processor, err := consume.New(config.Process)
 	if err != nil {
 		return nil, err
 	}

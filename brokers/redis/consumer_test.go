@@ -140,7 +140,7 @@ func TestConsumeFailing(t *testing.T) {
 		letters[letter.ID.String()] = letter.Attributes
 	}
 	for id, want := range map[string][]string{
-		bad.String():      {"max_deliveries", "it panicked: the effect failed", "orders", "3"},
+		bad.String():      {"max_deliveries", "publisher panicked: the effect failed", "orders", "3"},
 		terminal.String(): {"terminal", "never", "orders", "1"},
 	} {
 		a := letters[id]

@@ -5,11 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/packfinderz/outbox/cmd/outbox/internal/cli"
 	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	// The Pub/Sub client brings a library that starts a goroutine when it is loaded.
+	pgtest.Main(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
 
 // result is what a person, or a script, sees of one run.
 type result struct {
