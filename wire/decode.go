@@ -29,7 +29,7 @@ func Decode(attributes map[string]string, payload []byte, prefix string) (outbox
 		return value
 	}
 	message := outbox.Message{Event: outbox.Event{Payload: payload}}
-	id, created, tenant := "", "", ""
+	var id, created, tenant string
 	if _, ok := left[prefix+"specversion"]; ok {
 		take(prefix + "specversion")
 		take(prefix + "source")
