@@ -2,6 +2,10 @@
 
 MODULES := . bench brokers/gcppubsub brokers/gocloud brokers/kafka brokers/natsjs brokers/rabbitmq brokers/redis cmd/outbox layoutfile outboxgorm
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
+BROKERS := $(filter ./brokers/%,$(PACKAGES))
+OTHERS := ./... $(filter-out $(BROKERS),$(PACKAGES))
+# Tests of brokers wait most of the time.
+WAITING := -parallel 8
 GOLANGCI_VERSION := v2.13.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)
 # Inputs, not seconds: a fuzzer that is stopped by the clock may report that as a failure.
@@ -20,13 +24,15 @@ build: ## build the outbox program into bin/
 	go build -o bin/outbox ./cmd/outbox
 
 test: servers ## run all tests of all modules, on private servers
-	go test ./... $(PACKAGES)
+	go test $(OTHERS)
+	go test $(WAITING) $(BROKERS)
 
 # The detector sees nothing in tests of processes, which run the program as it is shipped, of
 # query plans, which run in the server, and of the peers, which are others' code.
 UNRACED := cmd/outbox/internal/chaos cmd/outbox/internal/endtoend outbox/bench
 race: servers ## run the tests with the race detector, but for those that it cannot see into
-	go test -race -skip '^TestPlan' $$(go list ./... $(PACKAGES) | grep -v $(patsubst %,-e %,$(UNRACED)))
+	go test -race -skip '^TestPlan' $$(go list $(OTHERS) | grep -v $(patsubst %,-e %,$(UNRACED)))
+	go test -race $(WAITING) $(BROKERS)
 
 chaos: servers ## kill, stop and restart relays, consumers and PostgreSQL under load, the long form
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./cmd/outbox/internal/chaos
