@@ -172,11 +172,11 @@ func TestSlowService(t *testing.T) {
 	}))
 	t.Cleanup(func() { close(release) }) // before the server is closed, which waits for it
 	publisher := open(t, broker.URL())
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	began := time.Now()
 	errs := publisher.Publish(ctx, publishertest.Messages(500))
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	fates := make(map[string]int)
