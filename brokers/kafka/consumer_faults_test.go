@@ -1,147 +1,51 @@
 package kafka_test
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"io"
-	"log/slog"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/kafka"
 	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
-	"github.com/packfinderz/outbox/consume"
-	"github.com/packfinderz/outbox/publishertest"
+	"github.com/packfinderz/outbox/consume/consumetest"
 )
-
-// consumerProcess makes the test's program a consumer of the cluster that it names.
-const consumerProcess = "OUTBOX_TEST_CONSUMER"
-
-// consumeUntilKilled handles the events of even aggregates, stands still at the others, and says
-// so.
-func consumeUntilKilled(url string) int {
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // it ends when the test's process does
-		os.Exit(1)
-	}()
-	var mu sync.Mutex
-	say := func(word string, m *outbox.Message) {
-		mu.Lock()
-		defer mu.Unlock()
-		fmt.Println(word, m.ID)
-	}
-	config, err := kafka.ParseURL(url)
-	if err == nil {
-		var consumer *kafka.Consumer
-		consumer, err = kafka.NewConsumer(kafka.ConsumerConfig{
-			Config: config, Group: group, Topics: []string{publishertest.Topic}, SessionTimeout: 2 * time.Second, Concurrency: 8,
-			Process: consume.Config{Handlers: handler(func(_ context.Context, m outbox.Message) error {
-				if strings.ContainsAny(m.AggregateID, "13579") {
-					say("stands", &m)
-					select {}
-				}
-				say("handled", &m)
-				return nil
-			})},
-		})
-		if err == nil {
-			err = consumer.Run(context.Background())
-		}
-	}
-	fmt.Fprintln(os.Stderr, err)
-	return 1
-}
-
-// TestConsumerKilled kills a consumer in the middle of some events. They come again, and so do those
-// that it never began.
-func TestConsumerKilled(t *testing.T) {
-	t.Parallel()
-	broker := cluster(t)
-	sent := events(200, 10)
-	delivered(t, open(t, broker.URL()), sent)
-	program := exec.Command(os.Args[0])
-	program.Env = append(os.Environ(), consumerProcess+"="+broker.URL())
-	if _, err := program.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	output, err := program.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
-	handled, stood := make(map[uuid.UUID]bool), 0
-	for lines := bufio.NewScanner(output); lines.Scan(); {
-		word, id, _ := strings.Cut(lines.Text(), " ")
-		if word == "handled" {
-			handled[uuid.MustParse(id)] = true
-		} else if stood++; stood == 1 {
-			if err := program.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	_ = program.Wait() // it was killed
-	if stood < 1 {
-		t.Fatalf("the consumer ended by itself; it stood at %d events", stood)
-	}
-	done := newRecord()
-	start(t, settings(t, broker.URL(), handler(func(_ context.Context, m outbox.Message) error {
-		done.add(m)
-		return nil
-	})))
-	done.await(t, func(list []outbox.Message) bool {
-		counts := ids(list)
-		for _, m := range sent {
-			if counts[m.ID] == 0 && !handled[m.ID] {
-				return false
-			}
-		}
-		return true
-	})
-}
 
 // TestConsumerOutlivesCluster takes the cluster away in the middle, for longer than a session,
 // and brings it back.
 func TestConsumerOutlivesCluster(t *testing.T) {
 	t.Parallel()
-	broker, done := cluster(t), newRecord()
-	sent := events(1000, 50)
+	broker, done := cluster(t), consumetest.NewRecord()
+	sent := consumetest.Events(1000, 50)
 	delivered(t, open(t, broker.URL()), sent)
 	reached, resume := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	logged := newLog()
-	config := settings(t, broker.URL(), handler(func(_ context.Context, m outbox.Message) error {
-		if len(done.all()) >= 300 {
+	logged := consumetest.NewLog()
+	config := settings(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error {
+		if len(done.All()) >= 300 {
 			once.Do(func() { close(reached) })
 			<-resume
 		}
-		done.add(m)
+		done.Add(m)
 		return nil
 	}))
 	config.SessionTimeout = time.Second
-	config.Process.Logger = slog.New(slog.NewTextHandler(logged, nil))
+	config.Process.Logger = logged.Logger()
 	consumer := start(t, config)
 	<-reached
 	broker.Stop(t)
 	close(resume) // what is in hand is handled, and cannot be committed
-	logged.await(t, "cannot be reached; waiting")
+	logged.Await(t, "cannot be reached; waiting")
 	broker.Start(t)
-	done.await(t, func(list []outbox.Message) bool { return len(ids(list)) == len(sent) })
+	done.AwaitThat(t, func(list []outbox.Message) bool { return len(consumetest.Counts(list)) == len(sent) })
 	for limit := time.Now().Add(patience); uncommitted(t, broker) > 0 && time.Now().Before(limit); {
 		<-time.After(50 * time.Millisecond) // until it is in the group again, and has seen them again
 	}
-	consumer.stop()
+	consumer.Stop()
 	if text := logged.String(); strings.Count(text, "cannot be reached; waiting") != 1 || !strings.Contains(text, "answers again") || uncommitted(t, broker) != 0 {
 		t.Errorf("%d events are uncommitted; logged:\n%s", uncommitted(t, broker), text)
 	}
@@ -154,87 +58,23 @@ func TestClusterAwayAtFirst(t *testing.T) {
 	const password = "hunter2-secret"
 	broker := kafkatest.New(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "app", password))
 	broker.Stop(t)
-	done, logged := newRecord(), newLog()
+	done, logged := consumetest.NewRecord(), consumetest.NewLog()
 	url := "kafka://app:" + password + "@" + broker.Addresses()
-	config := settings(t, url, handler(func(_ context.Context, m outbox.Message) error {
-		done.add(m)
-		return nil
-	}))
+	config := settings(t, url, consumetest.Handler(done.Handle))
 	config.Topics, config.SessionTimeout = []string{"invoices"}, 0
-	config.Process.Logger = slog.New(slog.NewTextHandler(logged, nil))
+	config.Process.Logger = logged.Logger()
 	consumer := start(t, config)
-	logged.await(t, "waiting")
+	logged.Await(t, "waiting")
 	broker.Start(t)
-	sent := events(5, 5)
+	sent := consumetest.Events(5, 5)
 	for i := range sent {
 		sent[i].Topic = "invoices"
 	}
 	delivered(t, open(t, url+"?create=true"), sent)
-	done.await(t, atLeast(5))
-	consumer.stop()
+	done.Await(t, 5)
+	consumer.Stop()
 	if text := logged.String(); strings.Contains(text, password) || strings.Count(text, "waiting") != 1 || !strings.Contains(text, "topics are there") {
 		t.Errorf("logged:\n%s", text)
-	}
-}
-
-// TestConsumerStops ends a consumer while it handles some events: it finishes and acknowledges those,
-// and the next consumer has the rest, at once.
-func TestConsumerStops(t *testing.T) {
-	t.Parallel()
-	broker, first, second := cluster(t), newRecord(), newRecord()
-	sent := events(40, 40)
-	delivered(t, open(t, broker.URL()), sent)
-	begun, release := make(chan struct{}, len(sent)), make(chan struct{})
-	config := settings(t, broker.URL(), handler(func(_ context.Context, m outbox.Message) error {
-		begun <- struct{}{}
-		<-release
-		first.add(m)
-		return nil
-	}))
-	config.Concurrency = 4
-	consumer := start(t, config)
-	for range 4 {
-		<-begun
-	}
-	consumer.cancel()
-	close(release)
-	consumer.stop()
-	if len(first.all()) != 4 || uncommitted(t, broker) != len(sent)-4 {
-		t.Errorf("%d were handled, %d are uncommitted", len(first.all()), uncommitted(t, broker))
-	}
-	config.Process.Handlers = handler(func(_ context.Context, m outbox.Message) error {
-		second.add(m)
-		return nil
-	})
-	consumer = start(t, config)
-	second.await(t, atLeast(len(sent)-4))
-	consumer.stop()
-	counts := ids(append(first.all(), second.all()...))
-	for _, m := range sent {
-		if counts[m.ID] != 1 {
-			t.Errorf("event %s was handled %d times", m.Headers["n"], counts[m.ID])
-		}
-	}
-}
-
-// TestGraceIsOver has a handler that does not end until it is told: the event is not
-// acknowledged.
-func TestGraceIsOver(t *testing.T) {
-	t.Parallel()
-	broker := cluster(t)
-	delivered(t, open(t, broker.URL()), events(1, 1))
-	begun := make(chan struct{})
-	config := settings(t, broker.URL(), handler(func(ctx context.Context, _ outbox.Message) error {
-		close(begun)
-		<-ctx.Done()
-		return ctx.Err()
-	}))
-	config.Grace = 50 * time.Millisecond
-	consumer := start(t, config)
-	<-begun
-	consumer.stop()
-	if n := uncommitted(t, broker); n != 1 {
-		t.Errorf("%d events are uncommitted", n)
 	}
 }
 
@@ -242,38 +82,35 @@ func TestGraceIsOver(t *testing.T) {
 // is committed: the next consumer begins with it.
 func TestGap(t *testing.T) {
 	t.Parallel()
-	broker, first, second := cluster(t), newRecord(), newRecord()
-	sent := events(10, 10)
+	broker, first, second := cluster(t), consumetest.NewRecord(), consumetest.NewRecord()
+	sent := consumetest.Events(10, 10)
 	for i := range sent {
 		sent[i].Topic = "single"
 	}
 	delivered(t, open(t, broker.URL()+"?create=true&partitions=1"), sent)
-	config := settings(t, broker.URL(), handler(func(ctx context.Context, m outbox.Message) error {
+	config := settings(t, broker.URL(), consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 		if m.ID == sent[0].ID {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		first.add(m)
+		first.Add(m)
 		return nil
 	}))
 	config.Topics, config.Grace = []string{"single"}, 50*time.Millisecond
 	consumer := start(t, config)
-	first.await(t, atLeast(len(sent)-1))
-	consumer.stop()
-	config.Process.Handlers = handler(func(_ context.Context, m outbox.Message) error {
-		second.add(m)
-		return nil
-	})
+	first.Await(t, len(sent)-1)
+	consumer.Stop()
+	config.Process.Handlers = consumetest.Handler(second.Handle)
 	start(t, config)
-	if list := second.await(t, atLeast(len(sent))); ids(list)[sent[0].ID] != 1 {
-		t.Errorf("the event that was not handled did not come again: %v", ids(list))
+	if list := second.Await(t, len(sent)); consumetest.Counts(list)[sent[0].ID] != 1 {
+		t.Errorf("the event that was not handled did not come again: %v", consumetest.Counts(list))
 	}
 }
 
 // TestConsumerConfig refuses configurations that cannot work.
 func TestConsumerConfig(t *testing.T) {
 	t.Parallel()
-	good := settings(t, "kafka://localhost", handler(func(context.Context, outbox.Message) error { return nil }))
+	good := settings(t, "kafka://localhost", consumetest.Handler(func(context.Context, outbox.Message) error { return nil }))
 	for words, spoil := range map[string]func(*kafka.ConsumerConfig){
 		"no Group is named":   func(c *kafka.ConsumerConfig) { c.Group = "" },
 		"no Topics are named": func(c *kafka.ConsumerConfig) { c.Topics = nil },
@@ -294,15 +131,12 @@ func TestConsumerConfig(t *testing.T) {
 // TestConsumerCreates makes the topic that it reads.
 func TestConsumerCreates(t *testing.T) {
 	t.Parallel()
-	broker, done := cluster(t), newRecord()
-	config := settings(t, broker.URL()+"?create=true", handler(func(_ context.Context, m outbox.Message) error {
-		done.add(m)
-		return nil
-	}))
+	broker, done := cluster(t), consumetest.NewRecord()
+	config := settings(t, broker.URL()+"?create=true", consumetest.Handler(done.Handle))
 	config.Topics = []string{"invoices"}
 	start(t, config)
-	sent := events(1, 1)
+	sent := consumetest.Events(1, 1)
 	sent[0].Topic = "invoices"
 	delivered(t, open(t, broker.URL()+"?create=true"), sent)
-	done.await(t, atLeast(1))
+	done.Await(t, 1)
 }

@@ -13,13 +13,12 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/kafka"
 	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
+	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
 func TestMain(m *testing.M) {
-	if url := os.Getenv(consumerProcess); url != "" {
-		os.Exit(consumeUntilKilled(url))
-	}
+	consumetest.RunIfAsked(untilKilled)
 	goleak.VerifyTestMain(m)
 }
 

@@ -1,152 +1,46 @@
 package natsjs_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"log/slog"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/natsjs"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
-	"github.com/packfinderz/outbox/consume"
-	"github.com/packfinderz/outbox/publishertest"
+	"github.com/packfinderz/outbox/consume/consumetest"
 )
-
-// consumerProcess makes the test's program a consumer of the server that it names.
-const consumerProcess = "OUTBOX_TEST_CONSUMER"
-
-// consumeUntilKilled handles the events of even aggregates, stands still at the others, and says
-// so.
-func consumeUntilKilled(url string) int {
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // it ends when the test's process does
-		os.Exit(1)
-	}()
-	var mu sync.Mutex
-	say := func(word string, m *outbox.Message) {
-		mu.Lock()
-		defer mu.Unlock()
-		fmt.Println(word, m.ID)
-	}
-	config, err := natsjs.ParseURL(url + "?create=true&stream=" + natstest.Stream)
-	if err == nil {
-		var consumer *natsjs.Consumer
-		consumer, err = natsjs.NewConsumer(natsjs.ConsumerConfig{
-			Config: config, Durable: durable, Subjects: []string{publishertest.Topic}, AckWait: 2 * time.Second, Concurrency: 8,
-			Process: consume.Config{Handlers: handler(func(_ context.Context, m outbox.Message) error {
-				if strings.ContainsAny(m.AggregateID, "13579") {
-					say("stands", &m)
-					select {}
-				}
-				say("handled", &m)
-				return nil
-			})},
-		})
-		if err == nil {
-			err = consumer.Run(context.Background())
-		}
-	}
-	fmt.Fprintln(os.Stderr, err)
-	return 1
-}
-
-// TestConsumerKilled kills a consumer in the middle of some events. They come again, and so do those
-// that it never began.
-func TestConsumerKilled(t *testing.T) {
-	t.Parallel()
-	broker := ordersAndDead(t)
-	sent := events(200, 10)
-	delivered(t, open(t, broker.URL()), sent)
-	program := exec.Command(os.Args[0])
-	program.Env = append(os.Environ(), consumerProcess+"="+broker.URL())
-	if _, err := program.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	output, err := program.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
-	handled, stood := make(map[uuid.UUID]bool), 0
-	for lines := bufio.NewScanner(output); lines.Scan(); {
-		word, id, _ := strings.Cut(lines.Text(), " ")
-		if word == "handled" {
-			handled[uuid.MustParse(id)] = true
-		} else if stood++; stood == 5 {
-			if err := program.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	_ = program.Wait() // it was killed
-	if stood < 5 {
-		t.Fatalf("the consumer ended by itself; it stood at %d events", stood)
-	}
-	done := newRecord()
-	start(t, settings(t, broker.URL(), handler(func(_ context.Context, m outbox.Message) error {
-		done.add(m)
-		return nil
-	})))
-	list := done.await(t, func(list []outbox.Message) bool {
-		counts := ids(list)
-		for _, m := range sent {
-			if counts[m.ID] == 0 && !handled[m.ID] {
-				return false
-			}
-		}
-		return true
-	})
-	again := 0
-	for _, m := range list {
-		if m.Attempt > 1 {
-			again++
-		}
-	}
-	if again < stood {
-		t.Errorf("%d events came again; %d were in the killed one's hands", again, stood)
-	}
-}
 
 // TestConsumerOutlivesServer kills the server in the middle, and starts it again.
 func TestConsumerOutlivesServer(t *testing.T) {
 	t.Parallel()
-	broker, done := ordersAndDead(t), newRecord()
-	sent := events(1000, 50)
+	broker, done := ordersAndDead(t), consumetest.NewRecord()
+	sent := consumetest.Events(1000, 50)
 	delivered(t, open(t, broker.URL()), sent)
 	reached, resume := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	logged := newLog()
-	config := settings(t, broker.URL(), handler(func(_ context.Context, m outbox.Message) error {
-		if len(done.all()) >= 300 {
+	logged := consumetest.NewLog()
+	config := settings(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error {
+		if len(done.All()) >= 300 {
 			once.Do(func() { close(reached) })
 			<-resume
 		}
-		done.add(m)
+		done.Add(m)
 		return nil
 	}))
-	config.Process.Logger = slog.New(slog.NewTextHandler(logged, nil))
+	config.Process.Logger = logged.Logger()
 	consumer := start(t, config)
 	<-reached
 	broker.Stop(t)
 	close(resume) // what is in hand is handled, and cannot be acknowledged
-	logged.await(t, "waiting")
+	logged.Await(t, "waiting")
 	broker.Start(t)
-	done.await(t, func(list []outbox.Message) bool { return len(ids(list)) == len(sent) })
-	consumer.stop()
+	done.AwaitThat(t, func(list []outbox.Message) bool { return len(consumetest.Counts(list)) == len(sent) })
+	consumer.Stop()
 	if text := logged.String(); strings.Count(text, "no messages can be read; waiting") != 1 || !strings.Contains(text, "can be read again") {
 		t.Errorf("logged:\n%s", text)
 	}
@@ -159,83 +53,19 @@ func TestServerAwayAtFirst(t *testing.T) {
 	const password = "hunter2-secret"
 	broker := natstest.Bare(t, natstest.Settings{User: "app", Password: password, Config: `authorization { user: app, password: "` + password + `" }`})
 	broker.Stop(t)
-	done := newRecord()
-	logged := newLog()
-	config := settings(t, broker.URL(), handler(func(_ context.Context, m outbox.Message) error {
-		done.add(m)
-		return nil
-	}))
-	config.Process.Logger = slog.New(slog.NewTextHandler(logged, nil))
+	done := consumetest.NewRecord()
+	logged := consumetest.NewLog()
+	config := settings(t, broker.URL(), consumetest.Handler(done.Handle))
+	config.Process.Logger = logged.Logger()
 	consumer := start(t, config)
-	logged.await(t, "waiting")
+	logged.Await(t, "waiting")
 	broker.Start(t)
-	logged.await(t, "can be read again")
-	delivered(t, open(t, broker.URL()), events(5, 5))
-	done.await(t, atLeast(5))
-	consumer.stop()
+	logged.Await(t, "can be read again")
+	delivered(t, open(t, broker.URL()), consumetest.Events(5, 5))
+	done.Await(t, 5)
+	consumer.Stop()
 	if text := logged.String(); strings.Contains(text, password) || strings.Count(text, "waiting") != 1 {
 		t.Errorf("logged:\n%s", text)
-	}
-}
-
-// TestConsumerStops ends a consumer while it handles some events: it finishes and acknowledges those,
-// and the next consumer has the rest, at once.
-func TestConsumerStops(t *testing.T) {
-	t.Parallel()
-	broker, first, second := ordersAndDead(t), newRecord(), newRecord()
-	sent := events(40, 40)
-	delivered(t, open(t, broker.URL()), sent)
-	begun, release := make(chan struct{}, len(sent)), make(chan struct{})
-	config := settings(t, broker.URL(), handler(func(_ context.Context, m outbox.Message) error {
-		begun <- struct{}{}
-		<-release
-		first.add(m)
-		return nil
-	}))
-	config.Concurrency, config.AckWait = 4, time.Minute
-	consumer := start(t, config)
-	for range 4 {
-		<-begun
-	}
-	consumer.cancel()
-	close(release)
-	consumer.stop()
-	if len(first.all()) != 4 || unsettled(t, broker) != len(sent)-4 {
-		t.Errorf("%d were handled, %d are unsettled", len(first.all()), unsettled(t, broker))
-	}
-	config.Process.Handlers = handler(func(_ context.Context, m outbox.Message) error {
-		second.add(m)
-		return nil
-	})
-	consumer = start(t, config)
-	second.await(t, atLeast(len(sent)-4))
-	consumer.stop()
-	counts := ids(append(first.all(), second.all()...))
-	for _, m := range sent {
-		if counts[m.ID] != 1 {
-			t.Errorf("event %s was handled %d times", m.Headers["n"], counts[m.ID])
-		}
-	}
-}
-
-// TestGraceIsOver has a handler that does not end until it is told: the event is not
-// acknowledged.
-func TestGraceIsOver(t *testing.T) {
-	t.Parallel()
-	broker := ordersAndDead(t)
-	delivered(t, open(t, broker.URL()), events(1, 1))
-	begun := make(chan struct{})
-	config := settings(t, broker.URL(), handler(func(ctx context.Context, _ outbox.Message) error {
-		close(begun)
-		<-ctx.Done()
-		return ctx.Err()
-	}))
-	config.Grace = 50 * time.Millisecond
-	consumer := start(t, config)
-	<-begun
-	consumer.stop()
-	if n := unsettled(t, broker); n != 1 {
-		t.Errorf("%d events are unsettled", n)
 	}
 }
 
@@ -245,7 +75,7 @@ func TestUnfitConsumer(t *testing.T) {
 	t.Parallel()
 	broker := ordersAndDead(t)
 	js := jetStream(t, broker)
-	nothing := handler(func(context.Context, outbox.Message) error { return errors.New("never called") })
+	nothing := consumetest.Handler(func(context.Context, outbox.Message) error { return errors.New("never called") })
 	for name, test := range map[string]struct {
 		durable jetstream.ConsumerConfig
 		dead    bool

@@ -2,7 +2,6 @@ package natsjs_test
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -11,13 +10,12 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/natsjs"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
+	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
 func TestMain(m *testing.M) {
-	if stream := os.Getenv(consumerProcess); stream != "" {
-		os.Exit(consumeUntilKilled(stream))
-	}
+	consumetest.RunIfAsked(untilKilled)
 	goleak.VerifyTestMain(m)
 }
 
