@@ -17,7 +17,7 @@ import (
 type Process struct {
 	process *os.Process
 	log     string
-	done    chan struct{}
+	done    <-chan struct{}
 }
 
 // Start runs a command and adds what it prints to the file log, unless the command has an output
@@ -32,27 +32,34 @@ func Start(cmd *exec.Cmd, log string) (*Process, error) {
 		cmd.Stdout = output
 	}
 	cmd.Stderr = output
+	done, err := Launch(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &Process{process: cmd.Process, log: log, done: done}, nil
+}
+
+// Launch starts a command that does not outlive this process. When the channel is closed, the
+// command has ended, as its ProcessState says.
+func Launch(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	endWithParent(cmd.SysProcAttr)
-
-	p := &Process{log: log, done: make(chan struct{})}
-	started := make(chan error, 1)
+	started, ended := make(chan error, 1), make(chan struct{})
 	go func() {
-		defer close(p.done)
-		// The kernel ties a server's end to the thread that started it, so that this one must
-		// stay as long as the server.
+		defer close(ended)
+		// The kernel ties the command's end to the thread that started it. This one is its own
+		// and stays: on a thread that others use, the end of theirs would kill it.
 		runtime.LockOSThread()
 		err := cmd.Start()
-		p.process = cmd.Process
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is in its log
+			_ = cmd.Wait() // the ProcessState has it
 		}
 	}()
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("running %s: %w", cmd.Path, err)
 	}
-	return p, nil
+	return ended, nil
 }
 
 // Kill ends the server without a word, as kill -9 does. It may be called twice.

@@ -5,6 +5,8 @@ package process
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +15,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/internal/testserver"
 )
 
 // Patience limits every wait for something that must happen. It is not a measure of speed.
@@ -32,9 +37,8 @@ func Build(t testing.TB) string {
 // Process is a running program. It does not outlive its test.
 type Process struct {
 	cmd    *exec.Cmd
-	log    string        // the file with its standard error
-	exited chan struct{} // closed when it has
-	err    error         // how it ended; to be read after exited
+	log    string          // the file with its standard error
+	exited <-chan struct{} // closed when it has
 }
 
 // Start starts a program. Its standard output goes to the log, too, unless it has another.
@@ -45,20 +49,15 @@ func Start(t testing.TB, log string, stdout *os.File, program string, args ...st
 		t.Fatal(err)
 	}
 	defer func() { _ = output.Close() }() // the process has its own
-	p := &Process{cmd: exec.Command(program, args...), log: log, exited: make(chan struct{})}
+	p := &Process{cmd: exec.Command(program, args...), log: log}
 	p.cmd.Stdout, p.cmd.Stderr = output, output
 	if stdout != nil {
 		p.cmd.Stdout = stdout
 	}
 	p.cmd.Env = cleanEnvironment()
-	p.cmd.SysProcAttr = endWithParent()
-	if err := p.cmd.Start(); err != nil {
+	if p.exited, err = testserver.Launch(p.cmd); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		p.err = p.cmd.Wait()
-		close(p.exited)
-	}()
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // fails only when it has ended
 		<-p.exited
@@ -104,7 +103,7 @@ func (p *Process) Wait(t testing.TB) int {
 func (p *Process) MustSucceed(t testing.TB) {
 	t.Helper()
 	if code := p.Wait(t); code != 0 {
-		t.Fatalf("%s: exit code %d, %v\n%s", strings.Join(p.cmd.Args[:2], " "), code, p.err, p.Tail())
+		t.Fatalf("%s: exit code %d, %v\n%s", strings.Join(p.cmd.Args[:2], " "), code, p.Err(), p.Tail())
 	}
 }
 
@@ -142,12 +141,12 @@ func (p *Process) Tail() string {
 	return fmt.Sprintf("the end of %s:\n%s", p.log, content)
 }
 
-// Err says how the process ended; nil while it runs.
+// Err says how the process ended; nil while it runs and after success.
 func (p *Process) Err() error {
-	if !p.Ended() {
+	if !p.Ended() || p.cmd.ProcessState.Success() {
 		return nil
 	}
-	return p.err
+	return errors.New(p.cmd.ProcessState.String())
 }
 
 // PID is its number.
@@ -156,9 +155,10 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // AwaitLog waits until the process has written one of some words to its log.
 func (p *Process) AwaitLog(t testing.TB, words ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(Patience); !p.Logs(words...); time.Sleep(10 * time.Millisecond) {
-		if p.Ended() || time.Now().After(deadline) {
-			t.Fatalf("process %d has not written %q\n%s", p.PID(), words, p.Tail())
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	await.Poll(ctx, func() bool { return p.Ended() || p.Logs(words...) })
+	if !p.Logs(words...) {
+		t.Fatalf("process %d has not written %q\n%s", p.PID(), words, p.Tail())
 	}
 }

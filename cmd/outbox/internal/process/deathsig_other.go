@@ -1,9 +1,0 @@
-//go:build unix && !linux
-
-package process
-
-// Elsewhere only the cleanup of a test ends its processes.
-
-import "syscall"
-
-func endWithParent() *syscall.SysProcAttr { return nil }
