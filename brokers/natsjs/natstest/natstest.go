@@ -155,6 +155,8 @@ func read(conn *nats.Conn) ([]publishertest.Received, error) {
 	if err != nil {
 		return nil, err
 	}
+	// It would stay for minutes, and a test may look so often that the stream has no room for more.
+	defer func() { _ = stream.DeleteConsumer(ctx, consumer.CachedInfo().Name) }()
 	messages, err := consumer.Messages(jetstream.PullMaxMessages(5000))
 	if err != nil {
 		return nil, err
