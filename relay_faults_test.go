@@ -1,7 +1,6 @@
 package outbox_test
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgserver"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/pgstore"
@@ -137,17 +137,7 @@ func TestTableLocked(t *testing.T) {
 // waitLogged waits until the relay has logged something.
 func (b *bed) waitLogged(words string) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for b.logs.count(words) == 0 {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			b.Fatalf("%q was not logged, but: %s", words, b.logs.text())
-		}
-	}
+	await.Until(b, fmt.Sprintf("%q to be logged", words), func() bool { return b.logs.count(words) > 0 })
 }
 
 // TestDiskFull has the database refuse every write, first those of the claim, then those

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/layouttest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts"
@@ -161,15 +162,12 @@ func (b *bed) waitSQL(sql string, args ...any) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
-	for {
-		var ok bool
+	await.Poll(ctx, func() (ok bool) {
 		if err := b.pool.QueryRow(ctx, sql, args...).Scan(&ok); err != nil {
 			b.Fatalf("%v; the log: %s", err, b.logs.text())
 		}
-		if ok {
-			return
-		}
-	}
+		return ok
+	})
 }
 
 // wantOnce fails unless every event arrived exactly once.

@@ -95,7 +95,7 @@ func TestStatementOnItsWay(t *testing.T) {
 		_, err := s.pool.Exec(t.Context(), store.sql.open, DefaultSubscription, numbers, fences)
 		opened <- err
 	}()
-	s.awaitBlocked(1)
+	pgtest.AwaitBlocked(s, s.pool, 1)
 	store.reading <- struct{}{}
 	store.disconnect()
 	store.doneReading()
@@ -104,7 +104,7 @@ func TestStatementOnItsWay(t *testing.T) {
 		defer close(drained)
 		s.drain(store)
 	}()
-	s.awaitBlocked(2)
+	pgtest.AwaitBlocked(s, s.pool, 2)
 	renewal.commit()
 	if err := <-opened; err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestCloseWhileReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch := s.claim(store, 10)
-	s.awaitBlocked(1)
+	pgtest.AwaitBlocked(s, s.pool, 1)
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -274,7 +274,7 @@ func TestCancelledClaims(t *testing.T) {
 		_, err := store.Claim(ctx, 10)
 		cancelled <- err
 	}()
-	s.awaitBlocked(1)
+	pgtest.AwaitBlocked(s, s.pool, 1)
 	cancel()
 	if err := <-cancelled; !errors.Is(err, context.Canceled) {
 		t.Errorf("the claim says %v", err)

@@ -294,7 +294,7 @@ func TestEmitSQLRace(t *testing.T) {
 			second, err = emitSQL(t.Context(), pool, event)
 			answer <- err
 		}()
-		waitForEmitLock(t, pool)
+		pgtest.AwaitBlocked(t, pool, 1)
 		if commit {
 			err = tx.Commit(t.Context())
 		} else {
@@ -307,20 +307,6 @@ func TestEmitSQLRace(t *testing.T) {
 			t.Errorf("first %s, second %s, first committed: %v", first, second, commit)
 		}
 		wantEmitted(t, pool, 1)
-	}
-}
-
-// waitForEmitLock waits until somebody in the test's database waits for a lock.
-func waitForEmitLock(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for waiting := false; !waiting; {
-		err := pool.QueryRow(ctx, `
-			SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waiting)
-		if err != nil {
-			t.Fatal("nobody waits for a lock: ", err)
-		}
 	}
 }
 
@@ -359,7 +345,7 @@ func TestEmitSQLSerialize(t *testing.T) {
 		pgtest.Exec(t, pool, `SELECT outbox_emit('order_created', '{}', 'orders', p_key => k, p_serialize => true) FROM unnest('{NULL,order/43}'::text[]) k`)
 		answer := make(chan error, 1)
 		go func() { answer <- pgx.BeginFunc(t.Context(), pool, pair[1]) }()
-		waitForEmitLock(t, pool)
+		pgtest.AwaitBlocked(t, pool, 1)
 		if err := errors.Join(tx.Commit(t.Context()), <-answer); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,10 @@
 package pgstream
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/packfinderz/outbox/internal/pgtest"
+)
 
 // TestFaultsOfRotation are slots that are emptied too early.
 func TestFaultsOfRotation(t *testing.T) {
@@ -54,7 +58,7 @@ func scriptCommitsAfterCheck(s *stage) {
 		defer close(emptied)
 		s.empty(store, *slot)
 	}()
-	s.awaitBlocked(1)
+	pgtest.AwaitBlocked(s, s.pool, 1)
 	slow.commit()
 	<-emptied
 	s.drain(store)

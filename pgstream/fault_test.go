@@ -360,23 +360,6 @@ func (s *stage) takeOver() *Store {
 	return s.open(Config{})
 }
 
-// awaitBlocked waits until n statements of this database wait for locks.
-func (s *stage) awaitBlocked(n int) {
-	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second)
-	defer cancel()
-	for {
-		var blocked bool
-		if err := s.pool.QueryRow(ctx, `SELECT count(*) >= $1 FROM pg_stat_activity
-			WHERE datname = current_database() AND wait_event_type = 'Lock'`, n).Scan(&blocked); err != nil {
-			s.Fatal(err)
-		}
-		if blocked {
-			return
-		}
-	}
-}
-
 // story is what became of the events, in words.
 func (s *stage) story() map[symptom][]string {
 	found := make(map[symptom][]string)

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
 // sequenceNow is the sequence's value, as statements read it.
@@ -110,7 +111,7 @@ func scriptAfterXID(s *stage) {
 		defer close(claimed)
 		claimed <- s.tryClaim(store, 10)
 	}()
-	s.awaitBlocked(1)
+	pgtest.AwaitBlocked(s, s.pool, 1)
 	young := s.begin().insert("b")
 	renewal.commit()
 	s.deliver(<-claimed)

@@ -13,6 +13,8 @@ import (
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -20,7 +22,7 @@ func TestConsumerConfig(t *testing.T) {
 	t.Parallel()
 	good := gcppubsub.ConsumerConfig{
 		Config: gcppubsub.Config{Project: "shop", Endpoint: "127.0.0.1:1", Insecure: true}, Subscription: subscription,
-		Process: consume.Config{Handlers: handle(nil)},
+		Process: consume.Config{Handlers: consumetest.Handler(nil)},
 	}
 	if _, err := gcppubsub.NewConsumer(good); err != nil {
 		t.Fatal(err)
@@ -51,13 +53,13 @@ func TestConsumerCreate(t *testing.T) {
 	t.Parallel()
 	broker := pubsubtest.New(t)
 	got := make(chan outbox.Message, 1)
-	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { got <- m; return nil }))
+	config := consumerConfig(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error { got <- m; return nil }))
 	config.Create, config.Topic, config.ExactlyOnce = true, "invoices", true
 	config.Process.Retry = outbox.RetryPolicy{Base: 2 * time.Second, Max: time.Hour}
 	run(t, config)
 	name := "projects/" + pubsubtest.Project + "/subscriptions/" + subscription
 	var made *pubsubpb.Subscription
-	await(t, "the subscription", func() (is bool) {
+	await.Until(t, "the subscription", func() (is bool) {
 		var err error
 		made, err = broker.Server.GServer.GetSubscription(t.Context(), &pubsubpb.GetSubscriptionRequest{Subscription: name})
 		return err == nil
@@ -73,14 +75,14 @@ func TestConsumerCreate(t *testing.T) {
 	if m := <-got; m.Topic != "invoices" {
 		t.Errorf("handled %+v", m)
 	}
-	await(t, "the event to be acknowledged", func() bool { return acked(broker, "invoices") == 1 })
+	await.Until(t, "the event to be acknowledged", func() bool { return acked(broker, "invoices") == 1 })
 }
 
 // A consumer runs once at a time.
 func TestConsumerRunsOnce(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
-	consumer, err := gcppubsub.NewConsumer(consumerConfig(t, broker.URL(), handle(nil)))
+	consumer, err := gcppubsub.NewConsumer(consumerConfig(t, broker.URL(), consumetest.Handler(nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -100,22 +102,22 @@ func TestConsumerOrderAfterFailure(t *testing.T) {
 	go func() { _ = server.Serve(listener) }() // until it is stopped
 	t.Cleanup(server.Stop)
 
-	var handled seen
-	config := consumerConfig(t, "gcppubsub://shop?insecure=true&endpoint="+listener.Addr().String(), handle(func(_ context.Context, m outbox.Message) error {
-		handled.add(m)
+	handled := consumetest.NewRecord()
+	config := consumerConfig(t, "gcppubsub://shop?insecure=true&endpoint="+listener.Addr().String(), consumetest.Handler(func(_ context.Context, m outbox.Message) error {
+		handled.Add(m)
 		if m.ID == service.messages[0].ID && m.Attempt < 3 {
 			return errEffect
 		}
 		return nil
 	}))
 	run(t, config)
-	await(t, "the last message", func() bool {
+	await.Until(t, "the last message", func() bool {
 		service.mu.Lock()
 		defer service.mu.Unlock()
 		return service.acked["3"]
 	})
 	order := ""
-	for _, m := range handled.all() {
+	for _, m := range handled.All() {
 		order += string(m.Payload)
 	}
 	if want := `{"order": 0}{"order": 0}{"order": 0}{"order": 1}{"order": 2}{"order": 3}`; order != want {
@@ -135,14 +137,14 @@ func TestConsumersShareFailures(t *testing.T) {
 		messages[i].Key = fmt.Sprint(i % keys)
 		place[messages[i].ID] = i
 	}
-	var tried, handled seen
+	tried, handled := consumetest.NewRecord(), consumetest.NewRecord()
 	var once sync.Map
-	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error {
-		tried.add(m)
+	config := consumerConfig(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error {
+		tried.Add(m)
 		if _, again := once.LoadOrStore(m.ID, true); !again && place[m.ID]%5 < 2 {
 			return errEffect
 		}
-		handled.add(m)
+		handled.Add(m)
 		return nil
 	}))
 	config.Process.MaxDeliveries = 100
@@ -151,18 +153,18 @@ func TestConsumersShareFailures(t *testing.T) {
 	}
 	publishAll(t, broker, messages)
 	began := time.Now()
-	await(t, "every event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == events })
+	await.Until(t, "every event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == events })
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %s: a key has waited for what was elsewhere", took)
 	}
 	last := make(map[string]int)
-	for _, m := range handled.all() {
+	for _, m := range handled.All() {
 		if n := place[m.ID]; n < last[m.Key] {
 			t.Fatalf("of key %s event %d came after %d", m.Key, n, last[m.Key])
 		}
 		last[m.Key] = place[m.ID]
 	}
-	if len(handled.all()) != events || len(tried.all()) != events+events*2/5 {
-		t.Errorf("%d events were handled in %d deliveries", len(handled.all()), len(tried.all()))
+	if len(handled.All()) != events || len(tried.All()) != events+events*2/5 {
+		t.Errorf("%d events were handled in %d deliveries", len(handled.All()), len(tried.All()))
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -47,7 +49,7 @@ func consumeFrom(ctx context.Context, url string) error {
 	}
 	consumer, err := gcppubsub.NewConsumer(gcppubsub.ConsumerConfig{
 		Config: config, Subscription: subscription, AckDeadline: 10e9,
-		Process: consume.Config{Handlers: handle(func(_ context.Context, m outbox.Message) error {
+		Process: consume.Config{Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 			_, err := fmt.Println(m.ID)
 			return err
 		})},
@@ -95,14 +97,14 @@ func TestConsumerKilled(t *testing.T) {
 	if before == events || len(handled) <= before {
 		t.Fatalf("%d events were handled and %d acknowledged: it was killed too late", len(handled), before)
 	}
-	var again seen
-	run(t, consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { again.add(m); return nil })))
-	await(t, "every event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == events })
-	if times := again.byID(); len(times) != events-before {
+	again := consumetest.NewRecord()
+	run(t, consumerConfig(t, broker.URL(), consumetest.Handler(again.Handle)))
+	await.Until(t, "every event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == events })
+	if times := consumetest.Counts(again.All()); len(times) != events-before {
 		t.Errorf("%d events came again, want the %d that were not acknowledged", len(times), events-before)
 	}
-	for id := range again.byID() {
-		handled[id] = true
+	for id := range consumetest.Counts(again.All()) {
+		handled[id.String()] = true
 	}
 	if len(handled) != events {
 		t.Errorf("%d of %d events were handled", len(handled), events)

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -23,9 +25,9 @@ func TestConsumerStops(t *testing.T) {
 	broker := subscribed(t)
 	publishAll(t, broker, publishertest.Messages(events))
 	begun, proceed := make(chan struct{}, events), make(chan struct{})
-	var first, second seen
-	config := consumerConfig(t, broker.URL(), handle(func(ctx context.Context, m outbox.Message) error {
-		first.add(m)
+	first, second := consumetest.NewRecord(), consumetest.NewRecord()
+	config := consumerConfig(t, broker.URL(), consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
+		first.Add(m)
 		begun <- struct{}{}
 		<-proceed
 		return ctx.Err() // which a stop must not end
@@ -35,21 +37,21 @@ func TestConsumerStops(t *testing.T) {
 	for range concurrency {
 		<-begun
 	}
-	await(t, "as many to wait", func() bool { return inHand(broker) == events })
-	consumer.cancel()
+	await.Until(t, "as many to wait", func() bool { return inHand(broker) == events })
+	consumer.Cancel()
 	began := time.Now()
-	run(t, consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { second.add(m); return nil })))
-	await(t, "the rest", func() bool { return acked(broker, publishertest.Topic) == events-concurrency })
+	run(t, consumerConfig(t, broker.URL(), consumetest.Handler(second.Handle)))
+	await.Until(t, "the rest", func() bool { return acked(broker, publishertest.Topic) == events-concurrency })
 	if took := time.Since(began); took > 8*time.Second {
 		t.Errorf("the rest came after %s; it was not given back", took)
 	}
 	close(proceed)
-	consumer.stop()
-	if n := len(first.all()); n != concurrency || acked(broker, publishertest.Topic) != events {
+	consumer.Stop()
+	if n := len(first.All()); n != concurrency || acked(broker, publishertest.Topic) != events {
 		t.Errorf("%d events were begun and %d acknowledged, want %d and %d", n, acked(broker, publishertest.Topic), concurrency, events)
 	}
-	if times := second.byID(); len(times) != events-concurrency || len(second.all()) != len(times) {
-		t.Errorf("the second consumer handled %d events, %d times", len(times), len(second.all()))
+	if times := consumetest.Counts(second.All()); len(times) != events-concurrency || len(second.All()) != len(times) {
+		t.Errorf("the second consumer handled %d events, %d times", len(times), len(second.All()))
 	}
 }
 
@@ -60,7 +62,7 @@ func TestConsumerGrace(t *testing.T) {
 	publishAll(t, broker, publishertest.Messages(1))
 	begun, never := make(chan struct{}), make(chan struct{})
 	defer close(never)
-	config := consumerConfig(t, broker.URL(), handle(func(context.Context, outbox.Message) error {
+	config := consumerConfig(t, broker.URL(), consumetest.Handler(func(context.Context, outbox.Message) error {
 		close(begun)
 		<-never
 		return nil
@@ -69,7 +71,7 @@ func TestConsumerGrace(t *testing.T) {
 	consumer := run(t, config)
 	<-begun
 	began := time.Now()
-	consumer.stop()
+	consumer.Stop()
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("the stop took %s", took)
 	}
@@ -82,22 +84,22 @@ func TestConsumerGrace(t *testing.T) {
 func TestConsumerStopsInOutage(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
-	var log journal
+	log := consumetest.NewLog()
 	begun, proceed := make(chan struct{}), make(chan struct{})
-	config := consumerConfig(t, broker.URL(), handle(func(context.Context, outbox.Message) error {
+	config := consumerConfig(t, broker.URL(), consumetest.Handler(func(context.Context, outbox.Message) error {
 		close(begun)
 		<-proceed
 		return nil
 	}))
-	config.Process.Logger = log.logger()
+	config.Process.Logger = log.Logger()
 	consumer := run(t, config)
 	publishAll(t, broker, publishertest.Messages(1))
 	<-begun
 	broker.Stop(t)
-	await(t, "the outage to be noticed", func() bool { return log.count("waiting for Pub/Sub") == 1 })
+	await.Until(t, "the outage to be noticed", func() bool { return log.Count("waiting for Pub/Sub") == 1 })
 	close(proceed)
 	began := time.Now()
-	consumer.stop()
+	consumer.Stop()
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("the stop took %s", took)
 	}
@@ -111,30 +113,30 @@ func TestConsumerOutage(t *testing.T) {
 	broker := subscribed(t)
 	messages := publishertest.Messages(events)
 	publishAll(t, broker, messages)
-	var handled seen
-	var log journal
-	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { handled.add(m); return nil }))
-	config.Process.Logger = log.logger()
+	handled := consumetest.NewRecord()
+	log := consumetest.NewLog()
+	config := consumerConfig(t, broker.URL(), consumetest.Handler(handled.Handle))
+	config.Process.Logger = log.Logger()
 	run(t, config)
-	await(t, "some events", func() bool { return len(handled.all()) > events/10 })
+	await.Until(t, "some events", func() bool { return len(handled.All()) > events/10 })
 	broker.Stop(t)
-	await(t, "the outage to be noticed", func() bool { return log.count("waiting for Pub/Sub") == 1 })
+	await.Until(t, "the outage to be noticed", func() bool { return log.Count("waiting for Pub/Sub") == 1 })
 	if acked(broker, publishertest.Topic) == events {
 		t.Fatal("the service was not missed")
 	}
-	before := len(handled.all())
+	before := len(handled.All())
 	broker.Start(t)
 	back := time.Now()
-	await(t, "the next event", func() bool { return len(handled.all()) > before })
+	await.Until(t, "the next event", func() bool { return len(handled.All()) > before })
 	if took := time.Since(back); took > 8*time.Second {
 		t.Errorf("the next event came %s after the service was back", took)
 	}
-	await(t, "every event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == events })
-	if times := handled.byID(); len(times) != events {
+	await.Until(t, "every event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == events })
+	if times := consumetest.Counts(handled.All()); len(times) != events {
 		t.Errorf("%d of %d events were handled", len(times), events)
 	}
-	if log.count("waiting for Pub/Sub") != 1 || log.count("received again") != 1 {
-		t.Errorf("the log is\n%s", log.text.String())
+	if log.Count("waiting for Pub/Sub") != 1 || log.Count("received again") != 1 {
+		t.Errorf("the log is\n%s", log.String())
 	}
 }
 
@@ -143,14 +145,14 @@ func TestConsumerWaits(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
 	broker.Stop(t)
-	var log journal
+	log := consumetest.NewLog()
 	got := make(chan outbox.Message, 1)
-	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { got <- m; return nil }))
-	config.Process.Logger, config.Subscription = log.logger(), "later"
+	config := consumerConfig(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error { got <- m; return nil }))
+	config.Process.Logger, config.Subscription = log.Logger(), "later"
 	run(t, config)
-	await(t, "the outage to be noticed", func() bool { return log.count("waiting for Pub/Sub") == 1 })
+	await.Until(t, "the outage to be noticed", func() bool { return log.Count("waiting for Pub/Sub") == 1 })
 	broker.Start(t)
-	await(t, "the subscription to be missed", func() bool { return log.count("subscriptions/later is not there; create it") == 1 })
+	await.Until(t, "the subscription to be missed", func() bool { return log.Count("subscriptions/later is not there; create it") == 1 })
 	broker.Subscribe(t, "later")
 	publishAll(t, broker, publishertest.Messages(1))
 	<-got
@@ -161,7 +163,7 @@ func TestConsumerMayNotAsk(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t, pstest.WithErrorInjection("GetSubscription", codes.PermissionDenied, "as the test wants it"))
 	got := make(chan outbox.Message, 1)
-	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { got <- m; return nil }))
+	config := consumerConfig(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error { got <- m; return nil }))
 	config.Topic = publishertest.Topic
 	run(t, config)
 	publishAll(t, broker, publishertest.Messages(1))
@@ -180,14 +182,14 @@ func TestConsumerRefused(t *testing.T) {
 		}
 		return nil
 	})})
-	var log journal
+	log := consumetest.NewLog()
 	got := make(chan outbox.Message, 1)
-	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { got <- m; return nil }))
-	config.Process.Logger = log.logger()
+	config := consumerConfig(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error { got <- m; return nil }))
+	config.Process.Logger = log.Logger()
 	run(t, config)
 	publishAll(t, broker, publishertest.Messages(1))
 	<-got
-	if n := log.count("as the test wants it"); n != 1 {
+	if n := log.Count("as the test wants it"); n != 1 {
 		t.Errorf("it was logged %d times", n)
 	}
 }
@@ -201,12 +203,12 @@ func TestConsumerFailuresDoNotHoldUp(t *testing.T) {
 	for i := range messages {
 		messages[i].Type = [...]string{"good", "bad"}[i%2]
 	}
-	var good seen
-	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error {
+	good := consumetest.NewRecord()
+	config := consumerConfig(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 		if m.Type == "bad" {
 			return fmt.Errorf("%w: a long wait follows", errEffect)
 		}
-		good.add(m)
+		good.Add(m)
 		return nil
 	}))
 	config.Concurrency, config.Process.DeadLetters, config.Process.DeadLetterTopic = concurrency, nil, ""
@@ -214,7 +216,7 @@ func TestConsumerFailuresDoNotHoldUp(t *testing.T) {
 	run(t, config)
 	publishAll(t, broker, messages)
 	began := time.Now()
-	await(t, "the good events", func() bool { return len(good.byID()) == events/2 })
+	await.Until(t, "the good events", func() bool { return len(consumetest.Counts(good.All())) == events/2 })
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("the good events took %s", took)
 	}

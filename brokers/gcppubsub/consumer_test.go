@@ -14,8 +14,10 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/inbox"
 	"github.com/packfinderz/outbox/inbox/inboxtest"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -32,18 +34,18 @@ func TestConsumerHealthy(t *testing.T) {
 		messages[i].Key = strconv.Itoa(i % keys)
 	}
 	publishAll(t, broker, messages)
-	var handled seen
-	config := consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { handled.add(m); return nil }))
+	handled := consumetest.NewRecord()
+	config := consumerConfig(t, broker.URL(), consumetest.Handler(handled.Handle))
 	for range 4 {
 		run(t, config)
 	}
-	await(t, "every event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == events })
+	await.Until(t, "every event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == events })
 	byID := make(map[string]int, events)
 	for i := range messages {
 		byID[messages[i].ID.String()] = i
 	}
 	last := make(map[string]int)
-	got := handled.all()
+	got := handled.All()
 	for _, m := range got {
 		n := byID[m.ID.String()]
 		if before, ok := last[m.Key]; ok && n <= before {
@@ -73,13 +75,13 @@ func TestConsumerFailure(t *testing.T) {
 			if counts {
 				countDeliveries(t, broker)
 			}
-			var handled seen
-			run(t, consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { handled.add(m); return errEffect })))
+			handled := consumetest.NewRecord()
+			run(t, consumerConfig(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error { handled.Add(m); return errEffect })))
 			messages := publishertest.Messages(1)
 			publishAll(t, broker, messages)
-			await(t, "the dead letter", func() bool { return acked(broker, publishertest.Topic) == 1 })
+			await.Until(t, "the dead letter", func() bool { return acked(broker, publishertest.Topic) == 1 })
 			attempts := ""
-			for _, m := range handled.all() {
+			for _, m := range handled.All() {
 				attempts += strconv.Itoa(m.Attempt) + " "
 			}
 			if attempts != "1 2 3 " {
@@ -124,10 +126,10 @@ func wantLetter(t *testing.T, broker *pubsubtest.Broker, message *outbox.Message
 func TestConsumerTerminal(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
-	run(t, consumerConfig(t, broker.URL(), handle(func(context.Context, outbox.Message) error { return outbox.Terminal(errEffect) })))
+	run(t, consumerConfig(t, broker.URL(), consumetest.Handler(func(context.Context, outbox.Message) error { return outbox.Terminal(errEffect) })))
 	messages := publishertest.Messages(1)
 	publishAll(t, broker, messages)
-	await(t, "the dead letter", func() bool { return acked(broker, publishertest.Topic) == 1 })
+	await.Until(t, "the dead letter", func() bool { return acked(broker, publishertest.Topic) == 1 })
 	wantLetter(t, broker, &messages[0], string(outbox.ReasonTerminal), "1")
 }
 
@@ -136,7 +138,7 @@ func TestConsumerNeverGivesUp(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
 	var calls atomic.Int32
-	config := consumerConfig(t, broker.URL(), handle(func(context.Context, outbox.Message) error {
+	config := consumerConfig(t, broker.URL(), consumetest.Handler(func(context.Context, outbox.Message) error {
 		if calls.Add(1)%2 == 0 {
 			panic("a bug")
 		}
@@ -145,7 +147,7 @@ func TestConsumerNeverGivesUp(t *testing.T) {
 	config.Process.DeadLetters, config.Process.DeadLetterTopic = nil, ""
 	run(t, config)
 	publishAll(t, broker, publishertest.Messages(1))
-	await(t, "ten deliveries", func() bool { return calls.Load() >= 10 })
+	await.Until(t, "ten deliveries", func() bool { return calls.Load() >= 10 })
 	if acked(broker, publishertest.Topic) != 0 {
 		t.Error("it was acknowledged")
 	}
@@ -155,12 +157,12 @@ func TestConsumerNeverGivesUp(t *testing.T) {
 func TestConsumerLettersPanic(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
-	config := consumerConfig(t, broker.URL(), handle(func(context.Context, outbox.Message) error { return outbox.Terminal(errEffect) }))
+	config := consumerConfig(t, broker.URL(), consumetest.Handler(func(context.Context, outbox.Message) error { return outbox.Terminal(errEffect) }))
 	var calls atomic.Int32
-	config.Process.DeadLetters = handle(func(context.Context, outbox.Message) error { calls.Add(1); panic("a bug") })
+	config.Process.DeadLetters = consumetest.Handler(func(context.Context, outbox.Message) error { calls.Add(1); panic("a bug") })
 	run(t, config)
 	publishAll(t, broker, publishertest.Messages(1))
-	await(t, "three attempts at a letter", func() bool { return calls.Load() >= 3 })
+	await.Until(t, "three attempts at a letter", func() bool { return calls.Load() >= 3 })
 	if acked(broker, publishertest.Topic) != 0 {
 		t.Error("it was acknowledged")
 	}
@@ -171,9 +173,9 @@ func TestConsumerLettersPanic(t *testing.T) {
 func TestConsumerNoEvent(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
-	run(t, consumerConfig(t, broker.URL(), handle(func(context.Context, outbox.Message) error { t.Error("it was handled"); return nil })))
+	run(t, consumerConfig(t, broker.URL(), consumetest.Handler(func(context.Context, outbox.Message) error { t.Error("it was handled"); return nil })))
 	broker.Server.Publish(pubsubtest.TopicPath(publishertest.Topic), []byte("hello"), map[string]string{"from": "elsewhere", "googclient_x": "y"})
-	await(t, "the dead letter", func() bool { return acked(broker, publishertest.Topic) == 1 })
+	await.Until(t, "the dead letter", func() bool { return acked(broker, publishertest.Topic) == 1 })
 	list := letters(broker)
 	if len(list) != 1 {
 		t.Fatalf("%d dead letters", len(list))
@@ -189,7 +191,7 @@ func TestConsumerCloudEvents(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
 	got := make(chan outbox.Message, 1)
-	run(t, consumerConfig(t, broker.URL(), handle(func(_ context.Context, m outbox.Message) error { got <- m; return nil })))
+	run(t, consumerConfig(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error { got <- m; return nil })))
 	want := publishertest.Messages(1)[0]
 	wantFates(t, publish(t, open(t, broker.URL()+"&format=cloudevents"), []outbox.Message{want}), "")
 	m := <-got
@@ -208,19 +210,19 @@ func TestConsumerDuplicates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var effects seen
+	effects := consumetest.NewRecord()
 	var deliveries atomic.Int32
-	run(t, consumerConfig(t, broker.URL(), handle(func(ctx context.Context, m outbox.Message) error {
+	run(t, consumerConfig(t, broker.URL(), consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 		deliveries.Add(1)
-		_, err := inbox.Handle(ctx, memory, subscription, m.ID, func(context.Context) error { effects.add(m); return nil })
+		_, err := inbox.Handle(ctx, memory, subscription, m.ID, func(context.Context) error { effects.Add(m); return nil })
 		return err
 	})))
 	messages := publishertest.Messages(events)
 	publishAll(t, broker, messages)
 	publishAll(t, broker, messages)
-	await(t, "every copy to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == 2*events })
-	if times := effects.byID(); len(effects.all()) != events || len(times) != events || deliveries.Load() < 2*events {
-		t.Errorf("%d effects of %d events in %d deliveries", len(effects.all()), len(times), deliveries.Load())
+	await.Until(t, "every copy to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == 2*events })
+	if times := consumetest.Counts(effects.All()); len(effects.All()) != events || len(times) != events || deliveries.Load() < 2*events {
+		t.Errorf("%d effects of %d events in %d deliveries", len(effects.All()), len(times), deliveries.Load())
 	}
 }
 
@@ -229,15 +231,19 @@ func TestConsumerSlowHandler(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
 	var calls atomic.Int32
-	config := consumerConfig(t, broker.URL(), handle(func(context.Context, outbox.Message) error {
+	config := consumerConfig(t, broker.URL(), consumetest.Handler(func(ctx context.Context, _ outbox.Message) error {
 		calls.Add(1)
-		time.Sleep(14 * time.Second) // the shortest deadline is 10 s
-		return nil
+		select {
+		case <-time.After(14 * time.Second): // the shortest deadline is 10 s
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}))
 	run(t, config)
 	run(t, config) // which could have the second delivery
 	publishAll(t, broker, publishertest.Messages(1))
-	await(t, "the event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == 1 })
+	await.Until(t, "the event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == 1 })
 	if calls.Load() != 1 {
 		t.Errorf("it was delivered %d times", calls.Load())
 	}

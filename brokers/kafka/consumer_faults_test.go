@@ -13,6 +13,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/kafka"
 	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
 	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/internal/await"
 )
 
 // TestConsumerOutlivesCluster takes the cluster away in the middle, for longer than a session,
@@ -42,9 +43,8 @@ func TestConsumerOutlivesCluster(t *testing.T) {
 	logged.Await(t, "cannot be reached; waiting")
 	broker.Start(t)
 	done.AwaitThat(t, func(list []outbox.Message) bool { return len(consumetest.Counts(list)) == len(sent) })
-	for limit := time.Now().Add(patience); uncommitted(t, broker) > 0 && time.Now().Before(limit); {
-		<-time.After(50 * time.Millisecond) // until it is in the group again, and has seen them again
-	}
+	// Until it is in the group again, and has seen them again.
+	await.Until(t, "everything to be committed", func() bool { return uncommitted(t, broker) == 0 })
 	consumer.Stop()
 	if text := logged.String(); strings.Count(text, "cannot be reached; waiting") != 1 || !strings.Contains(text, "answers again") || uncommitted(t, broker) != 0 {
 		t.Errorf("%d events are uncommitted; logged:\n%s", uncommitted(t, broker), text)

@@ -18,27 +18,14 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/kafka"
 	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
 // answers pings until the cluster answers.
 func answers(t testing.TB, publisher *kafka.Publisher) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := publisher.Ping(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("the cluster does not answer: %v", err)
-		}
-	}
+	await.Until(t, "the broker to answer", func() bool { return publisher.Ping(t.Context()) == nil })
 }
 
 func TestUnknownTopic(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -298,11 +299,7 @@ func TestClose(t *testing.T) {
 	results := make(chan []error)
 	broker.Freeze(t)
 	go func() { results <- publisher.Publish(context.WithoutCancel(t.Context()), publishertest.Messages(100)) }()
-	for deadline := time.Now().Add(patience); publisher.UnderWay() < 100; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d messages are under way", publisher.UnderWay())
-		}
-	}
+	await.Until(t, "100 messages to be under way", func() bool { return publisher.UnderWay() == 100 })
 	closed := make(chan error)
 	go func() { closed <- publisher.Close() }()
 	broker.Thaw(t)

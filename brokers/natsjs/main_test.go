@@ -1,9 +1,7 @@
 package natsjs_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -11,6 +9,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/natsjs"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -18,8 +17,6 @@ func TestMain(m *testing.M) {
 	consumetest.RunIfAsked(untilKilled)
 	goleak.VerifyTestMain(m)
 }
-
-const patience = 30 * time.Second
 
 // open makes a publisher from a URL, and closes it with the test.
 func open(t testing.TB, url string) *natsjs.Publisher {
@@ -42,21 +39,7 @@ func delivered(t testing.TB, publisher outbox.Publisher, messages []outbox.Messa
 // answers pings until the server answers.
 func answers(t testing.TB, publisher *natsjs.Publisher) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := publisher.Ping(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("the server does not answer: %v", err)
-		}
-	}
+	await.Until(t, "the broker to answer", func() bool { return publisher.Ping(t.Context()) == nil })
 }
 
 func TestSuite(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/rabbitmq"
 	"github.com/packfinderz/outbox/brokers/rabbitmq/rabbittest"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/testserver"
 	"github.com/packfinderz/outbox/publishertest"
 )
@@ -87,9 +88,7 @@ func testCloseWaits(t *testing.T, broker *rabbittest.Broker) {
 	publisher := open(t, broker.URL())
 	results := make(chan []error, 1)
 	go func() { results <- publish(t, publisher, publishertest.Messages(20_000)) }()
-	for len(broker.Received(t)) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	await.Until(t, "a message to arrive", func() bool { return len(broker.Received(t)) > 0 })
 	if err := publisher.Close(); err != nil {
 		t.Error(err)
 	}
@@ -152,9 +151,7 @@ func stopInMidBatch(t *testing.T, broker *rabbittest.Broker, publisher *rabbitmq
 	results := make(chan []error)
 	go func() { results <- publish(t, publisher, messages) }()
 	before := len(broker.Received(t))
-	for len(broker.Received(t)) < before+2000 {
-		time.Sleep(time.Millisecond)
-	}
+	await.Until(t, "some messages to arrive", func() bool { return len(broker.Received(t)) >= before+2000 })
 	broker.Stop(t)
 	errs := <-results
 	fails(t, publisher.Ping(t.Context()), outbox.Down, "")

@@ -16,6 +16,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/redis"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/inbox"
 	"github.com/packfinderz/outbox/inbox/inboxtest"
 	"github.com/packfinderz/outbox/internal/tcpproxy"
@@ -26,29 +27,29 @@ import (
 // come, where an acknowledgement was on its way, and an inbox tells them.
 func TestConsumeRestart(t *testing.T) {
 	t.Parallel()
-	broker, messages, handled := redistest.New(t), keyed(1000, 20), newSeen()
+	broker, messages, handled := redistest.New(t), keyed(1000, 20), consumetest.NewRecord()
 	send(t, broker, messages)
 	memory, err := inboxtest.NewMemory(inbox.TTL{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log syncBuffer
-	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Logger: textLogger(&log), Handlers: each(func(ctx context.Context, m outbox.Message) error {
+	log := consumetest.NewLog()
+	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Logger: log.Logger(), Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 		_, err := inbox.Handle(ctx, memory, testGroup, m.ID, func(context.Context) error {
-			handled.add(m)
+			handled.Add(m)
 			return nil
 		})
 		return err
 	})}})
 	for n := 200; n <= 600; n += 200 {
-		handled.await(t, n)
+		handled.Await(t, n)
 		broker.Stop(t)
 		broker.Start(t)
 	}
-	got := handled.await(t, len(messages))
+	got := handled.Await(t, len(messages))
 	awaitPending(t, broker, 0)
-	if len(handled.all()) != len(messages) {
-		t.Errorf("%d effects, want %d", len(handled.all()), len(messages))
+	if len(handled.All()) != len(messages) {
+		t.Errorf("%d effects, want %d", len(handled.All()), len(messages))
 	}
 	ordered(t, messages, got)
 	if text := log.String(); strings.Count(text, "away") > 3 || strings.Count(text, "away") != strings.Count(text, "consuming again") {
@@ -60,14 +61,11 @@ func TestConsumeRestart(t *testing.T) {
 // is back, before those that are newer.
 func TestConsumeLostAnswer(t *testing.T) {
 	t.Parallel()
-	broker, messages, handled := redistest.New(t), keyed(21, 1), newSeen()
+	broker, messages, handled := redistest.New(t), keyed(21, 1), consumetest.NewRecord()
 	proxy := tcpproxy.New(t, broker.Address())
 	send(t, broker, messages[:1])
-	startAt(t, "redis://"+proxy.Address(), redis.ConsumerConfig{Name: "first", Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
-		handled.add(m)
-		return nil
-	})}})
-	handled.await(t, 1)
+	startAt(t, "redis://"+proxy.Address(), redis.ConsumerConfig{Name: "first", Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
+	handled.Await(t, 1)
 	awaitPending(t, broker, 0)
 	proxy.Cut()
 	send(t, broker, messages[1:])
@@ -76,21 +74,18 @@ func TestConsumeLostAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy.Restore(t)
-	ordered(t, messages, handled.await(t, len(messages)))
+	ordered(t, messages, handled.Await(t, len(messages)))
 	awaitPending(t, broker, 0)
 }
 
 // TestConsumeFlushed has the stream and its group disappear.
 func TestConsumeFlushed(t *testing.T) {
 	t.Parallel()
-	broker, handled := redistest.New(t), newSeen()
-	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
-		handled.add(m)
-		return nil
-	})}})
+	broker, handled := redistest.New(t), consumetest.NewRecord()
+	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
 	for n := 1; n <= 3; n++ {
 		send(t, broker, publishertest.Messages(1))
-		handled.await(t, n)
+		handled.Await(t, n)
 		if err := broker.Client().FlushAll(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -102,19 +97,18 @@ func TestConsumeFlushed(t *testing.T) {
 // over. Nobody is given an entry twice.
 func TestConsumeSlowly(t *testing.T) {
 	t.Parallel()
-	broker, messages, handled := redistest.New(t), keyed(6, 2), newSeen()
+	broker, messages, handled := redistest.New(t), keyed(6, 2), consumetest.NewRecord()
 	send(t, broker, messages)
-	config := redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
-		handled.add(m)
-		time.Sleep(1500 * time.Millisecond)
-		return nil
+	config := redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
+		handled.Add(m)
+		return takingLong(ctx, 1500*time.Millisecond)
 	})}}
 	start(t, broker, config) // it has all of them, three of a key: 4.5 s
-	handled.await(t, 2)
+	handled.Await(t, 2)
 	start(t, broker, config)
-	handled.await(t, 6)
+	handled.Await(t, 6)
 	awaitPending(t, broker, 0)
-	if got := handled.all(); len(got) != 6 || slices.ContainsFunc(got, func(m outbox.Message) bool { return m.Attempt != 1 }) {
+	if got := handled.All(); len(got) != 6 || slices.ContainsFunc(got, func(m outbox.Message) bool { return m.Attempt != 1 }) {
 		t.Errorf("%d deliveries of 6 messages", len(got))
 	}
 }
@@ -123,16 +117,16 @@ func TestConsumeSlowly(t *testing.T) {
 // is told when it is back.
 func TestConsumeTakenOver(t *testing.T) {
 	t.Parallel()
-	broker, handled := redistest.New(t), newSeen()
+	broker, handled := redistest.New(t), consumetest.NewRecord()
 	send(t, broker, publishertest.Messages(1))
 	told := make(chan error, 1)
-	stop := start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: each(func(ctx context.Context, m outbox.Message) error {
-		handled.add(m)
+	stop := start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
+		handled.Add(m)
 		<-ctx.Done()
 		told <- context.Cause(ctx)
 		return ctx.Err()
 	})}})
-	handled.await(t, 1)
+	handled.Await(t, 1)
 	// What another consumer does, without waiting for MinIdle.
 	entries := broker.Client().XPendingExt(t.Context(), &goredis.XPendingExtArgs{Stream: publishertest.Topic, Group: testGroup, Start: "-", End: "+", Count: 1}).Val()
 	claim := &goredis.XClaimArgs{Stream: publishertest.Topic, Group: testGroup, Consumer: "another", Messages: []string{entries[0].ID}}
@@ -152,21 +146,21 @@ func TestConsumeTakenOver(t *testing.T) {
 // TestConsumeDuplicates publishes every event three times: an inbox lets each have one effect.
 func TestConsumeDuplicates(t *testing.T) {
 	t.Parallel()
-	broker, messages, handled := redistest.New(t), keyed(100, 10), newSeen()
+	broker, messages, handled := redistest.New(t), keyed(100, 10), consumetest.NewRecord()
 	in := openInbox(t, broker.URL(), redis.InboxConfig{})
 	for range 3 {
 		send(t, broker, messages)
 	}
 	var effects atomic.Int32
-	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: each(func(ctx context.Context, m outbox.Message) error {
+	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 		_, err := inbox.Handle(ctx, in, testGroup, m.ID, func(context.Context) error {
 			effects.Add(1)
 			return nil
 		})
-		handled.add(m)
+		handled.Add(m)
 		return err
 	})}})
-	handled.await(t, 300)
+	handled.Await(t, 300)
 	awaitPending(t, broker, 0)
 	if n := effects.Load(); n != 100 {
 		t.Errorf("%d effects, want 100", n)
@@ -177,7 +171,7 @@ func TestConsumeDuplicates(t *testing.T) {
 // the first is handled, and the loss of the second is told.
 func TestConsumeTrimmed(t *testing.T) {
 	t.Parallel()
-	broker, messages, handled := redistest.New(t), keyed(2, 1), newSeen()
+	broker, messages, handled := redistest.New(t), keyed(2, 1), consumetest.NewRecord()
 	if err := broker.Client().XGroupCreate(t.Context(), publishertest.Topic, testGroup, "0").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -187,9 +181,9 @@ func TestConsumeTrimmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	send(t, broker, messages[1:])
-	var log syncBuffer
-	start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Logger: textLogger(&log), Handlers: each(func(_ context.Context, m outbox.Message) error {
-		handled.add(m)
+	log := consumetest.NewLog()
+	start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Logger: log.Logger(), Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
+		handled.Add(m)
 		if m.Attempt == 1 {
 			if err := broker.Client().XTrimMaxLen(t.Context(), publishertest.Topic, 0).Err(); err != nil {
 				t.Error(err)
@@ -198,38 +192,36 @@ func TestConsumeTrimmed(t *testing.T) {
 		}
 		return nil
 	})}})
-	if got := handled.await(t, 2); got[1].ID != messages[1].ID || got[1].Attempt != 2 {
+	if got := handled.Await(t, 2); got[1].ID != messages[1].ID || got[1].Attempt != 2 {
 		t.Errorf("handled %+v", got)
 	}
 	awaitPending(t, broker, 0)
-	for !strings.Contains(log.String(), "trimmed") {
-		time.Sleep(5 * time.Millisecond)
-	}
+	log.Await(t, "trimmed")
 }
 
 // TestConsumeBoundedly has more keys than may be handled: at most so many are, and a key that fails
 // does not take a place from others.
 func TestConsumeBoundedly(t *testing.T) {
 	t.Parallel()
-	broker, messages, handled := redistest.New(t), keyed(200, 100), newSeen()
+	broker, messages, handled := redistest.New(t), keyed(200, 100), consumetest.NewRecord()
 	send(t, broker, messages)
 	var running, most atomic.Int32
 	stuck := messages[0].ID
 	start(t, broker, redis.ConsumerConfig{Concurrency: 3, Process: consume.Config{
 		Retry: outbox.RetryPolicy{Base: time.Hour, Max: time.Hour},
-		Handlers: each(func(_ context.Context, m outbox.Message) error {
+		Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 			defer running.Add(-1)
 			if n := running.Add(1); n > most.Load() {
 				most.Store(n)
 			}
-			handled.add(m)
+			handled.Add(m)
 			if m.ID == stuck {
 				return errors.New("it fails")
 			}
 			return nil
 		}),
 	}})
-	handled.await(t, 199)
+	handled.Await(t, 199)
 	awaitPending(t, broker, 2) // it, and the next one of its key
 	if n := most.Load(); n > 3 {
 		t.Errorf("%d were handled at once", n)
@@ -239,7 +231,7 @@ func TestConsumeBoundedly(t *testing.T) {
 // TestConsumeAfterDead takes over what a consumer that is gone had, and counts that delivery.
 func TestConsumeAfterDead(t *testing.T) {
 	t.Parallel()
-	broker, messages, handled := redistest.New(t), keyed(50, 5), newSeen()
+	broker, messages, handled := redistest.New(t), keyed(50, 5), consumetest.NewRecord()
 	if err := broker.Client().XGroupCreate(t.Context(), publishertest.Topic, testGroup, "0").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -249,11 +241,8 @@ func TestConsumeAfterDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitPending(t, broker, 50)
-	start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Concurrency: 4, Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
-		handled.add(m)
-		return nil
-	})}})
-	got := handled.await(t, 50)
+	start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Concurrency: 4, Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
+	got := handled.Await(t, 50)
 	awaitPending(t, broker, 0)
 	ordered(t, messages, got)
 	if len(got) != 50 || slices.ContainsFunc(got, func(m outbox.Message) bool { return m.Attempt != 2 || m.ID == uuid.Nil }) {

@@ -13,7 +13,9 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/redis"
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -24,7 +26,7 @@ func (p *process) consumeStream(config redis.Config) error {
 		Config: config, Topic: publishertest.Topic, Group: testGroup, MinIdle: time.Second, Concurrency: streamConcurrency,
 		Process: consume.Config{
 			Logger: slog.New(slog.DiscardHandler),
-			Handlers: each(func(ctx context.Context, m outbox.Message) error {
+			Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 				_, err := inbox.Handle(ctx, p.inbox, inboxConsumer, m.ID, func(context.Context) error { return p.work(m.ID) })
 				fmt.Println(handledWord)
 				return err
@@ -68,9 +70,9 @@ func TestConsumeKilled(t *testing.T) {
 		c.kill()
 	}
 	b.start(role{Stream: true})
-	for b.broker.Client().XInfoGroups(t.Context(), publishertest.Topic).Val()[0].Lag > 0 {
-		time.Sleep(10 * time.Millisecond)
-	}
+	await.Until(t, "every entry to be delivered", func() bool {
+		return b.broker.Client().XInfoGroups(t.Context(), publishertest.Topic).Val()[0].Lag == 0
+	})
 	awaitPending(t, b.broker, 0)
 	effects := 0
 	for i := range messages {

@@ -10,6 +10,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/redis"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -20,10 +21,10 @@ func TestConsumeStop(t *testing.T) {
 	for _, name := range []string{"", "first"} {
 		t.Run("name "+name, func(t *testing.T) {
 			t.Parallel()
-			broker, messages, handled := redistest.New(t), keyed(20, 20), newSeen()
+			broker, messages, handled := redistest.New(t), keyed(20, 20), consumetest.NewRecord()
 			send(t, broker, messages)
 			began, finish := make(chan struct{}, 20), make(chan struct{})
-			stop := start(t, broker, redis.ConsumerConfig{Concurrency: 4, Name: name, Process: consume.Config{Handlers: each(func(context.Context, outbox.Message) error {
+			stop := start(t, broker, redis.ConsumerConfig{Concurrency: 4, Name: name, Process: consume.Config{Handlers: consumetest.Handler(func(context.Context, outbox.Message) error {
 				began <- struct{}{}
 				<-finish
 				return nil
@@ -39,19 +40,16 @@ func TestConsumeStop(t *testing.T) {
 			}
 			awaitPending(t, broker, 4)
 			startedAt := time.Now()
-			stop = start(t, broker, redis.ConsumerConfig{Name: name, Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
-				handled.add(m)
-				return nil
-			})}})
-			got := handled.await(t, 16)
+			stop = start(t, broker, redis.ConsumerConfig{Name: name, Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
+			got := handled.Await(t, 16)
 			awaitPending(t, broker, 0)
 			stop()
 			if took := time.Since(startedAt); took > 10*time.Second {
 				t.Errorf("it took %s", took)
 			}
 			// The entries in hand come first, and those after them as they are in the stream.
-			if got[0].Attempt != 1 || len(handled.all()) != 16 {
-				t.Errorf("%d deliveries, the first is attempt %d", len(handled.all()), got[0].Attempt)
+			if got[0].Attempt != 1 || len(handled.All()) != 16 {
+				t.Errorf("%d deliveries, the first is attempt %d", len(handled.All()), got[0].Attempt)
 			}
 		})
 	}
@@ -60,21 +58,18 @@ func TestConsumeStop(t *testing.T) {
 // TestConsumeGrace has a handler that does not finish by itself.
 func TestConsumeGrace(t *testing.T) {
 	t.Parallel()
-	broker, handled := redistest.New(t), newSeen()
+	broker, handled := redistest.New(t), consumetest.NewRecord()
 	send(t, broker, publishertest.Messages(1))
-	stop := start(t, broker, redis.ConsumerConfig{Grace: 200 * time.Millisecond, Process: consume.Config{Handlers: each(func(ctx context.Context, m outbox.Message) error {
-		handled.add(m)
+	stop := start(t, broker, redis.ConsumerConfig{Grace: 200 * time.Millisecond, Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
+		handled.Add(m)
 		<-ctx.Done()
 		return ctx.Err()
 	})}})
-	handled.await(t, 1)
+	handled.Await(t, 1)
 	stop()
 	awaitPending(t, broker, 1)
-	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
-		handled.add(m)
-		return nil
-	})}})
-	if got := handled.await(t, 2); got[1].Attempt != 2 {
+	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
+	if got := handled.Await(t, 2); got[1].Attempt != 2 {
 		t.Errorf("it is attempt %d", got[1].Attempt)
 	}
 	awaitPending(t, broker, 0)
@@ -84,19 +79,19 @@ func TestConsumeGrace(t *testing.T) {
 // it had comes again.
 func TestConsumeStopFrozen(t *testing.T) {
 	t.Parallel()
-	broker, handled := redistest.New(t), newSeen()
+	broker, handled := redistest.New(t), consumetest.NewRecord()
 	send(t, broker, keyed(8, 1))
-	var log syncBuffer
+	log := consumetest.NewLog()
 	finish := make(chan struct{})
 	stop := start(t, broker, redis.ConsumerConfig{Concurrency: 4, Grace: time.Second, Process: consume.Config{
-		Logger: textLogger(&log),
-		Handlers: each(func(_ context.Context, m outbox.Message) error {
-			handled.add(m)
+		Logger: log.Logger(),
+		Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
+			handled.Add(m)
 			<-finish
 			return nil
 		}),
 	}})
-	handled.await(t, 1)
+	handled.Await(t, 1)
 	awaitPending(t, broker, 8)
 	thaw := freeze(t, broker)
 	close(finish)
@@ -109,12 +104,9 @@ func TestConsumeStopFrozen(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "could not be given back") {
 		t.Errorf("it logged\n%s", text)
 	}
-	start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
-		handled.add(m)
-		return nil
-	})}})
+	start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
 	awaitPending(t, broker, 0)
-	if n := len(handled.all()); n < 8 {
+	if n := len(handled.All()); n < 8 {
 		t.Errorf("%d deliveries of 8 messages", n)
 	}
 }

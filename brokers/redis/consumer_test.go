@@ -15,6 +15,8 @@ import (
 	"github.com/packfinderz/outbox/brokers/redis"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -23,7 +25,7 @@ func TestConsume(t *testing.T) {
 	for _, format := range []string{"plain", "cloudevents"} {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
-			broker, messages, handled := redistest.New(t), keyed(2000, 50), newSeen()
+			broker, messages, handled := redistest.New(t), keyed(2000, 50), consumetest.NewRecord()
 			for i := range messages {
 				if i%10 == 0 {
 					messages[i].Key = "" // no order
@@ -36,14 +38,11 @@ func TestConsume(t *testing.T) {
 			if err := errors.Join(publish(t, open(t, url), messages)...); err != nil {
 				t.Fatal(err)
 			}
-			stop := start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
-				handled.add(m)
-				return nil
-			})}})
-			got := handled.await(t, len(messages))
+			stop := start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
+			got := handled.Await(t, len(messages))
 			awaitPending(t, broker, 0)
 			stop()
-			if n := len(handled.all()); n != len(messages) {
+			if n := len(handled.All()); n != len(messages) {
 				t.Fatalf("%d messages were handled, want %d", n, len(messages))
 			}
 			keysOnly := func(list []outbox.Message) []outbox.Message {
@@ -66,25 +65,22 @@ func TestConsume(t *testing.T) {
 // TestConsumeTogether has three consumers in a group: each event is handled by one of them.
 func TestConsumeTogether(t *testing.T) {
 	t.Parallel()
-	broker, messages, handled := redistest.New(t), publishertest.Messages(1000), newSeen()
+	broker, messages, handled := redistest.New(t), publishertest.Messages(1000), consumetest.NewRecord()
 	var stops []func()
 	for range 3 {
-		stops = append(stops, start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
-			handled.add(m)
-			return nil
-		})}}))
+		stops = append(stops, start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}}))
 	}
 	send(t, broker, messages)
-	handled.await(t, len(messages))
+	handled.Await(t, len(messages))
 	awaitPending(t, broker, 0)
 	for _, stop := range stops {
 		stop()
 	}
 	ids := make(map[string]bool)
-	for _, m := range handled.all() {
+	for _, m := range handled.All() {
 		ids[m.ID.String()] = true
 	}
-	if n := len(handled.all()); n != len(messages) || len(ids) != n {
+	if n := len(handled.All()); n != len(messages) || len(ids) != n {
 		t.Errorf("%d deliveries of %d events, want %d", n, len(ids), len(messages))
 	}
 }
@@ -102,14 +98,14 @@ func same(t testing.TB, sent, got outbox.Message) {
 // keys do not, and it lies in the dead letters in the end.
 func TestConsumeFailing(t *testing.T) {
 	t.Parallel()
-	broker, messages, handled := redistest.New(t), keyed(30, 3), newSeen()
+	broker, messages, handled := redistest.New(t), keyed(30, 3), consumetest.NewRecord()
 	bad, terminal := messages[3].ID, messages[4].ID
 	broker.Create(t, "orders.dead")
 	send(t, broker, messages)
 	start(t, broker, redis.ConsumerConfig{Process: consume.Config{
 		MaxDeliveries: 3, DeadLetters: open(t, broker.URL()), DeadLetterTopic: "orders.dead",
-		Handlers: each(func(_ context.Context, m outbox.Message) error {
-			handled.add(m)
+		Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
+			handled.Add(m)
 			switch m.ID {
 			case bad:
 				panic("the effect failed")
@@ -119,7 +115,7 @@ func TestConsumeFailing(t *testing.T) {
 			return nil
 		}),
 	}})
-	got := handled.await(t, len(messages)+2)
+	got := handled.Await(t, len(messages)+2)
 	awaitPending(t, broker, 0)
 	if len(got) != len(messages)+2 {
 		t.Errorf("%d deliveries, want %d", len(got), len(messages)+2)
@@ -156,13 +152,13 @@ func TestConsumeFailing(t *testing.T) {
 // TestConsumeWithoutDeadLetters has an event that is never given up.
 func TestConsumeWithoutDeadLetters(t *testing.T) {
 	t.Parallel()
-	broker, handled := redistest.New(t), newSeen()
+	broker, handled := redistest.New(t), consumetest.NewRecord()
 	send(t, broker, publishertest.Messages(1))
-	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
-		handled.add(m)
+	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
+		handled.Add(m)
 		return outbox.Terminal(errors.New("never"))
 	})}})
-	for i, m := range handled.await(t, 20) {
+	for i, m := range handled.Await(t, 20) {
 		if m.Attempt != i+1 {
 			t.Errorf("delivery %d is attempt %d", i+1, m.Attempt)
 		}
@@ -184,11 +180,9 @@ func TestConsumeNoEvent(t *testing.T) {
 	}
 	start(t, broker, redis.ConsumerConfig{Process: consume.Config{
 		DeadLetters: open(t, broker.URL()), DeadLetterTopic: "dead",
-		Handlers: each(func(context.Context, outbox.Message) error { t.Error("it was handled"); return nil }),
+		Handlers: consumetest.Handler(func(context.Context, outbox.Message) error { t.Error("it was handled"); return nil }),
 	}})
-	for broker.Client().XLen(t.Context(), "dead").Val() < 3 {
-		time.Sleep(5 * time.Millisecond)
-	}
+	await.Until(t, "three dead letters", func() bool { return broker.Client().XLen(t.Context(), "dead").Val() == 3 })
 	awaitPending(t, broker, 0)
 	letters := broker.ReceivedIn(t, "dead")
 	if a := letters[0].Attributes; a["greeting"] != "hello" && letters[1].Attributes["greeting"] != "hello" && letters[2].Attributes["greeting"] != "hello" {
@@ -201,19 +195,27 @@ func TestConsumeNoEvent(t *testing.T) {
 	}
 }
 
+// refusals is how often the server has answered with an error of a kind.
+func refusals(t testing.TB, broker *redistest.Broker, kind string) (n int) {
+	t.Helper()
+	_, rest, _ := strings.Cut(broker.Client().Info(t.Context(), "errorstats").Val(), "errorstat_"+kind+":count=")
+	_, _ = fmt.Sscan(rest, &n) // none yet
+	return n
+}
+
 // TestConsumeMissingGroup waits for a group that it may not make, and says so once.
 func TestConsumeMissingGroup(t *testing.T) {
 	t.Parallel()
-	broker, handled := redistest.New(t), newSeen()
+	broker, handled := redistest.New(t), consumetest.NewRecord()
 	send(t, broker, publishertest.Messages(1))
 	config, err := redis.ParseURL(broker.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log syncBuffer
+	log := consumetest.NewLog()
 	consumer, err := redis.NewConsumer(redis.ConsumerConfig{Config: config, Topic: publishertest.Topic, Group: testGroup, Process: consume.Config{
-		Logger:   textLogger(&log),
-		Handlers: each(func(_ context.Context, m outbox.Message) error { handled.add(m); return nil }),
+		Logger:   log.Logger(),
+		Handlers: consumetest.Handler(handled.Handle),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -221,17 +223,15 @@ func TestConsumeMissingGroup(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- consumer.Run(ctx) }()
-	for !strings.Contains(log.String(), "?create=true") {
-		time.Sleep(5 * time.Millisecond)
-	}
-	time.Sleep(500 * time.Millisecond) // some more tries
+	log.Await(t, "?create=true")
+	await.Until(t, "some more tries", func() bool { return refusals(t, broker, "NOGROUP") >= 4 })
 	if text := log.String(); strings.Count(text, "\n") != 1 {
 		t.Errorf("it logged %s", text)
 	}
 	if err := broker.Client().XGroupCreate(t.Context(), publishertest.Topic, testGroup, "0").Err(); err != nil {
 		t.Fatal(err)
 	}
-	handled.await(t, 1)
+	handled.Await(t, 1)
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -241,7 +241,7 @@ func TestConsumeMissingGroup(t *testing.T) {
 func TestConsumerConfig(t *testing.T) {
 	t.Parallel()
 	where := redis.Config{Addresses: []string{"127.0.0.1:1"}}
-	handlers := consume.Config{Handlers: each(func(context.Context, outbox.Message) error { return nil })}
+	handlers := consume.Config{Handlers: consumetest.Handler(func(context.Context, outbox.Message) error { return nil })}
 	for words, config := range map[string]redis.ConsumerConfig{
 		"no address":          {Topic: "a", Group: "b", Process: handlers},
 		"Topic and Group":     {Config: where, Topic: "a", Process: handlers},

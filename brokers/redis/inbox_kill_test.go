@@ -83,7 +83,7 @@ func TestKilledAtRandom(t *testing.T) {
 		for range rand.IntN(window - 2) {
 			waiting = c.next(waiting)
 		}
-		time.Sleep(time.Duration(rand.IntN(1500)) * time.Microsecond)
+		<-time.After(time.Duration(rand.IntN(1500)) * time.Microsecond) // a moment; nothing is waited for
 		c.kill()
 		for _, event := range waiting[:window] {
 			key := "pf:evt:processed:" + inboxConsumer + ":" + event.String()

@@ -163,7 +163,7 @@ func (p *process) handle(event uuid.UUID) error {
 		if !errors.As(err, &held) {
 			return err
 		}
-		time.Sleep(min(held.Left, 20*time.Millisecond))
+		<-time.After(min(held.Left, 20*time.Millisecond)) // it is delivered again
 	}
 }
 

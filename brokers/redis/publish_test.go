@@ -11,6 +11,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/testserver"
 	"github.com/packfinderz/outbox/publishertest"
 )
@@ -115,9 +116,7 @@ func TestStoppedInMidBatch(t *testing.T) {
 	messages := publishertest.Messages(50_000)
 	results := make(chan []error)
 	go func() { results <- publish(t, publisher, messages) }()
-	for broker.Client().XLen(t.Context(), publishertest.Topic).Val() < 2000 {
-		time.Sleep(time.Millisecond)
-	}
+	await.Until(t, "some messages to arrive", func() bool { return broker.Client().XLen(t.Context(), publishertest.Topic).Val() >= 2000 })
 	broker.Stop(t)
 	errs := <-results
 	fails(t, publisher.Ping(t.Context()), outbox.Down, "")
@@ -159,9 +158,7 @@ func TestCloseWaits(t *testing.T) {
 	publisher := open(t, broker.URL())
 	results := make(chan []error, 1)
 	go func() { results <- publish(t, publisher, publishertest.Messages(20_000)) }()
-	for broker.Client().XLen(t.Context(), publishertest.Topic).Val() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	await.Until(t, "a message to arrive", func() bool { return broker.Client().XLen(t.Context(), publishertest.Topic).Val() > 0 })
 	if err := publisher.Close(); err != nil {
 		t.Error(err)
 	}
@@ -181,9 +178,9 @@ func TestReplicas(t *testing.T) {
 	if err := replica.Client().ReplicaOf(t.Context(), "127.0.0.1", strings.TrimPrefix(broker.Address(), "127.0.0.1:")).Err(); err != nil {
 		t.Fatal(err)
 	}
-	for !strings.Contains(replica.Client().Info(t.Context(), "replication").Val(), "master_link_status:up") {
-		time.Sleep(10 * time.Millisecond)
-	}
+	await.Until(t, "the replica to follow", func() bool {
+		return strings.Contains(replica.Client().Info(t.Context(), "replication").Val(), "master_link_status:up")
+	})
 	publisher := open(t, broker.URL()+"?wait=1&wait-timeout=2s")
 	if err := publisher.Ping(t.Context()); err != nil {
 		t.Error(err)

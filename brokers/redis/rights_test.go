@@ -14,6 +14,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/redis"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/inbox"
 )
 
@@ -57,17 +58,17 @@ func TestRights(t *testing.T) {
 		t.Error(log.String())
 	}
 
-	messages, handled := keyed(10, 2), newSeen()
+	messages, handled := keyed(10, 2), consumetest.NewRecord()
 	send(t, broker, messages)
 	url = grant(t, broker, "~orders +xreadgroup +xack +xpending +xclaim +xrange +evalsha +eval +xgroup|delconsumer +xgroup|create")
-	stop := startAt(t, url, redis.ConsumerConfig{Process: consume.Config{Handlers: each(func(_ context.Context, m outbox.Message) error {
-		handled.add(m)
+	stop := startAt(t, url, redis.ConsumerConfig{Process: consume.Config{Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
+		handled.Add(m)
 		if m.Attempt == 1 {
 			return context.DeadlineExceeded
 		}
 		return nil
 	})}})
-	handled.await(t, 20)
+	handled.Await(t, 20)
 	awaitPending(t, broker, 0)
 	stop()
 	if consumers := broker.Client().XInfoConsumers(t.Context(), "orders", testGroup).Val(); len(consumers) > 0 {
@@ -79,17 +80,17 @@ func TestRights(t *testing.T) {
 func TestConsumeCluster(t *testing.T) {
 	t.Parallel()
 	broker := redistest.NewCluster(t)
-	messages, handled := keyed(100, 10), newSeen()
+	messages, handled := keyed(100, 10), consumetest.NewRecord()
 	in := openInbox(t, broker.URL()+"?cluster=true", redis.InboxConfig{})
 	send(t, broker, messages)
-	stop := startAt(t, broker.URL()+"?cluster=true", redis.ConsumerConfig{Process: consume.Config{Handlers: each(func(ctx context.Context, m outbox.Message) error {
+	stop := startAt(t, broker.URL()+"?cluster=true", redis.ConsumerConfig{Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 		_, err := inbox.Handle(ctx, in, inboxConsumer, m.ID, func(context.Context) error {
-			handled.add(m)
+			handled.Add(m)
 			return nil
 		})
 		return err
 	})}})
-	ordered(t, messages, handled.await(t, len(messages)))
+	ordered(t, messages, handled.Await(t, len(messages)))
 	awaitPending(t, broker, 0)
 	stop()
 }

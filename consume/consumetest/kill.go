@@ -80,7 +80,7 @@ func Killed(t *testing.T, url string, stands int, h Harness) []outbox.Message {
 // killAt runs a consumer until it stands at so many events, and returns those it had handled.
 func killAt(t *testing.T, url string, stands int) map[uuid.UUID]bool {
 	t.Helper()
-	program := exec.Command(os.Args[0])
+	program := exec.Command(os.Args[0]) //nolint:gosec // the test itself
 	program.Env = append(os.Environ(), environment+"="+url)
 	if _, err := program.StdinPipe(); err != nil {
 		t.Fatal(err)

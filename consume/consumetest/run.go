@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -62,10 +63,10 @@ func Quickly(handlers outbox.Publisher) consume.Config {
 func Events(n, aggregates int) []outbox.Message {
 	list := make([]outbox.Message, n)
 	for i := range list {
-		aggregate := fmt.Sprint(i % aggregates)
+		aggregate := strconv.Itoa(i % aggregates)
 		list[i] = outbox.Message{Event: outbox.Event{
 			ID: uuid.New(), Topic: publishertest.Topic, Type: "order_created", AggregateType: "order", AggregateID: aggregate,
-			Key: "order/" + aggregate, Payload: fmt.Appendf(nil, `{"n": %d}`, i), Headers: map[string]string{"n": fmt.Sprint(i)},
+			Key: "order/" + aggregate, Payload: fmt.Appendf(nil, `{"n": %d}`, i), Headers: map[string]string{"n": strconv.Itoa(i)},
 		}, CreatedAt: time.Now()}
 	}
 	return list

@@ -45,8 +45,8 @@ type Options struct {
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, Harness){
-		"every event once, in order, as it was published": func(t *testing.T, h Harness) { testConsume(t, h, "plain") },
-		"the same as CloudEvents":                         func(t *testing.T, h Harness) { testConsume(t, h, "cloudevents") },
+		"every event once, in order, as it was published": testConsume("plain"),
+		"the same as CloudEvents":                         testConsume("cloudevents"),
 		"dead letters":                                    testDeadLetters,
 		"nothing is given up without dead letters":        testNothingIsGivenUp,
 		"one effect of duplicates":                        testDuplicates,
@@ -61,23 +61,25 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 }
 
 // testConsume handles every event once, each key's in order, and as it was published.
-func testConsume(t *testing.T, h Harness, format string) {
-	t.Helper()
-	done, sent := NewRecord(), Events(2000, 50)
-	sent[0].ContentType = "application/json"
-	h.Publish(t, format, sent)
-	running := Start(t, h.Consumer(t, Options{Process: Quickly(Handler(done.Handle))}))
-	list := done.Await(t, len(sent))
-	running.Stop()
-	if n := h.Unsettled(t); n != 0 || len(done.All()) != len(sent) {
-		t.Errorf("%d messages are unsettled, %d were handled", n, len(done.All()))
-	}
-	InOrder(t, list)
-	for i := range list {
-		m, want := &list[i], &sent[Number(t, &list[i])]
-		if m.ID != want.ID || m.Topic != want.Topic || m.Key != want.Key || m.Type != want.Type || string(m.Payload) != string(want.Payload) ||
-			m.ContentType != want.ContentType || m.Attempt != 1 || !m.CreatedAt.Equal(want.CreatedAt) || len(m.Headers) != 1 {
-			t.Fatalf("got  %+v\nwant %+v", m, want)
+func testConsume(format string) func(*testing.T, Harness) {
+	return func(t *testing.T, h Harness) {
+		t.Helper()
+		done, sent := NewRecord(), Events(2000, 50)
+		sent[0].ContentType = "application/json"
+		h.Publish(t, format, sent)
+		running := Start(t, h.Consumer(t, Options{Process: Quickly(Handler(done.Handle))}))
+		list := done.Await(t, len(sent))
+		running.Stop()
+		if n := h.Unsettled(t); n != 0 || len(done.All()) != len(sent) {
+			t.Errorf("%d messages are unsettled, %d were handled", n, len(done.All()))
+		}
+		InOrder(t, list)
+		for i := range list {
+			m, want := &list[i], &sent[Number(t, &list[i])]
+			if m.ID != want.ID || m.Topic != want.Topic || m.Key != want.Key || m.Type != want.Type || string(m.Payload) != string(want.Payload) ||
+				m.ContentType != want.ContentType || m.Attempt != 1 || !m.CreatedAt.Equal(want.CreatedAt) || len(m.Headers) != 1 {
+				t.Fatalf("got  %+v\nwant %+v", m, want)
+			}
 		}
 	}
 }

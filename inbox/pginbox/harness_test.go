@@ -178,22 +178,3 @@ SELECT count(*) FILTER (WHERE part = 'first half'), count(*) FILTER (WHERE part 
 			event, first, second, marked, effects, marks)
 	}
 }
-
-// awaitWaiting returns when so many sessions of the database wait for a transaction.
-func (b *bench) awaitWaiting(sessions int) {
-	b.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		var waiting int
-		row := b.pool.QueryRow(b.t.Context(),
-			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
-		if err := row.Scan(&waiting); err != nil {
-			b.t.Fatal(err)
-		}
-		if waiting >= sessions {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.t.Fatalf("%d sessions wait for a transaction, want %d", waiting, sessions)
-		}
-	}
-}

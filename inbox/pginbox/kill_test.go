@@ -82,7 +82,7 @@ func TestKilledAtRandom(t *testing.T) {
 			for range rand.IntN(window - 2) {
 				waiting = c.next(waiting)
 			}
-			time.Sleep(time.Duration(rand.IntN(1500)) * time.Microsecond)
+			<-time.After(time.Duration(rand.IntN(1500)) * time.Microsecond) // a moment; nothing is waited for
 			c.kill()
 			duplicates += b.count(`SELECT count(*) FROM outbox_inbox WHERE event_id = ANY($1)`, waiting)
 		}
@@ -160,7 +160,7 @@ func TestRace(t *testing.T) {
 			c.send(event.String())
 			consumers = append(consumers, c)
 		}
-		b.awaitWaiting(4 * processes)
+		pgtest.AwaitBlocked(b.t, b.pool, 4*processes)
 		if err := tx.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
 // hold marks an event in a transaction that stays open.
@@ -48,7 +49,7 @@ func (b *bench) background(d *door, event uuid.UUID) <-chan result {
 		ran, err := d.deliver(b.t.Context(), event, effect(event))
 		answer <- result{ran, err}
 	}()
-	b.awaitWaiting(1)
+	pgtest.AwaitBlocked(b.t, b.pool, 1)
 	return answer
 }
 
@@ -111,7 +112,7 @@ func TestContextEndsWait(t *testing.T) {
 			ran, err := d.deliver(ctx, event, effect(event))
 			answer <- result{ran, err}
 		}()
-		b.awaitWaiting(1)
+		pgtest.AwaitBlocked(b.t, b.pool, 1)
 		cancel()
 		if got := <-answer; got.ran || !errors.Is(got.err, context.Canceled) {
 			t.Errorf("delivered: %t, %v", got.ran, got.err)

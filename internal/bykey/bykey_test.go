@@ -95,16 +95,19 @@ func TestBound(t *testing.T) {
 		lanes := bykey.New(3, time.Second)
 		var now, most atomic.Int64
 		var batches sync.WaitGroup
+		release := make(chan struct{})
 		for range 4 {
 			batches.Go(func() {
 				lanes.Publish(t.Context(), batch(make([]string, 20)...), func(context.Context, *outbox.Message) error {
 					most.Store(max(most.Load(), now.Add(1)))
-					time.Sleep(time.Millisecond)
+					<-release
 					now.Add(-1)
 					return nil
 				})
 			})
 		}
+		synctest.Wait() // all that may be under way are
+		close(release)
 		batches.Wait()
 		if most.Load() != 3 {
 			t.Errorf("%d messages were under way at once, want 3", most.Load())

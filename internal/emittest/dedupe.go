@@ -1,19 +1,18 @@
 package emittest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
 func testSameID(_ *testing.T, b *bed) {
@@ -102,7 +101,7 @@ func raceOn(b *bed, event outbox.Event) {
 		done, err := second.Emit(b.Context(), event)
 		answers <- answer{done, err}
 	}()
-	waitForLock(b, 1)
+	pgtest.AwaitBlocked(b, b.pool, 1)
 	b.must(first.Commit(b.Context()))
 	loser := <-answers
 	b.must(loser.err)
@@ -214,21 +213,5 @@ func testForeignConstraint(_ *testing.T, b *bed) {
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) || pgErr.Code != "23505" {
 		b.Fatalf("got %v, want PostgreSQL's 23505", err)
-	}
-}
-
-// waitForLock waits until n backends of the test's database wait for a lock.
-func waitForLock(b *bed, n int) {
-	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), 30*time.Second)
-	defer cancel()
-	for {
-		var waiting int
-		b.must(b.pool.QueryRow(ctx, `
-			SELECT count(*) FROM pg_stat_activity
-			WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting))
-		if waiting >= n {
-			return
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
 // inOrder are the ids of the committed events, by their places in the log.
@@ -120,7 +121,7 @@ func testPlaceAfterWait(_ *testing.T, b *bed) {
 			waited, err = emit(waiter)
 			answer <- err
 		}()
-		waitForLock(b, 1)
+		pgtest.AwaitBlocked(b, b.pool, 1)
 		var meanwhile outbox.Emitted
 		b.must(e.InTx(b.Context(), func(tx Tx) (err error) {
 			meanwhile, err = tx.Emit(b.Context(), b.event())
@@ -155,7 +156,7 @@ func testSerialize(_ *testing.T, b *bed) {
 			answer <- err
 		}()
 		if serialize {
-			waitForLock(b, 1)
+			pgtest.AwaitBlocked(b, b.pool, 1)
 			// Other keys, and events without one, wait for nobody.
 			other := b.event()
 			other.Key = "order-43"

@@ -16,10 +16,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"go.uber.org/goleak"
+
+	"github.com/packfinderz/outbox/internal/await"
 )
 
 const childEnv = "OUTBOX_PGSERVER_TEST_CHILD"
@@ -169,15 +170,6 @@ func postmasterPID(t *testing.T, f folder) int {
 	return pid
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
-}
-
 // folderOf returns where the shared cluster of a configuration is, or would be.
 func folderOf(t *testing.T, config Config) folder {
 	t.Helper()
@@ -201,6 +193,6 @@ func hasEnded(pid int) bool {
 
 func assertGone(t *testing.T, f folder, pid int) {
 	t.Helper()
-	eventually(t, "the server has ended", func() bool { return hasEnded(pid) })
-	eventually(t, "the folder is gone", func() bool { return isGone(f) })
+	await.Until(t, "the server has ended", func() bool { return hasEnded(pid) })
+	await.Until(t, "the folder is gone", func() bool { return isGone(f) })
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/packfinderz/outbox/internal/await"
 )
 
 func TestStartsAndStops(t *testing.T) {
@@ -148,7 +150,7 @@ func TestEndsWithDeadServer(t *testing.T) {
 	if err := syscall.Kill(postmasterPID(t, server.hold.folder), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the folder is gone", func() bool { return isGone(server.hold.folder) })
+	await.Until(t, "the folder is gone", func() bool { return isGone(server.hold.folder) })
 }
 
 func TestSweepClearsWhatKilledKeepersLeft(t *testing.T) {
@@ -160,6 +162,6 @@ func TestSweepClearsWhatKilledKeepersLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	user.kill()
-	eventually(t, "a sweep clears the folder", func() bool { sweep(parentFolder()); return isGone(user.Folder) })
-	eventually(t, "the server has ended", func() bool { return hasEnded(pid) })
+	await.Until(t, "a sweep clears the folder", func() bool { sweep(parentFolder()); return isGone(user.Folder) })
+	await.Until(t, "the server has ended", func() bool { return hasEnded(pid) })
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/packfinderz/outbox/internal/await"
 )
 
 // sharedConfig names a shared cluster that only this test uses.
@@ -99,7 +101,7 @@ func TestAttachWhileEnding(t *testing.T) {
 					t.Error("the cluster does not end between its users")
 					return
 				}
-				time.Sleep(rand.N(2 * watchInterval)) // the odd times; nothing is waited for
+				<-time.After(rand.N(2 * watchInterval)) // the odd times; nothing is waited for
 			}
 		})
 	}
@@ -115,7 +117,7 @@ func TestSharedStartsAnewAfterKilledKeeper(t *testing.T) {
 	}
 	config.Grace = 0
 	var second *Server
-	eventually(t, "a new cluster is there", func() bool {
+	await.Until(t, "a new cluster is there", func() bool {
 		second = startServer(t, config)
 		return second.state != first.state
 	})
@@ -127,9 +129,9 @@ func TestEndsWithUserKilledWhileStarting(t *testing.T) {
 	config := sharedConfig(t, 0)
 	f := folderOf(t, config)
 	user := startChild(t, config)
-	eventually(t, "initdb runs", func() bool { _, err := os.Lstat(f.data()); return err == nil })
+	await.Until(t, "initdb runs", func() bool { _, err := os.Lstat(f.data()); return err == nil })
 	user.kill()
-	eventually(t, "the folder is gone", func() bool { return isGone(f) })
+	await.Until(t, "the folder is gone", func() bool { return isGone(f) })
 }
 
 func TestFailedStartShowsTheLog(t *testing.T) {

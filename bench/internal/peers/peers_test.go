@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
@@ -76,12 +77,14 @@ func TestCancelled(t *testing.T) {
 			defer cancel()
 			watcher.Go(func() {
 				defer cancel()
-				for waiting := 0; waiting == 0; time.Sleep(time.Millisecond) {
+				await.Poll(ctx, func() bool {
+					var waiting int
 					if err := pool.QueryRow(ctx, countWaiting).Scan(&waiting); err != nil {
 						t.Error(err)
-						return
+						return true
 					}
-				}
+					return waiting > 0
+				})
 			})
 			took, err := peer.Run(ctx, url, Workload{Events: 2000, Payload: []byte(`1`)})
 			if !errors.Is(err, context.Canceled) || took != 0 {

@@ -7,15 +7,14 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
 	"github.com/packfinderz/outbox/inbox/pginbox"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
@@ -94,11 +93,7 @@ func (e *effects) awaitAll(events int, idle func() bool) {
 		defer e.mu.Unlock()
 		return len(e.times)
 	}
-	for deadline := time.Now().Add(process.Patience); seen() < events || !idle(); time.Sleep(lookEvery) {
-		if time.Now().After(deadline) {
-			e.t.Fatalf("%d of %d events were delivered", seen(), events)
-		}
-	}
+	await.Until(e.t, "every event to be delivered, and nothing to be left", func() bool { return seen() >= events && idle() })
 }
 
 // check counts the effects. Without duplicates they would prove nothing.

@@ -4,6 +4,7 @@ package endtoend
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,14 +19,12 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstream"
 	"github.com/packfinderz/outbox/publishertest"
 )
-
-// lookEvery is the pause between two looks at something that is awaited.
-const lookEvery = 20 * time.Millisecond
 
 // program builds the program, once for all that a test does with it.
 func program(t *testing.T) string {
@@ -136,13 +135,27 @@ func (r *run) awaitDelivered(relay *process.Process, n int64) {
 
 func (r *run) await(relay *process.Process, what string, holds func() bool) {
 	r.Helper()
-	for deadline := time.Now().Add(process.Patience); !holds(); time.Sleep(lookEvery) {
-		if relay.Ended() {
-			r.Fatalf("the relay ended: %v\n%s", relay.Err(), relay.Tail())
-		}
-		if time.Now().After(deadline) {
-			r.Fatalf("waited in vain for %s; there are %d\n%s", what, r.delivered(), relay.Tail())
-		}
+	ctx, cancel := context.WithTimeout(r.Context(), process.Patience)
+	defer cancel()
+	if !await.Poll(ctx, func() bool { return relay.Ended() || holds() }) {
+		r.Fatalf("waited in vain for %s; there are %d\n%s", what, r.delivered(), relay.Tail())
+	}
+	if relay.Ended() {
+		r.Fatalf("the relay ended: %v\n%s", relay.Err(), relay.Tail())
+	}
+}
+
+// watch measures a relay's memory for a time: that is how long it may pile up what the broker
+// does not take.
+func (r *run) watch(relay *process.Process, d time.Duration) {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), d)
+	defer cancel()
+	if await.Poll(ctx, func() bool {
+		r.measure(relay)
+		return relay.Ended()
+	}) {
+		r.Fatalf("the relay ended: %v\n%s", relay.Err(), relay.Tail())
 	}
 }
 
