@@ -1,6 +1,6 @@
 # The two commands that matter: make demo, make test. make help lists the rest.
 
-MODULES := . bench brokers/gcppubsub brokers/gocloud brokers/kafka brokers/natsjs brokers/rabbitmq brokers/redis cmd/outbox layoutfile outboxgorm
+MODULES := . bench brokers/gcppubsub brokers/gocloud brokers/kafka brokers/natsjs brokers/rabbitmq brokers/redis cmd/outbox examples layoutfile outboxgorm
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 BROKERS := $(filter ./brokers/%,$(PACKAGES))
 OTHERS := ./... $(filter-out $(BROKERS),$(PACKAGES))

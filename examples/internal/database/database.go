@@ -1,0 +1,83 @@
+// Package database gives an example its PostgreSQL: the one its user names, or a private one.
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+
+	"github.com/packfinderz/outbox/internal/pgserver"
+)
+
+// Database is a pool on the example's database.
+type Database struct {
+	*pgxpool.Pool
+	// URL is its address.
+	URL string
+	// Private is whether the server was started for this example and ends with it.
+	Private bool
+
+	server *pgserver.Server
+}
+
+// RunKeeperIfAsked must be the first call in main: the process that looks after a private server
+// is the same program, started again.
+func RunKeeperIfAsked() { pgserver.RunKeeperIfAsked() }
+
+// Open connects to a database; an empty url starts a private server.
+func Open(ctx context.Context, url string) (_ *Database, err error) {
+	db := &Database{URL: url}
+	if url == "" {
+		if db.server, err = pgserver.Start(ctx, pgserver.Config{}); err != nil {
+			return nil, fmt.Errorf("start a private PostgreSQL: %w", err)
+		}
+		db.URL, db.Private = db.server.URL("postgres"), true
+	}
+	if db.Pool, err = pgxpool.New(ctx, db.URL); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect: %w", err), db.stop())
+	}
+	return db, nil
+}
+
+// Migrate applies goose migrations and remembers them in a table of their own, so that the
+// outbox's files and the example's do not meet.
+func (db *Database) Migrate(ctx context.Context, versions string, files fs.FS) (err error) {
+	config, err := pgx.ParseConfig(db.URL)
+	if err != nil {
+		return fmt.Errorf("read the database's address: %w", err)
+	}
+	conn := stdlib.OpenDB(*config)
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	store, err := database.NewStore(database.DialectPostgres, versions)
+	if err != nil {
+		return fmt.Errorf("name the table of versions: %w", err)
+	}
+	provider, err := goose.NewProvider(database.DialectCustom, conn, files, goose.WithStore(store))
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// Close closes the pool and ends a private server.
+func (db *Database) Close() error {
+	db.Pool.Close()
+	return db.stop()
+}
+
+func (db *Database) stop() error {
+	if db.server == nil {
+		return nil
+	}
+	return db.server.Stop()
+}
