@@ -13,6 +13,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/publishertest"
 )
 
 const (
@@ -87,7 +88,7 @@ func letters(broker *pubsubtest.Broker) (list []*pstest.Message) {
 
 func publishAll(t *testing.T, broker *pubsubtest.Broker, messages []outbox.Message) {
 	t.Helper()
-	for i, err := range publish(t, open(t, broker.URL()), messages) {
+	for i, err := range publishertest.Publish(t, open(t, broker.URL()), messages) {
 		if err != nil {
 			t.Fatalf("message %d: %v", i, err)
 		}

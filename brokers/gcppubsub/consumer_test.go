@@ -193,7 +193,7 @@ func TestConsumerCloudEvents(t *testing.T) {
 	got := make(chan outbox.Message, 1)
 	run(t, consumerConfig(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error { got <- m; return nil })))
 	want := publishertest.Messages(1)[0]
-	wantFates(t, publish(t, open(t, broker.URL()+"&format=cloudevents"), []outbox.Message{want}), "")
+	publishertest.Fates(t, publishertest.Publish(t, open(t, broker.URL()+"&format=cloudevents"), []outbox.Message{want}), "")
 	m := <-got
 	if m.ID != want.ID || m.Type != want.Type || m.ContentType != want.ContentType || m.AggregateID != want.AggregateID || m.Key != want.Key ||
 		m.Headers["trace"] != "t1" || len(m.Headers) != 1 {

@@ -37,11 +37,11 @@ func TestClasses(t *testing.T) {
 			t.Parallel()
 			broker := pubsubtest.New(t, pstest.WithErrorInjection("Publish", code, "as the test wants it"))
 			began := time.Now()
-			errs := publish(t, open(t, broker.URL()), ofKeys("a", "a", "b"))
+			errs := publishertest.Publish(t, open(t, broker.URL()), ofKeys("a", "a", "b"))
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("it took %s", took)
 			}
-			wantFates(t, errs[:2], want, "waits")
+			publishertest.Fates(t, errs[:2], want, "waits")
 			wantText(t, errs[0], "as the test wants it")
 			wantText(t, errs[0], "orders")
 		})
@@ -55,7 +55,7 @@ func TestShortTrouble(t *testing.T) {
 		trouble := once(status.Error(code, "for a moment"))
 		broker := pubsubtest.New(t, reacting(func(*pubsubpb.PublishRequest) error { return trouble() }))
 		messages := ofKeys("a", "a")
-		wantFates(t, publish(t, open(t, broker.URL()), messages), "", "")
+		publishertest.Fates(t, publishertest.Publish(t, open(t, broker.URL()), messages), "", "")
 		wantPayloads(t, broker, messages...)
 	}
 }
@@ -75,8 +75,8 @@ func TestFailedKey(t *testing.T) {
 		return nil
 	}))
 	publisher := open(t, broker.URL())
-	wantFates(t, publish(t, publisher, messages), "", "retry", "waits", "")
-	wantFates(t, publish(t, publisher, messages[1:3]), "", "")
+	publishertest.Fates(t, publishertest.Publish(t, publisher, messages), "", "retry", "waits", "")
+	publishertest.Fates(t, publishertest.Publish(t, publisher, messages[1:3]), "", "")
 	var ofA []string
 	for _, r := range broker.Received(t) {
 		if r.Key == "a" {
@@ -114,7 +114,7 @@ func TestOneInvalidMessage(t *testing.T) {
 				}
 			}
 			messages[17].Payload, fates[17] = []byte("bad"), "rejected"
-			wantFates(t, publish(t, open(t, broker.URL()), messages), fates...)
+			publishertest.Fates(t, publishertest.Publish(t, open(t, broker.URL()), messages), fates...)
 			arrived := append([]outbox.Message(nil), messages[:17]...)
 			if test.after == "" {
 				arrived = append(arrived, messages[18:]...)
@@ -154,8 +154,8 @@ func TestLimits(t *testing.T) {
 			broker := pubsubtest.New(t)
 			messages := ofKeys("", "", "")
 			test.spoil(&messages[1])
-			errs := publish(t, open(t, broker.URL()), messages)
-			wantFates(t, errs, "", "rejected", "")
+			errs := publishertest.Publish(t, open(t, broker.URL()), messages)
+			publishertest.Fates(t, errs, "", "rejected", "")
 			wantText(t, errs[1], test.says)
 			wantPayloads(t, broker, messages[0], messages[2])
 		})
@@ -181,7 +181,7 @@ func TestSlowService(t *testing.T) {
 	}
 	fates := make(map[string]int)
 	for _, err := range errs {
-		fates[fate(err)]++
+		fates[publishertest.Fate(err)]++
 	}
 	// 64 requests are under way at most; what was not sent is not counted as tried.
 	if fates["retry"] != 64 || fates["waits"] != 500-64 {
@@ -207,7 +207,7 @@ func TestOutage(t *testing.T) {
 		left[i].Key = fmt.Sprint("key", i%450)
 	}
 	began := time.Now()
-	errs := publish(t, publisher, left)
+	errs := publishertest.Publish(t, publisher, left)
 	if took := time.Since(began); took > 8*time.Second {
 		t.Errorf("the outage was known after %s", took)
 	}
@@ -218,7 +218,7 @@ func TestOutage(t *testing.T) {
 	fates := make(map[string]int)
 	var again []outbox.Message
 	for i, err := range errs {
-		fates[fate(err)]++
+		fates[publishertest.Fate(err)]++
 		if err == nil && !arrived[left[i].ID.String()] {
 			t.Errorf("message %d is acknowledged and has not arrived", i)
 		} else if err != nil {
@@ -240,7 +240,7 @@ func TestOutage(t *testing.T) {
 			t.Fatal("the service is back and does not answer")
 		}
 	}
-	wantFates(t, publish(t, publisher, again), make([]string, len(again))...)
+	publishertest.Fates(t, publishertest.Publish(t, publisher, again), make([]string, len(again))...)
 	for _, r := range broker.Received(t) {
 		arrived[r.ID.String()] = true
 	}
@@ -257,5 +257,5 @@ func TestOutageAndShortDeadline(t *testing.T) {
 	publisher := open(t, broker.URL()) // it does not need the service
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	wantFates(t, publisher.Publish(ctx, ofKeys("a", "a")), "away", "waits")
+	publishertest.Fates(t, publisher.Publish(ctx, ofKeys("a", "a")), "away", "waits")
 }

@@ -1,7 +1,6 @@
 package gcppubsub_test
 
 import (
-	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,12 +32,6 @@ func open(t *testing.T, url string) *gcppubsub.Publisher {
 	return publishertest.Open(t, url, gcppubsub.ParseURL, gcppubsub.New)
 }
 
-// publish publishes within the time that a test has.
-func publish(t *testing.T, publisher outbox.Publisher, messages []outbox.Message) []error {
-	t.Helper()
-	return publishertest.Publish(t, publisher, messages)
-}
-
 // ofKeys makes a message for each key.
 func ofKeys(keys ...string) []outbox.Message {
 	messages := publishertest.Messages(len(keys))
@@ -46,27 +39,6 @@ func ofKeys(keys ...string) []outbox.Message {
 		messages[i].Key = key
 	}
 	return messages
-}
-
-// wantFates compares results with what was expected of them: "" for success, else
-// "rejected", "retry", "away" or "waits".
-func wantFates(t *testing.T, errs []error, fates ...string) {
-	t.Helper()
-	for i, err := range errs {
-		if got := fate(err); got != fates[i] {
-			t.Errorf("message %d: %q (%v), want %q", i, got, err, fates[i])
-		}
-	}
-}
-
-func fate(err error) string {
-	if err == nil {
-		return ""
-	}
-	if errors.Is(err, outbox.ErrNotAttempted) {
-		return "waits"
-	}
-	return map[outbox.Class]string{outbox.Dead: "rejected", outbox.Down: "away", outbox.Retryable: "retry"}[outbox.Classify(err)]
 }
 
 // wantPayloads compares what has arrived, in order.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
+	"github.com/packfinderz/outbox/publishertest"
 )
 
 // permissions is the part of the service that the test server lacks.
@@ -43,7 +44,7 @@ func TestPingAndPermissions(t *testing.T) {
 	if err := publisher.Ping(t.Context()); err != nil {
 		t.Errorf("before anything was denied: %v", err)
 	}
-	wantFates(t, publish(t, publisher, ofKeys("a")), "away")
+	publishertest.Fates(t, publishertest.Publish(t, publisher, ofKeys("a")), "away")
 	err := publisher.Ping(t.Context())
 	wantText(t, err, "pubsub.topics.publish")
 	if outbox.Classify(err) != outbox.Down {
@@ -62,7 +63,7 @@ func TestPingAfterDenial(t *testing.T) {
 		pstest.WithErrorInjection("GetTopic", codes.PermissionDenied, "not yours"),
 		pstest.WithErrorInjection("Publish", codes.PermissionDenied, "not yours"))
 	publisher := open(t, broker.URL())
-	wantFates(t, publish(t, publisher, ofKeys("a")), "away")
+	publishertest.Fates(t, publishertest.Publish(t, publisher, ofKeys("a")), "away")
 	wantText(t, publisher.Ping(t.Context()), "not yours")
 }
 

@@ -44,7 +44,7 @@ func TestOrderOfKeys(t *testing.T) {
 			messages[i].Key = fmt.Sprint("key", i%keys)
 			messages[i].Payload = fmt.Appendf(nil, "%09d%s", n*size+i, make([]byte, 40_000))
 		}
-		wantFates(t, publish(t, publisher, messages), make([]string, size)...)
+		publishertest.Fates(t, publishertest.Publish(t, publisher, messages), make([]string, size)...)
 	}
 	received := broker.Received(t)
 	if len(received) != batches*size {
@@ -69,7 +69,7 @@ func TestUnordered(t *testing.T) {
 	if publisher.KeepsOrder() {
 		t.Error("it says that it keeps order")
 	}
-	wantFates(t, publish(t, publisher, publishertest.Messages(100)), make([]string, 100)...)
+	publishertest.Fates(t, publishertest.Publish(t, publisher, publishertest.Messages(100)), make([]string, 100)...)
 	if requests != 1 {
 		t.Errorf("%d requests for 100 messages, want 1", requests)
 	}
@@ -87,7 +87,7 @@ func TestCloudEvents(t *testing.T) {
 	messages := publishertest.Messages(1)
 	messages[0].CreatedAt = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	messages[0].Headers = map[string]string{"x-own": "1"}
-	wantFates(t, publish(t, publisher, messages), "")
+	publishertest.Fates(t, publishertest.Publish(t, publisher, messages), "")
 	got := broker.Received(t)[0].Attributes
 	want := map[string]string{
 		"ce-specversion": "1.0", "ce-id": messages[0].ID.String(), "ce-source": "/shop", "ce-type": "order_created",
@@ -111,8 +111,8 @@ func TestTopics(t *testing.T) {
 	messages[1].Topic = other
 	messages[2].Topic = ""
 	messages[3].Topic = "no such/topic"
-	errs := publish(t, open(t, broker.URL()), messages)
-	wantFates(t, errs, "", "", "retry", "rejected")
+	errs := publishertest.Publish(t, open(t, broker.URL()), messages)
+	publishertest.Fates(t, errs, "", "", "retry", "rejected")
 	wantText(t, errs[2], "--topic-default")
 	wantText(t, errs[3], "no such/topic")
 	if all := broker.Server.Messages(); len(all) != 2 {
@@ -127,10 +127,10 @@ func TestCreate(t *testing.T) {
 	for i := range messages {
 		messages[i].Topic = "new-topic"
 	}
-	errs := publish(t, open(t, broker.URL()), messages[:1])
-	wantFates(t, errs, "retry")
+	errs := publishertest.Publish(t, open(t, broker.URL()), messages[:1])
+	publishertest.Fates(t, errs, "retry")
 	wantText(t, errs[0], "?create=true")
-	wantFates(t, publish(t, open(t, broker.URL()+"&create=true"), messages), make([]string, len(messages))...)
+	publishertest.Fates(t, publishertest.Publish(t, open(t, broker.URL()+"&create=true"), messages), make([]string, len(messages))...)
 	if all := broker.Server.Messages(); len(all) != len(messages) {
 		t.Errorf("%d messages have arrived, want %d", len(all), len(messages))
 	}
@@ -142,7 +142,7 @@ func TestSubscribe(t *testing.T) {
 	broker := pubsubtest.New(t)
 	subscription := broker.Subscribe(t, "readers")
 	messages := ofKeys("a", "b", "")
-	wantFates(t, publish(t, open(t, broker.URL()), messages), "", "", "")
+	publishertest.Fates(t, publishertest.Publish(t, open(t, broker.URL()), messages), "", "", "")
 	got, err := broker.Server.GServer.Pull(t.Context(), &pubsubpb.PullRequest{Subscription: subscription, MaxMessages: 10})
 	if err != nil || len(got.GetReceivedMessages()) != len(messages) {
 		t.Errorf("pulled %d messages, want %d: %v", len(got.GetReceivedMessages()), len(messages), err)
@@ -164,14 +164,14 @@ func TestClose(t *testing.T) {
 	closed := make(chan error)
 	go func() { closed <- publisher.Close() }()
 	close(release)
-	wantFates(t, <-published, "")
+	publishertest.Fates(t, <-published, "")
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
 	if err := publisher.Close(); err != nil {
 		t.Errorf("closing it twice: %v", err)
 	}
-	wantFates(t, publish(t, publisher, ofKeys("a")), "away")
+	publishertest.Fates(t, publishertest.Publish(t, publisher, ofKeys("a")), "away")
 	if publisher.Ping(t.Context()) == nil {
 		t.Error("a closed publisher answers a ping")
 	}
@@ -185,7 +185,7 @@ func TestEmulatorHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	messages := ofKeys("a")
-	wantFates(t, publish(t, publisher, messages), "")
+	publishertest.Fates(t, publishertest.Publish(t, publisher, messages), "")
 	wantPayloads(t, broker, messages...)
 	// The client would send to the endpoint in the clear.
 	_, err := gcppubsub.New(gcppubsub.Config{Project: "p", Endpoint: "pubsub.example:443"})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/publishertest"
 	"github.com/packfinderz/outbox/wire"
 )
 
@@ -66,8 +67,8 @@ func TestNoSecretsInErrors(t *testing.T) {
 		}
 		publisher, err := gcppubsub.New(gcppubsub.Config{Project: "p", Endpoint: "127.0.0.1:1", Credentials: file})
 		if err == nil {
-			errs := publish(t, publisher, ofKeys("a"))
-			if err = errs[0]; fate(err) != "away" {
+			errs := publishertest.Publish(t, publisher, ofKeys("a"))
+			if err = errs[0]; publishertest.Fate(err) != "away" {
 				t.Errorf("%s: %v; want that it is away", name, err)
 			}
 			if err := publisher.Close(); err != nil {

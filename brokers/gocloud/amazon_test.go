@@ -82,7 +82,7 @@ func TestQueue(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t, nil)
 	messages := publishertest.Messages(100)
-	wantFates(t, publish(t, open(t, q.url("orders")), messages), make([]string, len(messages))...)
+	publishertest.Fates(t, publishertest.Publish(t, open(t, q.url("orders")), messages), make([]string, len(messages))...)
 	if len(q.taken) != len(messages) || q.requests > len(messages)/2 {
 		t.Fatalf("%d messages in %d requests", len(q.taken), q.requests)
 	}
@@ -101,8 +101,8 @@ func TestFIFO(t *testing.T) {
 	messages[2].Key = strings.Repeat("k", 129)
 	messages[3].Topic = "bills"
 	publisher := open(t, q.url("{topic}.fifo"))
-	errs := publish(t, publisher, messages)
-	wantFates(t, errs, "", "", "rejected", "")
+	errs := publishertest.Publish(t, publisher, messages)
+	publishertest.Fates(t, errs, "", "", "rejected", "")
 	wantText(t, errs[2], "message group")
 	groups := make(map[string]string)
 	for _, e := range q.taken {
@@ -124,8 +124,8 @@ func TestAmazonLimits(t *testing.T) {
 	messages[1].Payload = nil
 	messages[2].Payload = []byte{0xff} // one attribute more, which says that it is in base64
 	messages[3].Headers = map[string]string{"x-empty": ""}
-	errs := publish(t, open(t, q.url("orders")), messages)
-	wantFates(t, errs, "rejected", "rejected", "rejected", "rejected")
+	errs := publishertest.Publish(t, open(t, q.url("orders")), messages)
+	publishertest.Fates(t, errs, "rejected", "rejected", "rejected", "rejected")
 	for i, says := range []string{"11 attributes", "empty", "11 attributes", "x-empty"} {
 		wantText(t, errs[i], says)
 	}
@@ -155,8 +155,8 @@ func TestOneBadMessage(t *testing.T) {
 			})
 			messages, fates := publishertest.Messages(300), make([]string, 300)
 			messages[150].Payload, fates[150] = []byte("bad"), test.fate
-			errs := publish(t, open(t, q.url("orders")), messages)
-			wantFates(t, errs, fates...)
+			errs := publishertest.Publish(t, open(t, q.url("orders")), messages)
+			publishertest.Fates(t, errs, fates...)
 			wantText(t, errs[150], "as the test wants it")
 		})
 	}
@@ -181,7 +181,7 @@ func TestAmazonClasses(t *testing.T) {
 			q := newQueue(t, func([]entry) (int, string) { return test.code, test.body })
 			messages := publishertest.Messages(2)
 			messages[1].Key = messages[0].Key
-			wantFates(t, publish(t, open(t, q.url("orders")), messages), test.fate, "waits")
+			publishertest.Fates(t, publishertest.Publish(t, open(t, q.url("orders")), messages), test.fate, "waits")
 		})
 	}
 }
@@ -190,7 +190,7 @@ func TestNobodyThere(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t, nil)
 	q.Close()
-	wantFates(t, publish(t, open(t, q.url("orders")), publishertest.Messages(1)), "away")
+	publishertest.Fates(t, publishertest.Publish(t, open(t, q.url("orders")), publishertest.Messages(1)), "away")
 }
 
 // A service that does not answer costs the time that the caller gave, and what was not
@@ -217,7 +217,7 @@ func TestSlowService(t *testing.T) {
 	if took := time.Since(began); took > patience/2 {
 		t.Errorf("it took %s", took)
 	}
-	wantFates(t, errs, "retry")
+	publishertest.Fates(t, errs, "retry")
 	select {
 	case <-gone:
 	case <-time.After(patience):
@@ -241,7 +241,7 @@ func TestNotificationFIFO(t *testing.T) {
 	t.Cleanup(server.Close)
 	messages := publishertest.Messages(1)
 	publisher := open(t, "awssns:///arn:aws:sns:eu-west-1:1:orders.fifo?region=eu-west-1&anonymous=true&endpoint="+url.QueryEscape(server.URL))
-	wantFates(t, publish(t, publisher, messages), "")
+	publishertest.Fates(t, publishertest.Publish(t, publisher, messages), "")
 	var form url.Values
 	select {
 	case form = <-forms:
@@ -267,11 +267,11 @@ func TestServiceBusAway(t *testing.T) {
 	messages := publishertest.Messages(2)
 	messages[1].Key = strings.Repeat("k", 129)
 	began := time.Now()
-	errs := publish(t, publisher, messages)
+	errs := publishertest.Publish(t, publisher, messages)
 	if took := time.Since(began); took > 8*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	wantFates(t, errs, "away", "rejected")
+	publishertest.Fates(t, errs, "away", "rejected")
 	wantNoSecret(t, errs[0])
 	if outbox.ReasonOf(errs[1]) != outbox.ReasonRejected {
 		t.Errorf("the reason is %s", outbox.ReasonOf(errs[1]))

@@ -2,16 +2,14 @@ package gocloud_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/goleak"
 	"gocloud.dev/pubsub"
-
-	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gocloud"
@@ -30,32 +28,6 @@ func TestMain(m *testing.M) {
 func open(t *testing.T, url string) *gocloud.Publisher {
 	t.Helper()
 	return publishertest.Open(t, url, gocloud.ParseURL, gocloud.New)
-}
-
-func publish(t *testing.T, publisher outbox.Publisher, messages []outbox.Message) []error {
-	t.Helper()
-	return publishertest.Publish(t, publisher, messages)
-}
-
-// wantFates compares results with what was expected of them: "" for success, else
-// "rejected", "retry", "away" or "waits".
-func wantFates(t *testing.T, errs []error, fates ...string) {
-	t.Helper()
-	for i, err := range errs {
-		if got := fate(err); got != fates[i] {
-			t.Errorf("message %d: %q (%v), want %q", i, got, err, fates[i])
-		}
-	}
-}
-
-func fate(err error) string {
-	if err == nil {
-		return ""
-	}
-	if errors.Is(err, outbox.ErrNotAttempted) {
-		return "waits"
-	}
-	return map[outbox.Class]string{outbox.Dead: "rejected", outbox.Down: "away", outbox.Retryable: "retry"}[outbox.Classify(err)]
 }
 
 func wantText(t *testing.T, err error, text string) {

@@ -33,7 +33,7 @@ func TestOrderOfKeys(t *testing.T) {
 		messages[i].Key = fmt.Sprint("key", i%3)
 		messages[i].Payload = fmt.Appendf(nil, "%03d", i)
 	}
-	wantFates(t, publish(t, open(t, url), messages), make([]string, len(messages))...)
+	publishertest.Fates(t, publishertest.Publish(t, open(t, url), messages), make([]string, len(messages))...)
 	last := make(map[string]string)
 	for _, r := range m.Received(t) {
 		key := fmt.Sprint("key", (int(r.Payload[1]-'0')*10+int(r.Payload[2]-'0'))%3)
@@ -53,8 +53,8 @@ func TestTopicInURL(t *testing.T) {
 	messages[1].Topic = "bills"
 	messages[2].Topic = ""
 	messages[3].Topic = "../elsewhere"
-	errs := publish(t, open(t, shop+"/{topic}"), messages)
-	wantFates(t, errs, "", "", "retry", "rejected")
+	errs := publishertest.Publish(t, open(t, shop+"/{topic}"), messages)
+	publishertest.Fates(t, errs, "", "", "retry", "rejected")
 	wantText(t, errs[2], "--topic-default")
 	wantText(t, errs[3], "../elsewhere")
 	for i, m := range []*memory{orders, bills} {
@@ -75,7 +75,7 @@ func TestManyTopics(t *testing.T) {
 		messages[i].Topic = fmt.Sprint("topic", i)
 	}
 	for range 2 {
-		wantFates(t, publish(t, publisher, messages), make([]string, len(messages))...)
+		publishertest.Fates(t, publishertest.Publish(t, publisher, messages), make([]string, len(messages))...)
 	}
 	if got := last.Received(t); len(got) != 2 {
 		t.Errorf("%d messages have arrived in the last topic, want 2", len(got))
@@ -89,7 +89,7 @@ func TestCloudEvents(t *testing.T) {
 	messages := publishertest.Messages(1)
 	messages[0].CreatedAt = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	messages[0].Headers = map[string]string{"x-own": "1"}
-	wantFates(t, publish(t, open(t, url+"?format=cloudevents&source=/shop"), messages), "")
+	publishertest.Fates(t, publishertest.Publish(t, open(t, url+"?format=cloudevents&source=/shop"), messages), "")
 	want := map[string]string{
 		"ce-specversion": "1.0", "ce-id": messages[0].ID.String(), "ce-source": "/shop", "ce-type": "order_created",
 		"ce-time": "2026-03-04T05:06:07Z", "ce-subject": "order/0", "ce-partitionkey": "order/0",
@@ -108,7 +108,7 @@ func TestClose(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	wantFates(t, publish(t, publisher, publishertest.Messages(1)), "away")
+	publishertest.Fates(t, publishertest.Publish(t, publisher, publishertest.Messages(1)), "away")
 }
 
 func TestParseURL(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
 	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/publishertest"
 )
 
 // TestConsumerOutlivesCluster takes the cluster away in the middle, for longer than a session,
@@ -22,7 +23,7 @@ func TestConsumerOutlivesCluster(t *testing.T) {
 	t.Parallel()
 	broker, done := cluster(t), consumetest.NewRecord()
 	sent := consumetest.Events(1000, 50)
-	delivered(t, open(t, broker.URL()), sent)
+	publishertest.Deliver(t, open(t, broker.URL()), sent)
 	reached, resume := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	logged := consumetest.NewLog()
@@ -70,7 +71,7 @@ func TestClusterAwayAtFirst(t *testing.T) {
 	for i := range sent {
 		sent[i].Topic = "invoices"
 	}
-	delivered(t, open(t, url+"?create=true"), sent)
+	publishertest.Deliver(t, open(t, url+"?create=true"), sent)
 	done.Await(t, 5)
 	consumer.Stop()
 	if text := logged.String(); strings.Contains(text, password) || strings.Count(text, "waiting") != 1 || !strings.Contains(text, "topics are there") {
@@ -87,7 +88,7 @@ func TestGap(t *testing.T) {
 	for i := range sent {
 		sent[i].Topic = "single"
 	}
-	delivered(t, open(t, broker.URL()+"?create=true&partitions=1"), sent)
+	publishertest.Deliver(t, open(t, broker.URL()+"?create=true&partitions=1"), sent)
 	config := settings(t, broker.URL(), consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 		if m.ID == sent[0].ID {
 			<-ctx.Done()
@@ -137,6 +138,6 @@ func TestConsumerCreates(t *testing.T) {
 	start(t, config)
 	sent := consumetest.Events(1, 1)
 	sent[0].Topic = "invoices"
-	delivered(t, open(t, broker.URL()+"?create=true"), sent)
+	publishertest.Deliver(t, open(t, broker.URL()+"?create=true"), sent)
 	done.Await(t, 1)
 }

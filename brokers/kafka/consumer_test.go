@@ -10,6 +10,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/publishertest"
 )
 
 // TestOrdered has the first event of one key fail some times. Those behind it wait, those of
@@ -38,7 +39,7 @@ func TestOrdered(t *testing.T) {
 	}))
 	config.Concurrency = 1
 	sent := consumetest.Events(12, 2)
-	delivered(t, open(t, broker.URL()), sent)
+	publishertest.Deliver(t, open(t, broker.URL()), sent)
 	start(t, config)
 	var even, odd string
 	for i, m := range done.Await(t, len(sent)) {
@@ -70,7 +71,7 @@ func TestSlowHandler(t *testing.T) {
 	}))
 	config.SessionTimeout = time.Second
 	sent := consumetest.Events(12, 4)
-	delivered(t, open(t, broker.URL()), sent)
+	publishertest.Deliver(t, open(t, broker.URL()), sent)
 	first := start(t, config)
 	done.Await(t, 1)
 	second := start(t, config)
@@ -93,7 +94,7 @@ func TestRebalance(t *testing.T) {
 		return nil
 	}))
 	sent := consumetest.Events(3000, 50)
-	delivered(t, open(t, broker.URL()), sent)
+	publishertest.Deliver(t, open(t, broker.URL()), sent)
 	first := start(t, config)
 	done.Await(t, 500)
 	second := start(t, config)
@@ -137,10 +138,10 @@ func TestStuckPartition(t *testing.T) {
 	}))
 	config.Concurrency = 4
 	publisher := open(t, broker.URL())
-	delivered(t, publisher, consumetest.Events(200, 1))
+	publishertest.Deliver(t, publisher, consumetest.Events(200, 1))
 	start(t, config)
 	tried.Await(t, 3)
-	delivered(t, publisher, consumetest.Events(220, 11))
+	publishertest.Deliver(t, publisher, consumetest.Events(220, 11))
 	done.Await(t, 20)
 	close(release)
 	done.Await(t, 420)

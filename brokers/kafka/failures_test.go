@@ -16,17 +16,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/brokers/kafka"
 	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
-
-// answers pings until the cluster answers.
-func answers(t testing.TB, publisher *kafka.Publisher) {
-	t.Helper()
-	await.Until(t, "the broker to answer", func() bool { return publisher.Ping(t.Context()) == nil })
-}
 
 func TestUnknownTopic(t *testing.T) {
 	t.Parallel()
@@ -35,10 +27,10 @@ func TestUnknownTopic(t *testing.T) {
 	messages := publishertest.Messages(4)
 	messages[0].Topic, messages[1].Topic, messages[2].Topic = "nobody-has-this", "", "no topic/at all"
 	began := time.Now()
-	errs := publish(t, publisher, messages)
-	want(t, errs[0], outbox.Retryable, "nobody-has-this", "?create=true")
-	want(t, errs[1], outbox.Retryable, "--topic-default")
-	want(t, errs[2], outbox.Dead, "no topic/at all")
+	errs := publishertest.Publish(t, publisher, messages)
+	publishertest.Fails(t, errs[0], outbox.Retryable, "nobody-has-this", "?create=true")
+	publishertest.Fails(t, errs[1], outbox.Retryable, "--topic-default")
+	publishertest.Fails(t, errs[2], outbox.Dead, "no topic/at all")
 	if errs[3] != nil {
 		t.Error(errs[3])
 	}
@@ -52,7 +44,7 @@ func TestDeletedTopic(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
 	publisher := open(t, broker.URL())
-	delivered(t, publisher, publishertest.Messages(2))
+	publishertest.Deliver(t, publisher, publishertest.Messages(2))
 	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(broker.Addresses(), ",")...))
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +59,7 @@ func TestDeletedTopic(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		want(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Retryable, "?create=true")
+		publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Retryable, "?create=true")
 	}
 }
 
@@ -79,7 +71,7 @@ func TestCreate(t *testing.T) {
 	for i := range messages {
 		messages[i].Topic = fmt.Sprintf("shop.topic%d", i%4)
 	}
-	delivered(t, publisher, messages)
+	publishertest.Deliver(t, publisher, messages)
 	list, err := kafkatest.Read("shop.topic3", strings.Split(broker.Addresses(), ",")...)
 	if err != nil || len(list) != 10 {
 		t.Errorf("%d messages arrived (%v)", len(list), err)
@@ -110,14 +102,14 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			broker := kafkatest.New(t)
 			publisher := open(t, broker.URL())
-			delivered(t, publisher, publishertest.Messages(10))
+			publishertest.Deliver(t, publisher, publishertest.Messages(10))
 			fault := broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: test.err, Count: test.count})
 			began := time.Now()
 			messages := publishertest.Messages(6)
 			for i := range messages {
 				messages[i].Key = fmt.Sprintf("key%d", i%2)
 			}
-			errs := publish(t, publisher, messages)
+			errs := publishertest.Publish(t, publisher, messages)
 			if took := time.Since(began); took > patience/2 {
 				t.Errorf("it took %s", took)
 			}
@@ -130,13 +122,13 @@ func TestFaults(t *testing.T) {
 				}
 				return
 			}
-			want(t, errs[0], test.class, test.err.Message)
+			publishertest.Fails(t, errs[0], test.class, test.err.Message)
 			for _, err := range errs[2:] {
 				if !errors.Is(err, outbox.ErrNotAttempted) {
 					t.Errorf("after the first of its key: %v", err)
 				}
 			}
-			delivered(t, publisher, messages)
+			publishertest.Deliver(t, publisher, messages)
 		})
 	}
 }
@@ -146,7 +138,7 @@ func TestAuthorization(t *testing.T) {
 	broker := kafkatest.New(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "relay", "s3cret/@word"),
 		kfake.Superuser("SCRAM-SHA-512", "relay5", "s3cret"), kfake.Superuser("PLAIN", "relay1", "s3cret"))
 	for user, sasl := range map[string]string{"relay:s3cret%2F%40word": "scram-sha-256", "relay5:s3cret": "scram-sha-512", "relay1:s3cret": "plain"} {
-		delivered(t, open(t, "kafka://"+user+"@"+broker.Addresses()+"?sasl="+sasl), publishertest.Messages(2))
+		publishertest.Deliver(t, open(t, "kafka://"+user+"@"+broker.Addresses()+"?sasl="+sasl), publishertest.Messages(2))
 	}
 	const wrong = "wr0ngpassw0rd"
 	for _, url := range []string{
@@ -155,8 +147,8 @@ func TestAuthorization(t *testing.T) {
 		"kafka://" + broker.Addresses(),
 	} {
 		publisher := open(t, url)
-		for _, err := range append(publish(t, publisher, publishertest.Messages(1)), publisher.Ping(t.Context())) {
-			want(t, err, outbox.Down)
+		for _, err := range append(publishertest.Publish(t, publisher, publishertest.Messages(1)), publisher.Ping(t.Context())) {
+			publishertest.Fails(t, err, outbox.Down)
 			if strings.Contains(err.Error(), wrong) {
 				t.Errorf("the error shows a secret: %v", err)
 			}
@@ -170,62 +162,22 @@ func TestAbsent(t *testing.T) {
 	broker.Stop(t)
 	publisher := open(t, broker.URL())
 	began := time.Now()
-	errs := publish(t, publisher, publishertest.Messages(2))
-	want(t, errs[0], outbox.Down)
-	want(t, publisher.Ping(t.Context()), outbox.Down)
+	errs := publishertest.Publish(t, publisher, publishertest.Messages(2))
+	publishertest.Fails(t, errs[0], outbox.Down)
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down)
 	if took := time.Since(began); took > 8*time.Second {
 		t.Errorf("that took %s", took)
 	}
 	broker.Start(t)
-	answers(t, publisher)
-	delivered(t, publisher, publishertest.Messages(2))
+	publishertest.Answers(t, publisher)
+	publishertest.Deliver(t, publisher, publishertest.Messages(2))
 }
 
-// TestCut cuts the connections while batches are under way. What was acknowledged is there,
-// what failed says that the cluster was away, and soon.
+// TestCut cuts the connections while batches are under way.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
-	publisher := open(t, broker.URL())
-	acknowledged := make(map[string]bool)
-	started := make(chan struct{})
-	failed := make(chan error, 1)
-	go func() {
-		for n := 0; ; n++ {
-			messages := publishertest.Messages(500)
-			for i, err := range publisher.Publish(context.WithoutCancel(t.Context()), messages) {
-				if err == nil {
-					acknowledged[messages[i].ID.String()] = true
-				} else if !errors.Is(err, outbox.ErrNotAttempted) {
-					failed <- err
-					return
-				}
-			}
-			if n == 2 {
-				close(started)
-			}
-		}
-	}()
-	<-started
-	broker.Stop(t)
-	began := time.Now()
-	want(t, <-failed, outbox.Down)
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("that took %s", took)
-	}
-	broker.Start(t)
-	answers(t, publisher)
-	began = time.Now()
-	delivered(t, publisher, publishertest.Messages(10))
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("after the return it took %s", took)
-	}
-	for _, r := range broker.Received(t) {
-		delete(acknowledged, r.ID.String())
-	}
-	if len(acknowledged) != 0 {
-		t.Errorf("%d acknowledged messages are gone", len(acknowledged))
-	}
+	publishertest.Cut(t, broker, open(t, broker.URL()))
 }
 
 // TestFlap breaks connections that come back at once: nobody need notice.
@@ -233,10 +185,10 @@ func TestFlap(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
 	publisher := open(t, broker.URL())
-	delivered(t, publisher, publishertest.Messages(10))
+	publishertest.Deliver(t, publisher, publishertest.Messages(10))
 	broker.Stop(t)
 	broker.Start(t)
-	delivered(t, publisher, publishertest.Messages(10))
+	publishertest.Deliver(t, publisher, publishertest.Messages(10))
 	if got := len(broker.Received(t)); got != 20 {
 		t.Errorf("%d messages arrived, want 20", got)
 	}
@@ -263,7 +215,7 @@ func TestSlow(t *testing.T) {
 	broker := kafkatest.New(t)
 	publisher := open(t, broker.URL())
 	first := publishertest.Messages(8)
-	delivered(t, publisher, first)
+	publishertest.Deliver(t, publisher, first)
 	_, release := hold(t, broker)
 	messages := publishertest.Messages(2)
 	messages[0].Key, messages[1].Key = "slow", "slow"
@@ -275,15 +227,15 @@ func TestSlow(t *testing.T) {
 	if took := time.Since(began); took > 10*limit {
 		t.Errorf("it took %s", took)
 	}
-	want(t, errs[0], outbox.Retryable, "no acknowledgement")
+	publishertest.Fails(t, errs[0], outbox.Retryable, "no acknowledgement")
 	if !errors.Is(errs[1], outbox.ErrNotAttempted) {
 		t.Errorf("the next of its key: %v", errs[1])
 	}
 	release()
-	delivered(t, publisher, messages)
+	publishertest.Deliver(t, publisher, messages)
 	next := publishertest.Messages(1)
 	next[0].Key = "slow"
-	delivered(t, publisher, next)
+	publishertest.Deliver(t, publisher, next)
 	var order []string
 	for _, r := range broker.Received(t) {
 		if r.Key == "slow" {
@@ -318,7 +270,7 @@ func TestFrozen(t *testing.T) {
 	} {
 		short, end := context.WithTimeout(t.Context(), limit)
 		began := time.Now()
-		want(t, ask(short), outbox.Down)
+		publishertest.Fails(t, ask(short), outbox.Down)
 		if took := time.Since(began); took > 10*limit {
 			t.Errorf("it took %s", took)
 		}
@@ -333,7 +285,7 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
 	publisher := open(t, broker.URL())
-	delivered(t, publisher, publishertest.Messages(1))
+	publishertest.Deliver(t, publisher, publishertest.Messages(1))
 	came, release := hold(t, broker)
 	results := make(chan []error)
 	go func() { results <- publisher.Publish(context.WithoutCancel(t.Context()), publishertest.Messages(100)) }()
@@ -359,8 +311,8 @@ func TestClose(t *testing.T) {
 	if err := publisher.Close(); err != nil {
 		t.Error(err)
 	}
-	want(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
-	want(t, publisher.Ping(t.Context()), outbox.Down, "closed")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "closed")
 	if got := len(broker.Received(t)); got != 101 {
 		t.Errorf("%d messages arrived", got)
 	}
@@ -371,7 +323,7 @@ func TestCloudEvents(t *testing.T) {
 	broker := kafkatest.New(t)
 	messages := publishertest.Messages(1)
 	messages[0].Headers["content-type"] = "not this"
-	delivered(t, open(t, broker.URL()+"?format=cloudevents&source=/shop"), messages)
+	publishertest.Deliver(t, open(t, broker.URL()+"?format=cloudevents&source=/shop"), messages)
 	got := broker.Received(t)[0]
 	if got.ID != messages[0].ID || string(got.Payload) != string(messages[0].Payload) {
 		t.Errorf("got %+v", got)
@@ -394,7 +346,7 @@ func TestNoKey(t *testing.T) {
 	for i := range messages {
 		messages[i].Key = ""
 	}
-	delivered(t, open(t, broker.URL()), messages)
+	publishertest.Deliver(t, open(t, broker.URL()), messages)
 	if got := len(broker.Received(t)); got != len(messages) {
 		t.Errorf("%d messages arrived", got)
 	}

@@ -30,31 +30,6 @@ func open(t testing.TB, url string) *kafka.Publisher {
 	return publishertest.Open(t, url, kafka.ParseURL, kafka.New)
 }
 
-// publish publishes with a deadline.
-func publish(t testing.TB, publisher outbox.Publisher, messages []outbox.Message) []error {
-	t.Helper()
-	return publishertest.Publish(t, publisher, messages)
-}
-
-// delivered fails unless every message was acknowledged.
-func delivered(t testing.TB, publisher outbox.Publisher, messages []outbox.Message) {
-	t.Helper()
-	publishertest.Deliver(t, publisher, messages)
-}
-
-// want fails unless the error is of the class and has the words.
-func want(t testing.TB, err error, class outbox.Class, words ...string) {
-	t.Helper()
-	if err == nil || outbox.Classify(err) != class {
-		t.Fatalf("got %v, of class %d; want class %d", err, outbox.Classify(err), class)
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%q does not say %q", err, word)
-		}
-	}
-}
-
 var features = publishertest.Features{
 	Attributes: true, Binary: true,
 	Poison: func(m *outbox.Message) { m.Payload = make([]byte, 2<<20) },

@@ -26,7 +26,7 @@ func TestOrder(t *testing.T) {
 		for i := range messages {
 			messages[i].Key = fmt.Sprintf("key%d", i*i%17)
 		}
-		delivered(t, publisher, messages)
+		publishertest.Deliver(t, publisher, messages)
 		all = append(all, messages...)
 	}
 	wantOrder(t, broker, all)
@@ -60,9 +60,9 @@ func TestRefusedTogether(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "10000"}))
 	publisher := open(t, broker.URL()+"?compression=none")
-	delivered(t, publisher, nil)
+	publishertest.Deliver(t, publisher, nil)
 	warm := publishertest.Messages(8)
-	delivered(t, publisher, warm)
+	publishertest.Deliver(t, publisher, warm)
 	messages := publishertest.Messages(200)
 	for i := range messages {
 		messages[i].Key = fmt.Sprintf("key%d", i%9)
@@ -71,10 +71,10 @@ func TestRefusedTogether(t *testing.T) {
 	const poison = 100
 	messages[poison].Payload = make([]byte, 12_000)
 	arriving := warm
-	for i, err := range publish(t, publisher, messages) {
+	for i, err := range publishertest.Publish(t, publisher, messages) {
 		switch {
 		case i == poison:
-			want(t, err, outbox.Dead, "MESSAGE_TOO_LARGE")
+			publishertest.Fails(t, err, outbox.Dead, "MESSAGE_TOO_LARGE")
 			if outbox.ReasonOf(err) != outbox.ReasonRejected {
 				t.Errorf("the reason is %q", outbox.ReasonOf(err))
 			}
@@ -97,7 +97,7 @@ func TestOneRecordBatch(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
 	publisher := open(t, broker.URL())
-	delivered(t, publisher, publishertest.Messages(8))
+	publishertest.Deliver(t, publisher, publishertest.Messages(8))
 	requests := broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Observe: true, Count: -1})
 	const batches = 5
 	for range batches {
@@ -105,7 +105,7 @@ func TestOneRecordBatch(t *testing.T) {
 		for i := range messages {
 			messages[i].Key = "key"
 		}
-		delivered(t, publisher, messages)
+		publishertest.Deliver(t, publisher, messages)
 	}
 	if got := requests.Hits(); got != batches {
 		t.Errorf("%d requests for %d batches", got, batches)
@@ -124,7 +124,7 @@ func TestRefusedFirst(t *testing.T) {
 			var arriving []outbox.Message
 			if warm {
 				arriving = publishertest.Messages(8)
-				delivered(t, publisher, arriving)
+				publishertest.Deliver(t, publisher, arriving)
 			}
 			messages := publishertest.Messages(3000)
 			for i := range messages {
@@ -132,7 +132,7 @@ func TestRefusedFirst(t *testing.T) {
 			}
 			broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.InvalidRecord, Count: 1})
 			failed := -1
-			for i, err := range publish(t, publisher, messages) {
+			for i, err := range publishertest.Publish(t, publisher, messages) {
 				switch {
 				case err == nil && failed < 0:
 					arriving = append(arriving, messages[i])

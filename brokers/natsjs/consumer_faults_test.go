@@ -13,6 +13,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/natsjs"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/publishertest"
 )
 
 // TestConsumerOutlivesServer kills the server in the middle, and starts it again.
@@ -20,7 +21,7 @@ func TestConsumerOutlivesServer(t *testing.T) {
 	t.Parallel()
 	broker, done := ordersAndDead(t), consumetest.NewRecord()
 	sent := consumetest.Events(1000, 50)
-	delivered(t, open(t, broker.URL()), sent)
+	publishertest.Deliver(t, open(t, broker.URL()), sent)
 	reached, resume := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	logged := consumetest.NewLog()
@@ -61,7 +62,7 @@ func TestServerAwayAtFirst(t *testing.T) {
 	logged.Await(t, "waiting")
 	broker.Start(t)
 	logged.Await(t, "can be read again")
-	delivered(t, open(t, broker.URL()), consumetest.Events(5, 5))
+	publishertest.Deliver(t, open(t, broker.URL()), consumetest.Events(5, 5))
 	done.Await(t, 5)
 	consumer.Stop()
 	if text := logged.String(); strings.Contains(text, password) || strings.Count(text, "waiting") != 1 {

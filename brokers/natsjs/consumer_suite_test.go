@@ -21,7 +21,7 @@ type consumers struct {
 
 func (c consumers) Publish(t testing.TB, format string, messages []outbox.Message) {
 	t.Helper()
-	delivered(t, open(t, c.broker.URL()+"?format="+format), messages)
+	publishertest.Deliver(t, open(t, c.broker.URL()+"?format="+format), messages)
 }
 
 func (c consumers) Foreign(t testing.TB, payload string, attributes map[string]string) {

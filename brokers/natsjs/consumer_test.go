@@ -9,6 +9,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/publishertest"
 )
 
 // TestOrdered has the first event of one key fail some times. Those behind it wait, those of
@@ -38,7 +39,7 @@ func TestOrdered(t *testing.T) {
 	config.Ordered, config.Concurrency = true, 8
 	config.Process.MaxDeliveries = 1000
 	sent := consumetest.Events(12, 2)
-	delivered(t, open(t, broker.URL()), sent)
+	publishertest.Deliver(t, open(t, broker.URL()), sent)
 	start(t, config)
 	var even, odd string
 	for i, m := range done.Await(t, len(sent)) {
@@ -70,7 +71,7 @@ func TestSlowHandler(t *testing.T) {
 	}))
 	config.AckWait = 600 * time.Millisecond
 	sent := consumetest.Events(6, 1)
-	delivered(t, open(t, broker.URL()), sent)
+	publishertest.Deliver(t, open(t, broker.URL()), sent)
 	first := start(t, config)
 	done.Await(t, 1)
 	second := start(t, config)

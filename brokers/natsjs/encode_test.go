@@ -23,12 +23,12 @@ func TestHeaders(t *testing.T) {
 	for i, b := range bad {
 		messages[i].Headers = map[string]string{b.name: b.value}
 	}
-	for i, err := range publish(t, publisher, messages) {
-		want(t, err, outbox.Dead, bad[i].words)
+	for i, err := range publishertest.Publish(t, publisher, messages) {
+		publishertest.Fails(t, err, outbox.Dead, bad[i].words)
 	}
 	odd := publishertest.Messages(1)
 	odd[0].Headers = map[string]string{"UPPER": "1", "upper": "2", "empty": "", "tab": "a\tb", "utf": "né", "x-a_b!#$%&'*+.^`|~": "{}"}
-	delivered(t, publisher, odd)
+	publishertest.Deliver(t, publisher, odd)
 	received := broker.Received(t)
 	if len(received) != 1 {
 		t.Fatalf("%d messages arrived", len(received))
@@ -48,7 +48,7 @@ func TestSubjects(t *testing.T) {
 	for i := range messages {
 		messages[i].Topic = topics[i]
 	}
-	for i, err := range publish(t, open(t, broker.URL()), messages) {
+	for i, err := range publishertest.Publish(t, open(t, broker.URL()), messages) {
 		if outbox.Classify(err) != outbox.Dead || err == nil {
 			t.Errorf("topic %q: %v", topics[i], err)
 		}
@@ -59,7 +59,7 @@ func TestCloudEvents(t *testing.T) {
 	t.Parallel()
 	broker := natstest.New(t)
 	messages := publishertest.Messages(1)
-	delivered(t, open(t, broker.URL()+"?format=cloudevents&source=/shop"), messages)
+	publishertest.Deliver(t, open(t, broker.URL()+"?format=cloudevents&source=/shop"), messages)
 	got := broker.Received(t)[0]
 	if got.ID != messages[0].ID || string(got.Payload) != string(messages[0].Payload) {
 		t.Errorf("got %+v", got)

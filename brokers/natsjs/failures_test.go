@@ -2,7 +2,6 @@ package natsjs_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,19 +15,6 @@ import (
 	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
-
-// want fails unless the error is of the class and has the words.
-func want(t testing.TB, err error, class outbox.Class, words ...string) {
-	t.Helper()
-	if err == nil || outbox.Classify(err) != class {
-		t.Fatalf("got %v, of class %d; want class %d", err, outbox.Classify(err), class)
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%q does not say %q", err, word)
-		}
-	}
-}
 
 // stream makes a stream.
 func stream(t testing.TB, broker *natstest.Broker, config jetstream.StreamConfig) {
@@ -53,9 +39,9 @@ func TestTooLarge(t *testing.T) {
 	}
 	messages[0].Payload = make([]byte, 1<<20+1) // the server's limit
 	messages[1].Payload = make([]byte, 2001)    // the stream's
-	errs := publish(t, publisher, messages)
-	want(t, errs[0], outbox.Dead, "maximum payload")
-	want(t, errs[1], outbox.Dead, "message size exceeds maximum")
+	errs := publishertest.Publish(t, publisher, messages)
+	publishertest.Fails(t, errs[0], outbox.Dead, "maximum payload")
+	publishertest.Fails(t, errs[1], outbox.Dead, "message size exceeds maximum")
 	if outbox.ReasonOf(errs[1]) != outbox.ReasonRejected {
 		t.Errorf("the reason is %q", outbox.ReasonOf(errs[1]))
 	}
@@ -71,13 +57,13 @@ func TestUnknownStream(t *testing.T) {
 	messages := publishertest.Messages(3)
 	messages[0].Topic = "nobody.has.this"
 	messages[1].Topic = ""
-	errs := publish(t, publisher, messages)
-	want(t, errs[0], outbox.Retryable, "nobody.has.this", "?create=true")
-	want(t, errs[1], outbox.Retryable, "--topic-default")
+	errs := publishertest.Publish(t, publisher, messages)
+	publishertest.Fails(t, errs[0], outbox.Retryable, "nobody.has.this", "?create=true")
+	publishertest.Fails(t, errs[1], outbox.Retryable, "--topic-default")
 	if errs[2] != nil {
 		t.Error(errs[2])
 	}
-	want(t, publish(t, open(t, broker.URL()+"?stream=OTHER"), publishertest.Messages(1))[0], outbox.Retryable, "expected stream does not match")
+	publishertest.Fails(t, publishertest.Publish(t, open(t, broker.URL()+"?stream=OTHER"), publishertest.Messages(1))[0], outbox.Retryable, "expected stream does not match")
 }
 
 func TestCreate(t *testing.T) {
@@ -87,8 +73,8 @@ func TestCreate(t *testing.T) {
 	for i := range messages {
 		messages[i].Topic = fmt.Sprintf("shop.topic%d", i%4)
 	}
-	delivered(t, open(t, broker.URL()+"?create=true"), messages)
-	delivered(t, open(t, broker.URL()+"?create=true&stream=ALL&subject-prefix=all."), messages)
+	publishertest.Deliver(t, open(t, broker.URL()+"?create=true"), messages)
+	publishertest.Deliver(t, open(t, broker.URL()+"?create=true&stream=ALL&subject-prefix=all."), messages)
 	js, err := jetstream.New(broker.Connect(t))
 	if err != nil {
 		t.Fatal(err)
@@ -108,19 +94,19 @@ func TestFullStream(t *testing.T) {
 	t.Parallel()
 	broker := natstest.Bare(t, natstest.Settings{})
 	stream(t, broker, jetstream.StreamConfig{Name: "FULL", Subjects: []string{publishertest.Topic}, MaxMsgs: 1, Discard: jetstream.DiscardNew})
-	errs := publish(t, open(t, broker.URL()), publishertest.Messages(2))
+	errs := publishertest.Publish(t, open(t, broker.URL()), publishertest.Messages(2))
 	if errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	want(t, errs[1], outbox.Retryable, "maximum messages exceeded")
+	publishertest.Fails(t, errs[1], outbox.Retryable, "maximum messages exceeded")
 }
 
 func TestNoJetStream(t *testing.T) {
 	t.Parallel()
 	broker := natstest.Bare(t, natstest.Settings{NoJetStream: true})
 	publisher := open(t, broker.URL())
-	want(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "JetStream")
-	want(t, publisher.Ping(t.Context()), outbox.Down, "JetStream")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "JetStream")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "JetStream")
 }
 
 // TestNoLeader has a stream that exists and does not answer: plain subscribers stand for the
@@ -140,8 +126,8 @@ func TestNoLeader(t *testing.T) {
 	answer("$JS.API.INFO", `{}`)
 	answer("$JS.API.STREAM.NAMES", `{"streams":["ORDERS"]}`)
 	publisher := open(t, broker.URL())
-	want(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, `"ORDERS"`, "no leader")
-	want(t, publisher.Ping(t.Context()), outbox.Down, "no leader")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, `"ORDERS"`, "no leader")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "no leader")
 	answer("$JS.API.STREAM.INFO.ORDERS", `{}`)
 	if err := publisher.Ping(t.Context()); err != nil {
 		t.Error(err)
@@ -162,14 +148,14 @@ func TestAuthorization(t *testing.T) {
 
 	t.Run("allowed", func(t *testing.T) {
 		t.Parallel()
-		delivered(t, open(t, broker.URL()), publishertest.Messages(2))
+		publishertest.Deliver(t, open(t, broker.URL()), publishertest.Messages(2))
 	})
 	t.Run("refused", func(t *testing.T) {
 		t.Parallel()
 		const wrong = "wr0ngpassw0rd"
 		publisher := open(t, as("relay:"+wrong))
-		for _, err := range append(publish(t, publisher, publishertest.Messages(2)), publisher.Ping(t.Context())) {
-			want(t, err, outbox.Down)
+		for _, err := range append(publishertest.Publish(t, publisher, publishertest.Messages(2)), publisher.Ping(t.Context())) {
+			publishertest.Fails(t, err, outbox.Down)
 			if !strings.Contains(strings.ToLower(err.Error()), "authorization violation") || strings.Contains(err.Error(), wrong) {
 				t.Errorf("the error is %q", err)
 			}
@@ -180,8 +166,8 @@ func TestAuthorization(t *testing.T) {
 		publisher := open(t, as("few:few"))
 		messages := publishertest.Messages(2)
 		messages[0].Topic = "secret"
-		errs := publish(t, publisher, messages)
-		want(t, errs[0], outbox.Retryable, "ermissions")
+		errs := publishertest.Publish(t, publisher, messages)
+		publishertest.Fails(t, errs[0], outbox.Retryable, "ermissions")
 		if errs[1] != nil {
 			t.Error(errs[1])
 		}
@@ -191,7 +177,7 @@ func TestAuthorization(t *testing.T) {
 	})
 	t.Run("no answers", func(t *testing.T) {
 		t.Parallel()
-		want(t, publish(t, open(t, as("deaf:deaf")), publishertest.Messages(1))[0], outbox.Down, "acknowledgements cannot be read")
+		publishertest.Fails(t, publishertest.Publish(t, open(t, as("deaf:deaf")), publishertest.Messages(1))[0], outbox.Down, "acknowledgements cannot be read")
 	})
 }
 
@@ -201,56 +187,23 @@ func TestAbsent(t *testing.T) {
 	broker.Stop(t)
 	publisher := open(t, broker.URL())
 	began := time.Now()
-	for _, err := range publish(t, publisher, publishertest.Messages(2)) {
-		want(t, err, outbox.Down)
+	for _, err := range publishertest.Publish(t, publisher, publishertest.Messages(2)) {
+		publishertest.Fails(t, err, outbox.Down)
 	}
-	want(t, publisher.Ping(t.Context()), outbox.Down)
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down)
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("that took %s", took)
 	}
 	broker.Start(t)
-	answers(t, publisher)
-	delivered(t, publisher, publishertest.Messages(2))
+	publishertest.Answers(t, publisher)
+	publishertest.Deliver(t, publisher, publishertest.Messages(2))
 }
 
-// TestKilled kills the server while batches are under way. What was acknowledged is there
-// after the restart, what failed says that the server was away, and order is kept.
+// TestKilled kills the server while batches are under way; it keeps its files.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	broker := natstest.New(t)
-	publisher := open(t, broker.URL())
-	delivered(t, publisher, publishertest.Messages(1))
-	acknowledged := make(map[string]bool)
-	first := make(chan struct{})
-	failed := make(chan error, 1)
-	go func() {
-		for n := 0; ; n++ {
-			messages := publishertest.Messages(500)
-			for i, err := range publisher.Publish(context.WithoutCancel(t.Context()), messages) {
-				if err == nil {
-					acknowledged[messages[i].ID.String()] = true
-				} else if !errors.Is(err, outbox.ErrNotAttempted) {
-					failed <- err
-					return
-				}
-			}
-			if n == 2 {
-				close(first)
-			}
-		}
-	}()
-	<-first
-	broker.Stop(t)
-	want(t, <-failed, outbox.Down)
-	broker.Start(t)
-	answers(t, publisher)
-	delivered(t, publisher, publishertest.Messages(10))
-	for _, r := range broker.Received(t) {
-		delete(acknowledged, r.ID.String())
-	}
-	if len(acknowledged) != 0 {
-		t.Errorf("%d acknowledged messages are gone", len(acknowledged))
-	}
+	publishertest.Cut(t, broker, open(t, broker.URL()))
 }
 
 // TestFrozen has a server that does not read any more: the deadline counts, even when the
@@ -259,7 +212,7 @@ func TestFrozen(t *testing.T) {
 	t.Parallel()
 	broker := natstest.New(t)
 	publisher := open(t, broker.URL())
-	delivered(t, publisher, publishertest.Messages(1))
+	publishertest.Deliver(t, publisher, publishertest.Messages(1))
 	broker.Freeze(t)
 	messages := publishertest.Messages(64)
 	for i := range messages {
@@ -273,18 +226,18 @@ func TestFrozen(t *testing.T) {
 	if took := time.Since(began); took > 10*limit {
 		t.Errorf("it took %s", took)
 	}
-	want(t, errs[0], outbox.Retryable, "no acknowledgement")
+	publishertest.Fails(t, errs[0], outbox.Retryable, "no acknowledgement")
 	broker.Thaw(t)
-	answers(t, publisher)
-	delivered(t, publisher, publishertest.Messages(5))
+	publishertest.Answers(t, publisher)
+	publishertest.Deliver(t, publisher, publishertest.Messages(5))
 }
 
 func TestDuplicates(t *testing.T) {
 	t.Parallel()
 	broker := natstest.New(t)
 	messages := publishertest.Messages(20)
-	delivered(t, open(t, broker.URL()), messages)
-	delivered(t, open(t, broker.URL()), messages)
+	publishertest.Deliver(t, open(t, broker.URL()), messages)
+	publishertest.Deliver(t, open(t, broker.URL()), messages)
 	if got := len(broker.Received(t)); got != len(messages) {
 		t.Errorf("%d messages arrived, want %d", got, len(messages))
 	}
@@ -295,7 +248,7 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	broker := natstest.New(t)
 	publisher := open(t, broker.URL())
-	delivered(t, publisher, publishertest.Messages(1))
+	publishertest.Deliver(t, publisher, publishertest.Messages(1))
 	results := make(chan []error)
 	broker.Freeze(t)
 	go func() { results <- publisher.Publish(context.WithoutCancel(t.Context()), publishertest.Messages(100)) }()
@@ -311,8 +264,8 @@ func TestClose(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
-	want(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
-	want(t, publisher.Ping(t.Context()), outbox.Down, "closed")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "closed")
 	if got := len(broker.Received(t)); got != 101 {
 		t.Errorf("%d messages arrived", got)
 	}
@@ -321,7 +274,7 @@ func TestClose(t *testing.T) {
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	broker := natstest.New(t)
-	delivered(t, open(t, broker.URL()+"?window=3"), publishertest.Messages(500))
+	publishertest.Deliver(t, open(t, broker.URL()+"?window=3"), publishertest.Messages(500))
 	if got := len(broker.Received(t)); got != 500 {
 		t.Errorf("%d messages arrived", got)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/packfinderz/outbox/brokers/natsjs"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/consume/consumetest"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -22,24 +21,6 @@ func TestMain(m *testing.M) {
 func open(t testing.TB, url string) *natsjs.Publisher {
 	t.Helper()
 	return publishertest.Open(t, url, natsjs.ParseURL, natsjs.New)
-}
-
-// publish publishes with a deadline.
-func publish(t testing.TB, publisher outbox.Publisher, messages []outbox.Message) []error {
-	t.Helper()
-	return publishertest.Publish(t, publisher, messages)
-}
-
-// delivered fails unless every message was acknowledged.
-func delivered(t testing.TB, publisher outbox.Publisher, messages []outbox.Message) {
-	t.Helper()
-	publishertest.Deliver(t, publisher, messages)
-}
-
-// answers pings until the server answers.
-func answers(t testing.TB, publisher *natsjs.Publisher) {
-	t.Helper()
-	await.Until(t, "the broker to answer", func() bool { return publisher.Ping(t.Context()) == nil })
 }
 
 func TestSuite(t *testing.T) {

@@ -19,11 +19,11 @@ func testUnknownQueue(t *testing.T, broker *rabbittest.Broker) {
 	t.Helper()
 	messages := publishertest.Messages(2)
 	messages[0].Topic, messages[1].Topic = "payments", ""
-	errs := publish(t, open(t, broker.URL()), messages)
-	fails(t, errs[0], outbox.Retryable, `unknown queue "payments"`)
-	fails(t, errs[0], outbox.Retryable, "?create=true")
-	fails(t, errs[1], outbox.Retryable, "--topic-default")
-	if err := publish(t, open(t, broker.URL()+"?create=true"), messages)[0]; err != nil {
+	errs := publishertest.Publish(t, open(t, broker.URL()), messages)
+	publishertest.Fails(t, errs[0], outbox.Retryable, `unknown queue "payments"`)
+	publishertest.Fails(t, errs[0], outbox.Retryable, "?create=true")
+	publishertest.Fails(t, errs[1], outbox.Retryable, "--topic-default")
+	if err := publishertest.Publish(t, open(t, broker.URL()+"?create=true"), messages)[0]; err != nil {
 		t.Error(err)
 	}
 	if n := len(broker.ReceivedIn(t, "payments")); n != 1 {
@@ -35,18 +35,18 @@ func testUnknownExchange(t *testing.T, broker *rabbittest.Broker) {
 	t.Helper()
 	messages := publishertest.Messages(10)
 	missing := open(t, broker.URL()+"?exchange=events")
-	for _, err := range publish(t, missing, messages) {
-		fails(t, err, outbox.Retryable, `unknown exchange "events"`)
+	for _, err := range publishertest.Publish(t, missing, messages) {
+		publishertest.Fails(t, err, outbox.Retryable, `unknown exchange "events"`)
 	}
-	fails(t, missing.Ping(t.Context()), outbox.Retryable, "?create=true")
+	publishertest.Fails(t, missing.Ping(t.Context()), outbox.Retryable, "?create=true")
 	publisher := open(t, broker.URL()+"?exchange=events&create=true&routing-key={topic}.{type}.{key}")
-	for _, err := range publish(t, publisher, messages) {
-		fails(t, err, outbox.Retryable, `no queue is bound to the exchange "events" for the routing key "orders.order_created.order/`)
+	for _, err := range publishertest.Publish(t, publisher, messages) {
+		publishertest.Fails(t, err, outbox.Retryable, `no queue is bound to the exchange "events" for the routing key "orders.order_created.order/`)
 	}
 	broker.Do(t, func(channel *amqp.Channel) error {
 		return channel.QueueBind(publishertest.Topic, "orders.order_created.*", "events", false, nil)
 	})
-	if err := errors.Join(publish(t, publisher, messages)...); err != nil {
+	if err := errors.Join(publishertest.Publish(t, publisher, messages)...); err != nil {
 		t.Error(err)
 	}
 	if err := publisher.Ping(t.Context()); err != nil {
@@ -63,10 +63,10 @@ func testReturned(t *testing.T, broker *rabbittest.Broker) {
 	messages := publishertest.Messages(100)
 	messages[50].Topic = "nowhere"
 	messages[50].Key, messages[70].Key = "a", "a"
-	for i, err := range publish(t, open(t, broker.URL()), messages) {
+	for i, err := range publishertest.Publish(t, open(t, broker.URL()), messages) {
 		switch i {
 		case 50:
-			fails(t, err, outbox.Retryable, "NO_ROUTE")
+			publishertest.Fails(t, err, outbox.Retryable, "NO_ROUTE")
 		case 70:
 			if !errors.Is(err, outbox.ErrNotAttempted) {
 				t.Errorf("the next message of its key: %v", err)
@@ -87,7 +87,7 @@ func testDeclaredOtherwise(t *testing.T, broker *rabbittest.Broker) {
 	broker.Declare(t, "special", amqp.Table{"x-max-length": 10})
 	messages := publishertest.Messages(1)
 	messages[0].Topic = "special"
-	if err := publish(t, open(t, broker.URL()+"?create=true"), messages)[0]; err != nil {
+	if err := publishertest.Publish(t, open(t, broker.URL()+"?create=true"), messages)[0]; err != nil {
 		t.Error(err)
 	}
 }
@@ -101,11 +101,11 @@ func testFullQueue(t *testing.T, broker *rabbittest.Broker) {
 		messages[i].Topic = "small"
 	}
 	publisher := open(t, broker.URL())
-	if err := errors.Join(publish(t, publisher, messages[:2])...); err != nil {
+	if err := errors.Join(publishertest.Publish(t, publisher, messages[:2])...); err != nil {
 		t.Error(err)
 	}
-	for _, err := range publish(t, publisher, messages[2:]) {
-		fails(t, err, outbox.Retryable, "the queue refused the message")
+	for _, err := range publishertest.Publish(t, publisher, messages[2:]) {
+		publishertest.Fails(t, err, outbox.Retryable, "the queue refused the message")
 	}
 }
 
@@ -118,9 +118,9 @@ func testTooLarge(t *testing.T, broker *rabbittest.Broker) {
 		messages := publishertest.Messages(50)
 		messages[20].Payload = make([]byte, 600_000)
 		messages[30].Payload = make([]byte, 700_000)
-		for i, err := range publish(t, publisher, messages) {
+		for i, err := range publishertest.Publish(t, publisher, messages) {
 			if i == 20 || i == 30 {
-				fails(t, err, outbox.Dead, "the limit is 500000")
+				publishertest.Fails(t, err, outbox.Dead, "the limit is 500000")
 			} else if err != nil {
 				t.Errorf("message %d: %v", i, err)
 			}
@@ -142,9 +142,9 @@ func testInvalid(t *testing.T, broker *rabbittest.Broker) {
 	t.Helper()
 	messages := publishertest.Messages(20)
 	messages[10].Headers["CC"] = "everybody"
-	for i, err := range publish(t, open(t, broker.URL()), messages) {
+	for i, err := range publishertest.Publish(t, open(t, broker.URL()), messages) {
 		if i == 10 {
-			fails(t, err, outbox.Dead, "CC")
+			publishertest.Fails(t, err, outbox.Dead, "CC")
 		} else if err != nil {
 			t.Errorf("message %d: %v", i, err)
 		}
@@ -168,9 +168,9 @@ func testRejected(t *testing.T, broker *rabbittest.Broker) {
 	messages[3].ContentType = long
 	messages[4].Topic = long
 	messages[5].Headers = map[string]string{long[1:]: strings.Repeat("x", 127_000)}
-	errs := publish(t, open(t, broker.URL()), messages)
+	errs := publishertest.Publish(t, open(t, broker.URL()), messages)
 	for i, words := range []string{"the name of the header", "the headers have", "the type", "the content type", "the routing key"} {
-		fails(t, errs[i], outbox.Dead, words)
+		publishertest.Fails(t, errs[i], outbox.Dead, words)
 	}
 	if errs[5] != nil || len(broker.Received(t)) != 1 {
 		t.Errorf("as much as AMQP can carry: %v; %d arrived", errs[5], len(broker.Received(t)))
@@ -184,9 +184,9 @@ func testAuthRefused(t *testing.T, broker *rabbittest.Broker) {
 		"amqp://" + broker.Address() + "/none":                               "vhost",
 	} {
 		publisher := open(t, url)
-		fails(t, publisher.Ping(t.Context()), outbox.Down, words)
-		err := publish(t, publisher, publishertest.Messages(1))[0]
-		fails(t, err, outbox.Down, words)
+		publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, words)
+		err := publishertest.Publish(t, publisher, publishertest.Messages(1))[0]
+		publishertest.Fails(t, err, outbox.Down, words)
 		if err != nil && strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("the password shows: %v", err)
 		}
@@ -197,15 +197,15 @@ func testNoPermission(t *testing.T, broker *rabbittest.Broker) {
 	t.Helper()
 	publisher := open(t, broker.URL())
 	broker.Permit(t, "guest", ".*", "^$")
-	for _, err := range publish(t, publisher, publishertest.Messages(2)) {
-		fails(t, err, outbox.Down, "ACCESS_REFUSED")
+	for _, err := range publishertest.Publish(t, publisher, publishertest.Messages(2)) {
+		publishertest.Fails(t, err, outbox.Down, "ACCESS_REFUSED")
 	}
-	fails(t, publisher.Ping(t.Context()), outbox.Down, "ACCESS_REFUSED")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "ACCESS_REFUSED")
 	broker.Permit(t, "guest", ".*", ".*")
 	if err := publisher.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := errors.Join(publish(t, publisher, publishertest.Messages(2))...); err != nil {
+	if err := errors.Join(publishertest.Publish(t, publisher, publishertest.Messages(2))...); err != nil {
 		t.Error(err)
 	}
 }
@@ -227,11 +227,11 @@ func testSlowBroker(t *testing.T, broker *rabbittest.Broker) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	fails(t, errs[1], outbox.Retryable, "no confirm of RabbitMQ in time")
+	publishertest.Fails(t, errs[1], outbox.Retryable, "no confirm of RabbitMQ in time")
 	if errs[0] != nil || !errors.Is(errs[2], outbox.ErrNotAttempted) {
 		t.Errorf("the others: %v, %v", errs[0], errs[2])
 	}
-	if err := publish(t, publisher, messages[:1])[0]; err != nil {
+	if err := publishertest.Publish(t, publisher, messages[:1])[0]; err != nil {
 		t.Errorf("after it: %v", err)
 	}
 }
@@ -239,10 +239,10 @@ func testSlowBroker(t *testing.T, broker *rabbittest.Broker) {
 func testNobodyThere(t *testing.T, _ *rabbittest.Broker) {
 	t.Helper()
 	publisher := open(t, "amqp://127.0.0.1:1")
-	fails(t, publisher.Ping(t.Context()), outbox.Down, "refused")
-	fails(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "refused")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "refused")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "refused")
 	if err := publisher.Close(); err != nil {
 		t.Error(err)
 	}
-	fails(t, publisher.Ping(t.Context()), outbox.Down, "closed")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "closed")
 }

@@ -19,17 +19,17 @@ func testTLS(t *testing.T, broker *rabbittest.Broker, address string, certificat
 	t.Helper()
 	url := "amqps://" + address + "/" + broker.VhostName()
 	publisher := open(t, url+"?ca="+certificate.CA+"&cert="+certificate.Cert+"&key="+certificate.Key)
-	if err := errors.Join(publish(t, publisher, publishertest.Messages(10))...); err != nil {
+	if err := errors.Join(publishertest.Publish(t, publisher, publishertest.Messages(10))...); err != nil {
 		t.Error(err)
 	}
-	fails(t, open(t, url).Ping(t.Context()), outbox.Down, "certificate")
-	fails(t, open(t, url+"?ca="+certificate.CA).Ping(t.Context()), outbox.Down, "")
+	publishertest.Fails(t, open(t, url).Ping(t.Context()), outbox.Down, "certificate")
+	publishertest.Fails(t, open(t, url+"?ca="+certificate.CA).Ping(t.Context()), outbox.Down, "")
 }
 
 func testCloudEvents(t *testing.T, broker *rabbittest.Broker) {
 	t.Helper()
 	messages := publishertest.Messages(1)
-	if err := publish(t, open(t, broker.URL()+"?format=cloudevents&source=/shop"), messages)[0]; err != nil {
+	if err := publishertest.Publish(t, open(t, broker.URL()+"?format=cloudevents&source=/shop"), messages)[0]; err != nil {
 		t.Fatal(err)
 	}
 	got := broker.Received(t)[0]
@@ -62,7 +62,7 @@ func testLargeBatch(t *testing.T, broker *rabbittest.Broker) {
 			m.Payload = make([]byte, 400_000)
 		}
 	}
-	for i, err := range publish(t, open(t, broker.URL()), messages) {
+	for i, err := range publishertest.Publish(t, open(t, broker.URL()), messages) {
 		if err != nil {
 			t.Fatalf("message %d: %v", i, err)
 		}
@@ -87,7 +87,7 @@ func testCloseWaits(t *testing.T, broker *rabbittest.Broker) {
 	t.Helper()
 	publisher := open(t, broker.URL())
 	results := make(chan []error, 1)
-	go func() { results <- publish(t, publisher, publishertest.Messages(20_000)) }()
+	go func() { results <- publishertest.Publish(t, publisher, publishertest.Messages(20_000)) }()
 	await.Until(t, "a message to arrive", func() bool { return len(broker.Received(t)) > 0 })
 	if err := publisher.Close(); err != nil {
 		t.Error(err)
@@ -98,7 +98,7 @@ func testCloseWaits(t *testing.T, broker *rabbittest.Broker) {
 	if err := errors.Join(<-results...); err != nil {
 		t.Error(err)
 	}
-	fails(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
 }
 
 // TestOutage takes a server of its own through a memory alarm and a kill.
@@ -122,14 +122,14 @@ func alarm(t *testing.T, broker *rabbittest.Broker, publisher *rabbitmq.Publishe
 	for i := range messages {
 		messages[i].Payload = make([]byte, 100_000) // more than the sockets hold
 	}
-	for _, err := range publish(t, publisher, messages) {
+	for _, err := range publishertest.Publish(t, publisher, messages) {
 		if !errors.Is(err, outbox.ErrNotAttempted) {
-			fails(t, err, outbox.Down, "takes no messages for now: low on memory")
+			publishertest.Fails(t, err, outbox.Down, "takes no messages for now: low on memory")
 		}
 	}
 	for range 100 {
 		// Now and then the server answers before it stops to read.
-		fails(t, publisher.Ping(t.Context()), outbox.Down, "takes no messages for now")
+		publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "takes no messages for now")
 	}
 	if took := time.Since(began); took > patience/2 {
 		t.Errorf("it took %s", took)
@@ -138,7 +138,7 @@ func alarm(t *testing.T, broker *rabbittest.Broker, publisher *rabbitmq.Publishe
 	if err := publisher.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := errors.Join(publish(t, publisher, messages)...); err != nil {
+	if err := errors.Join(publishertest.Publish(t, publisher, messages)...); err != nil {
 		t.Error(err)
 	}
 }
@@ -149,12 +149,12 @@ func stopInMidBatch(t *testing.T, broker *rabbittest.Broker, publisher *rabbitmq
 	t.Helper()
 	messages := publishertest.Messages(50_000)
 	results := make(chan []error)
-	go func() { results <- publish(t, publisher, messages) }()
+	go func() { results <- publishertest.Publish(t, publisher, messages) }()
 	before := len(broker.Received(t))
 	await.Until(t, "some messages to arrive", func() bool { return len(broker.Received(t)) >= before+2000 })
 	broker.Stop(t)
 	errs := <-results
-	fails(t, publisher.Ping(t.Context()), outbox.Down, "")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "")
 	broker.Start(t)
 	if err := publisher.Ping(t.Context()); err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func stopInMidBatch(t *testing.T, broker *rabbittest.Broker, publisher *rabbitmq
 			continue
 		}
 		if !errors.Is(err, outbox.ErrNotAttempted) {
-			fails(t, err, outbox.Down, "")
+			publishertest.Fails(t, err, outbox.Down, "")
 		}
 		again = append(again, messages[i])
 	}
@@ -180,7 +180,7 @@ func stopInMidBatch(t *testing.T, broker *rabbittest.Broker, publisher *rabbitmq
 		t.Errorf("%d messages of %d failed", len(again), len(messages))
 	}
 	again = again[:min(len(again), 2000)]
-	if err := errors.Join(publish(t, publisher, again)...); err != nil {
+	if err := errors.Join(publishertest.Publish(t, publisher, again)...); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,9 +1,7 @@
 package rabbitmq_test
 
 import (
-	"errors"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -80,18 +78,4 @@ func testConformance(t *testing.T, server *rabbittest.Broker) {
 		broker := server.Vhost(t)
 		return publishertest.On(broker, open(t, broker.URL()+"?max-size=400000"))
 	})
-}
-
-// publish publishes and returns the errors, within the patience of a test.
-func publish(t testing.TB, publisher *rabbitmq.Publisher, messages []outbox.Message) []error {
-	t.Helper()
-	return publishertest.Publish(t, publisher, messages)
-}
-
-// fails fails the test unless the error is of the class and has the words.
-func fails(t testing.TB, err error, class outbox.Class, words string) {
-	t.Helper()
-	if err == nil || outbox.Classify(err) != class || !strings.Contains(err.Error(), words) || errors.Is(err, outbox.ErrNotAttempted) {
-		t.Errorf("%v (class %d), want class %d and %q", err, outbox.Classify(err), class, words)
-	}
 }

@@ -61,7 +61,7 @@ func keyed(n, keys int) []outbox.Message {
 
 func send(t testing.TB, broker *redistest.Broker, messages []outbox.Message) {
 	t.Helper()
-	if err := errors.Join(publish(t, open(t, broker.URL()), messages)...); err != nil {
+	if err := errors.Join(publishertest.Publish(t, open(t, broker.URL()), messages)...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -2,8 +2,6 @@ package redis_test
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -15,6 +13,7 @@ import (
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/inbox/inboxtest"
 	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
@@ -28,7 +27,7 @@ func (p *process) consumeStream(config redis.Config) error {
 			Logger: slog.New(slog.DiscardHandler),
 			Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 				_, err := inbox.Handle(ctx, p.inbox, inboxConsumer, m.ID, func(context.Context) error { return p.work(m.ID) })
-				fmt.Println(handledWord)
+				p.Say(handledWord)
 				return err
 			}),
 		},
@@ -39,10 +38,10 @@ func (p *process) consumeStream(config redis.Config) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
-		_, _ = io.Copy(io.Discard, p.input) // the parent is gone
+		p.AwaitParent()
 		os.Exit(0)
 	}()
-	fmt.Println(ready)
+	p.Say(inboxtest.Ready)
 	return consumer.Run(ctx)
 }
 
@@ -65,9 +64,9 @@ func TestConsumeKilled(t *testing.T) {
 	for range kills {
 		c := b.start(role{Stream: true})
 		for range 1 + rand.IntN(40) {
-			c.await(handledWord)
+			c.Await(handledWord)
 		}
-		c.kill()
+		c.Kill()
 	}
 	b.start(role{Stream: true})
 	await.Until(t, "every entry to be delivered", func() bool {

@@ -35,7 +35,7 @@ func TestConsume(t *testing.T) {
 			if format == "cloudevents" {
 				url += "?format=cloudevents&source=/shop"
 			}
-			if err := errors.Join(publish(t, open(t, url), messages)...); err != nil {
+			if err := errors.Join(publishertest.Publish(t, open(t, url), messages)...); err != nil {
 				t.Fatal(err)
 			}
 			stop := start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})

@@ -18,14 +18,14 @@ func TestUnknownStream(t *testing.T) {
 	broker := redistest.New(t)
 	messages := publishertest.Messages(2)
 	messages[0].Topic, messages[1].Topic = "payments", ""
-	errs := publish(t, open(t, broker.URL()), messages)
-	fails(t, errs[0], outbox.Retryable, `unknown stream "payments"`)
-	fails(t, errs[0], outbox.Retryable, "?create=true")
-	fails(t, errs[1], outbox.Retryable, "--topic-default")
+	errs := publishertest.Publish(t, open(t, broker.URL()), messages)
+	publishertest.Fails(t, errs[0], outbox.Retryable, `unknown stream "payments"`)
+	publishertest.Fails(t, errs[0], outbox.Retryable, "?create=true")
+	publishertest.Fails(t, errs[1], outbox.Retryable, "--topic-default")
 	if n := broker.Client().Exists(t.Context(), "payments").Val(); n != 0 {
 		t.Error("the stream was created silently")
 	}
-	if err := publish(t, open(t, broker.URL()+"?create=true"), messages)[0]; err != nil {
+	if err := publishertest.Publish(t, open(t, broker.URL()+"?create=true"), messages)[0]; err != nil {
 		t.Error(err)
 	}
 }
@@ -51,11 +51,11 @@ func TestServerTakesNothing(t *testing.T) {
 			if err := broker.Client().Do(t.Context(), test.begin...).Err(); err != nil {
 				t.Fatal(err)
 			}
-			fails(t, publisher.Ping(t.Context()), outbox.Down, test.words)
-			for _, err := range publish(t, publisher, publishertest.Messages(3)) {
-				fails(t, err, outbox.Down, test.words)
+			publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, test.words)
+			for _, err := range publishertest.Publish(t, publisher, publishertest.Messages(3)) {
+				publishertest.Fails(t, err, outbox.Down, test.words)
 			}
-			fails(t, publisher.Ping(t.Context()), outbox.Down, test.words)
+			publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, test.words)
 			if err := broker.Client().Do(t.Context(), test.end...).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func TestServerTakesNothing(t *testing.T) {
 			if n := len(broker.Received(t)); n != 0 {
 				t.Errorf("%d messages arrived; a ping leaves nothing", n)
 			}
-			for _, err := range publish(t, publisher, publishertest.Messages(3)) {
+			for _, err := range publishertest.Publish(t, publisher, publishertest.Messages(3)) {
 				if err != nil {
 					t.Error(err)
 				}
@@ -86,9 +86,9 @@ func TestAuthRefused(t *testing.T) {
 		"redis://app:s3cret@" + host + "/99": "DB index",
 	} {
 		publisher := open(t, url)
-		fails(t, publisher.Ping(t.Context()), outbox.Down, words)
-		err := publish(t, publisher, publishertest.Messages(1))[0]
-		fails(t, err, outbox.Down, words)
+		publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, words)
+		err := publishertest.Publish(t, publisher, publishertest.Messages(1))[0]
+		publishertest.Fails(t, err, outbox.Down, words)
 		if err != nil && strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("the password shows: %v", err)
 		}
@@ -100,17 +100,17 @@ func TestAuthRefused(t *testing.T) {
 	if err := publisher.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
-	errs := publish(t, publisher, messages)
+	errs := publishertest.Publish(t, publisher, messages)
 	if errs[0] != nil {
 		t.Error(errs[0])
 	}
-	fails(t, errs[1], outbox.Down, "NOPERM")
+	publishertest.Fails(t, errs[1], outbox.Down, "NOPERM")
 	// A password that came later.
 	if err := broker.Client().ConfigSet(t.Context(), "requirepass", "s3cret").Err(); err != nil {
 		t.Fatal(err)
 	}
-	fails(t, publish(t, open(t, broker.URL()), messages[:1])[0], outbox.Down, "unauthenticated")
-	fails(t, open(t, broker.URL()).Ping(t.Context()), outbox.Down, "auth")
+	publishertest.Fails(t, publishertest.Publish(t, open(t, broker.URL()), messages[:1])[0], outbox.Down, "unauthenticated")
+	publishertest.Fails(t, open(t, broker.URL()).Ping(t.Context()), outbox.Down, "auth")
 }
 
 func TestWrongType(t *testing.T) {
@@ -127,10 +127,10 @@ func TestWrongType(t *testing.T) {
 	for i, p := range plan {
 		messages[i].Topic, messages[i].Key = p.stream, p.key
 	}
-	for i, err := range publish(t, open(t, broker.URL()), messages) {
+	for i, err := range publishertest.Publish(t, open(t, broker.URL()), messages) {
 		switch plan[i].fate {
 		case "fails":
-			fails(t, err, outbox.Retryable, "WRONGTYPE")
+			publishertest.Fails(t, err, outbox.Retryable, "WRONGTYPE")
 		case "waits":
 			if !errors.Is(err, outbox.ErrNotAttempted) {
 				t.Errorf("message %d, after a failure of its key: %v", i, err)
@@ -157,9 +157,9 @@ func TestRejected(t *testing.T) {
 	for i := range 3000 {
 		messages[3].Headers[strconv.Itoa(i)] = ""
 	}
-	errs := publish(t, open(t, broker.URL()+"?max-size=1000"), messages)
+	errs := publishertest.Publish(t, open(t, broker.URL()+"?max-size=1000"), messages)
 	for i, words := range []string{"the limit is 1000", `the header "payload"`, `the header "key"`, "3000 headers"} {
-		fails(t, errs[i], outbox.Dead, words)
+		publishertest.Fails(t, errs[i], outbox.Dead, words)
 	}
 	if errs[4] != nil || len(broker.Received(t)) != 1 {
 		t.Errorf("the good message: %v; %d arrived", errs[4], len(broker.Received(t)))
@@ -174,7 +174,7 @@ func TestManyHeaders(t *testing.T) {
 	for i := range 2980 {
 		messages[0].Headers[strconv.Itoa(i)] = "x"
 	}
-	if err := publish(t, open(t, broker.URL()), messages)[0]; err != nil {
+	if err := publishertest.Publish(t, open(t, broker.URL()), messages)[0]; err != nil {
 		t.Error(err)
 	}
 }
@@ -195,7 +195,7 @@ func TestSlowBroker(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	fails(t, errs[0], outbox.Retryable, "no answer of Redis in time")
+	publishertest.Fails(t, errs[0], outbox.Retryable, "no answer of Redis in time")
 	if !errors.Is(errs[1499], outbox.ErrNotAttempted) {
 		t.Errorf("the last message, which was not sent: %v", errs[1499])
 	}
@@ -206,8 +206,8 @@ func TestNobodyThere(t *testing.T) {
 	broker := redistest.New(t)
 	publisher := open(t, broker.URL())
 	broker.Stop(t)
-	fails(t, publisher.Ping(t.Context()), outbox.Down, "refused")
-	fails(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "refused")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "refused")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "refused")
 }
 
 // TestClusterDown has a cluster that lost the slot of the stream.
@@ -218,5 +218,5 @@ func TestClusterDown(t *testing.T) {
 	if err := broker.Client().ClusterDelSlots(t.Context(), int(slot)).Err(); err != nil {
 		t.Fatal(err)
 	}
-	fails(t, publish(t, open(t, broker.URL()), publishertest.Messages(1))[0], outbox.Down, "CLUSTERDOWN")
+	publishertest.Fails(t, publishertest.Publish(t, open(t, broker.URL()), publishertest.Messages(1))[0], outbox.Down, "CLUSTERDOWN")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/inbox"
 	"github.com/packfinderz/outbox/internal/tcpproxy"
+	"github.com/packfinderz/outbox/publishertest"
 )
 
 // counted is an effect that counts itself.
@@ -48,13 +49,13 @@ func refused(t *testing.T, in *redis.Inbox) {
 		t.Error("a handler ran without a claim")
 		return nil
 	})
-	fails(t, err, outbox.Down, "redis: taking the event")
+	publishertest.Fails(t, err, outbox.Down, "redis: taking the event")
 	processed, err := in.CheckAndMarkProcessed(t.Context(), inboxConsumer, uuid.New(), time.Hour)
-	fails(t, err, outbox.Down, "redis: taking the event")
+	publishertest.Fails(t, err, outbox.Down, "redis: taking the event")
 	if ran || processed || errors.Is(err, inbox.ErrDone) || errors.Is(err, inbox.ErrInProgress) {
 		t.Errorf("a Redis that is away answered: handled %t, processed %t", ran, processed)
 	}
-	fails(t, in.Delete(t.Context(), inboxConsumer, uuid.New()), outbox.Down, "redis: forgetting the event")
+	publishertest.Fails(t, in.Delete(t.Context(), inboxConsumer, uuid.New()), outbox.Down, "redis: forgetting the event")
 }
 
 // TestInboxFlushed empties Redis in the middle of a handler, and after it. The handler is told, and
@@ -161,7 +162,7 @@ func TestInboxFull(t *testing.T) {
 	}
 	full("1")
 	_, err := in.Begin(t.Context(), inboxConsumer, event)
-	fails(t, err, outbox.Down, "OOM")
+	publishertest.Fails(t, err, outbox.Down, "OOM")
 	full("0")
 	failure, effects := errors.New("the effect failed"), 0
 	_, err = inbox.Handle(t.Context(), in, inboxConsumer, event, func(context.Context) error { full("1"); return failure })
@@ -193,7 +194,7 @@ func TestInboxBlackhole(t *testing.T) {
 	thaw := freeze(t, broker)
 	start := time.Now()
 	_, err := in.Begin(t.Context(), inboxConsumer, event)
-	fails(t, err, outbox.Down, "taking the event")
+	publishertest.Fails(t, err, outbox.Down, "taking the event")
 	if took := time.Since(start); took > 3*time.Second {
 		t.Errorf("it took %s", took)
 	}
@@ -236,7 +237,7 @@ func TestMarkWithoutAnswer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err := in.CheckAndMarkProcessed(ctx, inboxConsumer, event, time.Hour)
-	fails(t, err, outbox.Down, "taking the event")
+	publishertest.Fails(t, err, outbox.Down, "taking the event")
 	<-thawed
 	if processed, err := in.CheckAndMarkProcessed(t.Context(), inboxConsumer, event, time.Hour); processed || err != nil {
 		t.Errorf("an event that nobody handled: processed %t, %v", processed, err)
@@ -284,7 +285,7 @@ func TestInboxSecret(t *testing.T) {
 	broker := redistest.New(t)
 	in := openInbox(t, strings.Replace(broker.URL(), "//", "//app:s3cret@", 1), redis.InboxConfig{})
 	_, err := in.Begin(t.Context(), inboxConsumer, uuid.New())
-	fails(t, err, outbox.Down, "WRONGPASS")
+	publishertest.Fails(t, err, outbox.Down, "WRONGPASS")
 	if strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("the password shows: %v", err)
 	}

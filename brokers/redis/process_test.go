@@ -1,18 +1,11 @@
 package redis_test
 
-// A consumer that is a process of its own, so that it can be killed: the test program in
-// another role. What it is to do comes in the environment; where it is, it writes to its
-// output, a word a line. Its effects are lines in a file.
-
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,24 +13,7 @@ import (
 
 	"github.com/packfinderz/outbox/brokers/redis"
 	"github.com/packfinderz/outbox/inbox"
-)
-
-const roleEnv = "OUTBOX_REDIS_TEST_ROLE"
-
-// The points of a delivery at which a consumer can be told to stand still.
-const (
-	beforeBegin  = "before begin"
-	afterBegin   = "after begin"
-	duringEffect = "during the effect"
-	afterEffect  = "after the effect"
-	afterFinish  = "after finish"
-	beforeAck    = "before ack"
-)
-
-// The words of a consumer that is ready, and of one that has come to the end of a delivery.
-const (
-	ready = "ready"
-	acked = "ack"
+	"github.com/packfinderz/outbox/inbox/inboxtest"
 )
 
 // The parts of an effect, as they are in the file.
@@ -50,8 +26,8 @@ const (
 type role struct {
 	URL     string
 	Effects string // the file
-	// StandAt is the point at which it waits for a line on its input.
-	StandAt string
+	// StandAt is the point at which it waits to be told to go on.
+	StandAt string `json:"-"`
 	// MarkBefore breaks the rule: the mark first, and then the effect.
 	MarkBefore bool
 	// Races is how many goroutines are to handle each event at once; 0 for one.
@@ -60,22 +36,18 @@ type role struct {
 	Stream bool
 }
 
-// runConsumerIfAsked makes this process a consumer. It then does not return.
-func runConsumerIfAsked() {
-	text := os.Getenv(roleEnv)
-	if text == "" {
-		return
-	}
-	if err := play(text); err != nil && !errors.Is(err, io.EOF) {
-		fmt.Fprintln(os.Stderr, "consumer:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+// process is a consumer, seen from inside. Its effects are lines in a file.
+type process struct {
+	*inboxtest.Consumer
+	role    role
+	inbox   *redis.Inbox
+	effects *os.File
 }
 
-func play(text string) error {
-	p := process{input: bufio.NewReader(os.Stdin)}
-	if err := json.Unmarshal([]byte(text), &p.role); err != nil {
+// play handles events until its input ends.
+func play(text []byte, consumer *inboxtest.Consumer) error {
+	p := process{Consumer: consumer}
+	if err := json.Unmarshal(text, &p.role); err != nil {
 		return err
 	}
 	config, err := redis.ParseURL(p.role.URL)
@@ -92,58 +64,16 @@ func play(text string) error {
 	if p.role.Stream {
 		return p.consumeStream(config)
 	}
-	return p.consume()
-}
-
-// process is a consumer, seen from inside.
-type process struct {
-	role    role
-	inbox   *redis.Inbox
-	effects *os.File
-	input   *bufio.Reader
-}
-
-// consume handles the events that come on the input, an id a line, until it ends. It ends
-// with the parent, too, so that no process is left behind.
-func (p *process) consume() error {
-	fmt.Println(ready)
-	for {
-		line, err := p.input.ReadString('\n')
-		if err != nil {
-			return err
-		}
-		event, err := uuid.Parse(strings.TrimSpace(line))
-		if err != nil {
-			return err
-		}
-		if err := p.deliver(event); err != nil {
-			return err
-		}
-		p.reach(beforeAck)
-		fmt.Println(acked, event)
-	}
-}
-
-// reach stands still at the point that was ordered, until a line comes.
-func (p *process) reach(point string) {
-	if point != p.role.StandAt {
-		return
-	}
-	fmt.Println(point)
-	if _, err := p.input.ReadString('\n'); err != nil {
-		os.Exit(0) // the parent is gone
-	}
+	return p.Consume(p.deliver)
 }
 
 func (p *process) deliver(event uuid.UUID) error {
-	p.reach(beforeBegin)
 	errs := make([]error, max(p.role.Races, 1))
 	var wg sync.WaitGroup
 	for i := range errs {
 		wg.Go(func() { errs[i] = p.handle(event) })
 	}
 	wg.Wait()
-	p.reach(afterFinish)
 	return errors.Join(errs...)
 }
 
@@ -168,12 +98,12 @@ func (p *process) handle(event uuid.UUID) error {
 }
 
 func (p *process) work(event uuid.UUID) error {
-	p.reach(afterBegin)
+	p.Reach(inboxtest.AfterBegin)
 	if _, err := fmt.Fprintln(p.effects, event, firstHalf); err != nil {
 		return err
 	}
-	p.reach(duringEffect)
+	p.Reach(inboxtest.DuringEffect)
 	_, err := fmt.Fprintln(p.effects, event, secondHalf)
-	p.reach(afterEffect)
+	p.Reach(inboxtest.AfterEffect)
 	return err
 }

@@ -21,7 +21,7 @@ func TestCloudEvents(t *testing.T) {
 	broker := redistest.New(t)
 	messages := publishertest.Messages(1)
 	messages[0].Headers["content-type"] = "the field stands"
-	if err := publish(t, open(t, broker.URL()+"?format=cloudevents&source=/shop"), messages)[0]; err != nil {
+	if err := publishertest.Publish(t, open(t, broker.URL()+"?format=cloudevents&source=/shop"), messages)[0]; err != nil {
 		t.Fatal(err)
 	}
 	got := broker.Received(t)[0]
@@ -52,7 +52,7 @@ func TestLargeBatch(t *testing.T) {
 			messages[i].Payload = make([]byte, 5<<20)
 		}
 	}
-	for i, err := range publish(t, open(t, broker.URL()+"?prefix=app:"), messages) {
+	for i, err := range publishertest.Publish(t, open(t, broker.URL()+"?prefix=app:"), messages) {
 		if err != nil {
 			t.Fatalf("message %d: %v", i, err)
 		}
@@ -87,7 +87,7 @@ func TestScriptLost(t *testing.T) {
 		if err := broker.Client().ScriptFlush(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(publish(t, publisher, publishertest.Messages(3))...); err != nil {
+		if err := errors.Join(publishertest.Publish(t, publisher, publishertest.Messages(3))...); err != nil {
 			t.Error(err)
 		}
 	}
@@ -99,7 +99,7 @@ func TestScriptLost(t *testing.T) {
 func TestMaxLen(t *testing.T) {
 	t.Parallel()
 	broker := redistest.New(t)
-	if err := errors.Join(publish(t, open(t, broker.URL()+"?maxlen=100"), publishertest.Messages(2000))...); err != nil {
+	if err := errors.Join(publishertest.Publish(t, open(t, broker.URL()+"?maxlen=100"), publishertest.Messages(2000))...); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(broker.Received(t)); n < 100 || n > 500 {
@@ -115,11 +115,11 @@ func TestStoppedInMidBatch(t *testing.T) {
 	publisher := open(t, broker.URL())
 	messages := publishertest.Messages(50_000)
 	results := make(chan []error)
-	go func() { results <- publish(t, publisher, messages) }()
+	go func() { results <- publishertest.Publish(t, publisher, messages) }()
 	await.Until(t, "some messages to arrive", func() bool { return broker.Client().XLen(t.Context(), publishertest.Topic).Val() >= 2000 })
 	broker.Stop(t)
 	errs := <-results
-	fails(t, publisher.Ping(t.Context()), outbox.Down, "")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "")
 	broker.Start(t)
 	if err := publisher.Ping(t.Context()); err != nil {
 		t.Fatal(err)
@@ -139,14 +139,14 @@ func TestStoppedInMidBatch(t *testing.T) {
 			continue
 		case !errors.Is(err, outbox.ErrNotAttempted):
 			down++
-			fails(t, err, outbox.Down, "")
+			publishertest.Fails(t, err, outbox.Down, "")
 		}
 		again = append(again, messages[i])
 	}
 	if down == 0 || down > 1000 || len(again) == len(messages) {
 		t.Errorf("%d messages of %d failed, %d of them when the server went", len(again), len(messages), down)
 	}
-	if err := errors.Join(publish(t, publisher, again)...); err != nil {
+	if err := errors.Join(publishertest.Publish(t, publisher, again)...); err != nil {
 		t.Error(err)
 	}
 }
@@ -157,7 +157,7 @@ func TestCloseWaits(t *testing.T) {
 	broker := redistest.New(t)
 	publisher := open(t, broker.URL())
 	results := make(chan []error, 1)
-	go func() { results <- publish(t, publisher, publishertest.Messages(20_000)) }()
+	go func() { results <- publishertest.Publish(t, publisher, publishertest.Messages(20_000)) }()
 	await.Until(t, "a message to arrive", func() bool { return broker.Client().XLen(t.Context(), publishertest.Topic).Val() > 0 })
 	if err := publisher.Close(); err != nil {
 		t.Error(err)
@@ -168,7 +168,7 @@ func TestCloseWaits(t *testing.T) {
 	if err := errors.Join(<-results...); err != nil {
 		t.Error(err)
 	}
-	fails(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
 }
 
 func TestReplicas(t *testing.T) {
@@ -185,15 +185,15 @@ func TestReplicas(t *testing.T) {
 	if err := publisher.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := errors.Join(publish(t, publisher, publishertest.Messages(100))...); err != nil {
+	if err := errors.Join(publishertest.Publish(t, publisher, publishertest.Messages(100))...); err != nil {
 		t.Error(err)
 	}
 	if n := len(replica.Received(t)); n != 100 {
 		t.Errorf("the replica has %d messages, want 100", n)
 	}
 	replica.Stop(t)
-	fails(t, publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "0 of 1 replicas")
-	fails(t, publisher.Ping(t.Context()), outbox.Down, "0 of 1 replicas")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "0 of 1 replicas")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "0 of 1 replicas")
 }
 
 func TestCluster(t *testing.T) {
@@ -212,7 +212,7 @@ func TestCluster(t *testing.T) {
 	for i := range messages {
 		messages[i].Topic = []string{publishertest.Topic, "payments"}[i%2]
 	}
-	if err := errors.Join(publish(t, publisher, messages)...); err != nil {
+	if err := errors.Join(publishertest.Publish(t, publisher, messages)...); err != nil {
 		t.Error(err)
 	}
 	if a, b := len(broker.Received(t)), len(broker.ReceivedIn(t, "payments")); a != 50 || b != 50 {
@@ -231,9 +231,9 @@ func TestTLS(t *testing.T) {
 		"--tls-ca-cert-file", certificate.CA, "--tls-auth-clients", "yes")
 	url := "rediss://127.0.0.1:" + strconv.Itoa(port)
 	publisher := open(t, url+"?ca="+certificate.CA+"&cert="+certificate.Cert+"&key="+certificate.Key)
-	if err := errors.Join(publish(t, publisher, publishertest.Messages(10))...); err != nil {
+	if err := errors.Join(publishertest.Publish(t, publisher, publishertest.Messages(10))...); err != nil {
 		t.Error(err)
 	}
-	fails(t, open(t, url).Ping(t.Context()), outbox.Down, "certificate")
-	fails(t, open(t, url+"?ca="+certificate.CA).Ping(t.Context()), outbox.Down, "")
+	publishertest.Fails(t, open(t, url).Ping(t.Context()), outbox.Down, "certificate")
+	publishertest.Fails(t, open(t, url+"?ca="+certificate.CA).Ping(t.Context()), outbox.Down, "")
 }

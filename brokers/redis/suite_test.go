@@ -1,8 +1,6 @@
 package redis_test
 
 import (
-	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -11,13 +9,14 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/redis"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
+	"github.com/packfinderz/outbox/inbox/inboxtest"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
-	runConsumerIfAsked()
+	inboxtest.RunIfAsked(play)
 	goleak.VerifyTestMain(m)
 }
 
@@ -38,18 +37,4 @@ func TestConformance(t *testing.T) {
 		broker := redistest.New(t)
 		return publishertest.On(broker, open(t, broker.URL()+"?max-size=1000000"))
 	})
-}
-
-// publish publishes and returns the errors, within the patience of a test.
-func publish(t testing.TB, publisher *redis.Publisher, messages []outbox.Message) []error {
-	t.Helper()
-	return publishertest.Publish(t, publisher, messages)
-}
-
-// fails fails the test unless the error is of the class and has the words.
-func fails(t testing.TB, err error, class outbox.Class, words string) {
-	t.Helper()
-	if err == nil || outbox.Classify(err) != class || !strings.Contains(err.Error(), words) || errors.Is(err, outbox.ErrNotAttempted) {
-		t.Errorf("%v (class %d), want class %d and %q", err, outbox.Classify(err), class, words)
-	}
 }

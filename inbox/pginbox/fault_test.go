@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox/inbox/inboxtest"
 )
 
 // The wrong ways to mark an event, put back: the tests of kills must be able to tell them
@@ -47,7 +49,7 @@ func (c *process) deliverWrongly(ctx context.Context, event uuid.UUID) error {
 	if err := work(); err != nil {
 		return err
 	}
-	c.reach(afterFinish) // of the effect; the mark is still to come
+	c.Reach(inboxtest.AfterFinish) // of the effect; the mark is still to come
 	_, err := c.door.deliver(ctx, event, nothing)
 	return err
 }
@@ -57,8 +59,8 @@ func (c *process) deliverWrongly(ctx context.Context, event uuid.UUID) error {
 func TestMarkBeforeEffect(t *testing.T) {
 	t.Parallel()
 	b, event := newBench(t), uuid.New()
-	b.killAt(order{Door: "pgx", StandAt: afterBegin, Fault: markBefore}, event)
-	b.redeliver(order{Door: "pgx", Fault: markBefore}, event)
+	b.start(order{Door: "pgx", StandAt: inboxtest.AfterBegin, Fault: markBefore}).DeliverAndKill(event)
+	b.start(order{Door: "pgx", Fault: markBefore}).DeliverAndKill(event)
 	b.want(event, 0, 1)
 }
 
@@ -66,7 +68,7 @@ func TestMarkBeforeEffect(t *testing.T) {
 func TestMarkAfterEffect(t *testing.T) {
 	t.Parallel()
 	b, event := newBench(t), uuid.New()
-	b.killAt(order{Door: "pgx", StandAt: afterFinish, Fault: markAfter}, event)
-	b.redeliver(order{Door: "pgx", Fault: markAfter}, event)
+	b.start(order{Door: "pgx", StandAt: inboxtest.AfterFinish, Fault: markAfter}).DeliverAndKill(event)
+	b.start(order{Door: "pgx", Fault: markAfter}).DeliverAndKill(event)
 	b.want(event, 2, 1)
 }

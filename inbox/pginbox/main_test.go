@@ -3,10 +3,11 @@ package pginbox_test
 import (
 	"testing"
 
+	"github.com/packfinderz/outbox/inbox/inboxtest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
 func TestMain(m *testing.M) {
-	runConsumerIfAsked()
+	inboxtest.RunIfAsked(consume)
 	pgtest.Main(m)
 }

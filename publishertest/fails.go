@@ -1,0 +1,106 @@
+package publishertest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/await"
+)
+
+// soon is the longest time that an outage may be felt after it has begun, and after it has ended.
+const soon = 10 * time.Second
+
+// Fails fails the test unless the error is of the class and has the words, and is not the word
+// for a message that was not attempted.
+func Fails(t testing.TB, err error, class outbox.Class, words ...string) {
+	t.Helper()
+	if err == nil || outbox.Classify(err) != class || errors.Is(err, outbox.ErrNotAttempted) {
+		t.Errorf("got %v, of class %d; want class %d", err, outbox.Classify(err), class)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
+	}
+}
+
+// Fates compares results with what was expected of them: "" for success, else "rejected",
+// "retry", "away" or "waits".
+func Fates(t testing.TB, errs []error, fates ...string) {
+	t.Helper()
+	for i, err := range errs {
+		if got := Fate(err); got != fates[i] {
+			t.Errorf("message %d: %q (%v), want %q", i, got, err, fates[i])
+		}
+	}
+}
+
+// Fate is one of those words.
+func Fate(err error) string {
+	if err == nil {
+		return ""
+	}
+	if errors.Is(err, outbox.ErrNotAttempted) {
+		return "waits"
+	}
+	return map[outbox.Class]string{outbox.Dead: "rejected", outbox.Down: "away", outbox.Retryable: "retry"}[outbox.Classify(err)]
+}
+
+// Answers waits until the publisher's broker answers a ping.
+func Answers(t testing.TB, publisher outbox.Pinger) {
+	t.Helper()
+	await.Until(t, "the broker to answer", func() bool { return publisher.Ping(t.Context()) == nil })
+}
+
+// Cut takes the broker away while batches are under way, and brings it back. What was
+// acknowledged is there then; what failed says that the broker was away.
+func Cut(t testing.TB, broker Broker, publisher interface {
+	outbox.Publisher
+	outbox.Pinger
+},
+) {
+	t.Helper()
+	acknowledged := make(map[string]bool)
+	started, failed := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for n := 0; ; n++ {
+			messages := Messages(500)
+			for i, err := range publisher.Publish(context.WithoutCancel(t.Context()), messages) {
+				if err == nil {
+					acknowledged[messages[i].ID.String()] = true
+				} else if !errors.Is(err, outbox.ErrNotAttempted) {
+					failed <- err
+					return
+				}
+			}
+			if n == 2 {
+				close(started)
+			}
+		}
+	}()
+	<-started
+	broker.Stop(t)
+	began := time.Now()
+	Fails(t, <-failed, outbox.Down)
+	if took := time.Since(began); took > soon {
+		t.Errorf("it took %s to see that the broker is away", took)
+	}
+	broker.Start(t)
+	Answers(t, publisher)
+	began = time.Now()
+	Deliver(t, publisher, Messages(10))
+	if took := time.Since(began); took > soon {
+		t.Errorf("after the broker's return it took %s", took)
+	}
+	for _, r := range broker.Received(t) {
+		delete(acknowledged, r.ID.String())
+	}
+	if len(acknowledged) != 0 {
+		t.Errorf("%d acknowledged messages are gone", len(acknowledged))
+	}
+}
