@@ -3,7 +3,6 @@ package kafka_test
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,29 +20,20 @@ import (
 // and brings it back.
 func TestConsumerOutlivesCluster(t *testing.T) {
 	t.Parallel()
-	broker, done := cluster(t), consumetest.NewRecord()
+	broker, gate := cluster(t), consumetest.NewGate(300)
 	sent := consumetest.Events(1000, 50)
 	publishertest.Deliver(t, open(t, broker.URL()), sent)
-	reached, resume := make(chan struct{}), make(chan struct{})
-	var once sync.Once
 	logged := consumetest.NewLog()
-	config := settings(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error {
-		if len(done.All()) >= 300 {
-			once.Do(func() { close(reached) })
-			<-resume
-		}
-		done.Add(m)
-		return nil
-	}))
+	config := settings(t, broker.URL(), consumetest.Handler(gate.Handle))
 	config.SessionTimeout = time.Second
 	config.Process.Logger = logged.Logger()
 	consumer := start(t, config)
-	<-reached
+	<-gate.Reached
 	broker.Stop(t)
-	close(resume) // what is in hand is handled, and cannot be committed
+	gate.Open() // what is in hand is handled, and cannot be committed
 	logged.Await(t, "cannot be reached; waiting")
 	broker.Start(t)
-	done.AwaitThat(t, func(list []outbox.Message) bool { return len(consumetest.Counts(list)) == len(sent) })
+	gate.AwaitThat(t, func(list []outbox.Message) bool { return len(consumetest.Counts(list)) == len(sent) })
 	// Until it is in the group again, and has seen them again.
 	await.Until(t, "everything to be committed", func() bool { return uncommitted(t, broker) == 0 })
 	consumer.Stop()

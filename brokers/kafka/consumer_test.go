@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,44 +16,12 @@ import (
 // other keys do not, although only one is handled at a time.
 func TestOrdered(t *testing.T) {
 	t.Parallel()
-	broker, done := cluster(t), consumetest.NewRecord()
-	var failures atomic.Int32
-	others := make(chan struct{})
-	config := settings(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error {
-		if m.Headers["n"] == "0" {
-			if failures.Add(1) == 1 {
-				return errors.New("not yet")
-			}
-			select {
-			case <-others:
-			default:
-				return errors.New("not yet")
-			}
-		}
-		done.Add(m)
-		if m.Headers["n"] == "11" {
-			close(others)
-		}
-		return nil
-	}))
+	broker, stubborn := cluster(t), consumetest.NewStubborn()
+	config := settings(t, broker.URL(), consumetest.Handler(stubborn.Handle))
 	config.Concurrency = 1
-	sent := consumetest.Events(12, 2)
-	publishertest.Deliver(t, open(t, broker.URL()), sent)
+	publishertest.Deliver(t, open(t, broker.URL()), consumetest.Events(12, 2))
 	start(t, config)
-	var even, odd string
-	for i, m := range done.Await(t, len(sent)) {
-		if m.AggregateID == "0" {
-			even += m.Headers["n"] + " "
-			continue
-		}
-		odd += m.Headers["n"] + " "
-		if i >= 6 {
-			t.Errorf("event %s waited for another key", m.Headers["n"])
-		}
-	}
-	if even != "0 2 4 6 8 10 " || odd != "1 3 5 7 9 11 " || failures.Load() < 2 {
-		t.Errorf("handled %s and %s after %d failures", even, odd, failures.Load())
-	}
+	stubborn.Check(t)
 }
 
 // TestSlowHandler handles for longer than a session, while a second consumer joins the group: it

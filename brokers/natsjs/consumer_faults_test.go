@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,28 +18,19 @@ import (
 // TestConsumerOutlivesServer kills the server in the middle, and starts it again.
 func TestConsumerOutlivesServer(t *testing.T) {
 	t.Parallel()
-	broker, done := ordersAndDead(t), consumetest.NewRecord()
+	broker, gate := ordersAndDead(t), consumetest.NewGate(300)
 	sent := consumetest.Events(1000, 50)
 	publishertest.Deliver(t, open(t, broker.URL()), sent)
-	reached, resume := make(chan struct{}), make(chan struct{})
-	var once sync.Once
 	logged := consumetest.NewLog()
-	config := settings(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error {
-		if len(done.All()) >= 300 {
-			once.Do(func() { close(reached) })
-			<-resume
-		}
-		done.Add(m)
-		return nil
-	}))
+	config := settings(t, broker.URL(), consumetest.Handler(gate.Handle))
 	config.Process.Logger = logged.Logger()
 	consumer := start(t, config)
-	<-reached
+	<-gate.Reached
 	broker.Stop(t)
-	close(resume) // what is in hand is handled, and cannot be acknowledged
+	gate.Open() // what is in hand is handled, and cannot be acknowledged
 	logged.Await(t, "waiting")
 	broker.Start(t)
-	done.AwaitThat(t, func(list []outbox.Message) bool { return len(consumetest.Counts(list)) == len(sent) })
+	gate.AwaitThat(t, func(list []outbox.Message) bool { return len(consumetest.Counts(list)) == len(sent) })
 	consumer.Stop()
 	if text := logged.String(); strings.Count(text, "no messages can be read; waiting") != 1 || !strings.Contains(text, "can be read again") {
 		t.Errorf("logged:\n%s", text)
