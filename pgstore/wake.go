@@ -32,12 +32,12 @@ func (n *Notifier) Close() { n.inner.Close() }
 
 // Wake notifies the relays of a layout's table once. Long-lived programs use a Notifier.
 func Wake(ctx context.Context, db wake.Execer, layout Layout) error {
-	return wake.Send(ctx, db, layout.qualified(layout.Table))
+	return wake.Send(ctx, db, layout.qualified(layout.Table), "")
 }
 
 // Listen calls wake for every notification until ctx ends; see outbox.Listener.
 func (s *Store) Listen(ctx context.Context, wakeUp func()) error {
-	return wake.Listen(ctx, s.pool, s.layout.qualified(s.layout.Table), wakeUp)
+	return wake.Listen(ctx, s.pool, s.layout.qualified(s.layout.Table), func(string) { wakeUp() })
 }
 
 var _ outbox.Listener = (*Store)(nil)

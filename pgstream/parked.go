@@ -158,16 +158,33 @@ func (s *Store) look(ctx context.Context, n int, now time.Time) error {
 			return err
 		}
 	}
+	// A look is for the first of those that are expected. The next may be due long before the
+	// next look.
+	due, err := s.nextDue(ctx, numbers)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.exhausted = append(s.exhausted, spent.messages...)
 	if len(batch.rows)+len(spent.rows) > 0 {
 		s.lookBy(now.Add(s.parkedPause()))
 	}
+	if due != nil {
+		s.lookIn(*due)
+	}
 	if len(batch.rows) > 0 {
 		s.parked = batch
 	}
 	return nil
+}
+
+// nextDue is in how many seconds the next parked event is due that is not yet; nil if none is.
+func (s *Store) nextDue(ctx context.Context, numbers []int16) (seconds *float64, err error) {
+	if err := s.reader.conn.QueryRow(ctx, s.sql.nextDue, s.config.Subscription, numbers).Scan(&seconds); err != nil {
+		return nil, fmt.Errorf("outbox: look when the next parked event is due: %w", err)
+	}
+	return seconds, nil
 }
 
 // readParked reads due events into batch, and those whose attempts are used up into spent.

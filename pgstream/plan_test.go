@@ -53,6 +53,7 @@ func TestPlans(t *testing.T) {
 	p.explain("take", p.store.sql.take, few, DefaultSubscription, uuid.Nil, 30.0, 8, []int16{})
 	p.explain("gated", p.store.sql.gated, planParked, DefaultSubscription, shards)
 	p.explain("due", p.store.sql.due, 20*planPage, DefaultSubscription, shards, planPage/8, followers)
+	p.explain("nextDue", p.store.sql.nextDue, few, DefaultSubscription, shards)
 	p.explain("settleParked", p.store.sql.settleParked, 40*planPage, settleParkedArgs(shards, fences)...)
 	p.explain("promote", p.store.sql.promote, few, DefaultSubscription, keyShards, keys)
 	p.explain("promoteAll", p.store.stream.names(promoteAllSQL), 10*planParked, DefaultSubscription)

@@ -116,6 +116,9 @@ func (s Stream) Replay(ctx context.Context, pool *pgxpool.Pool, replay Replay) (
 			parked = picked
 		}
 		total += parked
+		if parked > 0 && !replay.DryRun {
+			_ = WakeParked(ctx, pool, s) // relays find them by themselves, later
+		}
 		if replay.Progress != nil {
 			replay.Progress(total)
 		}

@@ -16,9 +16,9 @@ type statements struct {
 	settle, settlePark string
 	// tend keeps this relay's leases; take and giveUp change them; reload reads cursors again.
 	tend, take, giveUp, reload, leave string
-	// gated are the keys that wait; due the parked events to try; promote makes the first
-	// waiting event of a key due.
-	gated, due, promote string
+	// gated are the keys that wait; due the parked events to try, and nextDue when there will be
+	// more; promote makes the first waiting event of a key due.
+	gated, due, nextDue, promote string
 	// lock, settleParked and stillGated settle parked events.
 	lock, settleParked, stillGated string
 	// lockSlot and unread come before a slot, {slot}, is emptied.
@@ -58,7 +58,7 @@ func (s Stream) statements(filter Filter) *statements {
 		main:   s.names(fmt.Sprintf(mainSQL, conditions)),
 		settle: s.names(fmt.Sprintf(settleSQL, "")), settlePark: s.names(fmt.Sprintf(settleSQL, parkSQL)),
 		tend: s.names(tendSQL), take: s.names(takeSQL), giveUp: s.names(giveUpSQL), reload: s.names(reloadSQL), leave: s.names(leaveSQL),
-		gated: s.names(gatedSQL), due: s.names(dueSQL), promote: s.names(promoteSQL),
+		gated: s.names(gatedSQL), due: s.names(dueSQL), nextDue: s.names(nextDueSQL), promote: s.names(promoteSQL),
 		lock: s.names(lockSQL), settleParked: s.names(settleParkedSQL), stillGated: s.names(stillGatedSQL),
 		lockSlot: lockSlotSQL, unread: s.names(unreadSQL),
 	}
@@ -280,6 +280,17 @@ FROM head CROSS JOIN LATERAL (
      AND f.subscription = $1 AND f.shard = head.shard AND f.key = head.key AND f.seq > head.seq AND f.gates
    ORDER BY f.seq
    LIMIT $4)
+) AS p`
+
+	// $1 subscription, $2 shards.
+	nextDueSQL = `
+SELECT extract(epoch FROM min(p.next_attempt_at) - now())::float8
+FROM unnest($2::smallint[]) AS u(shard)
+CROSS JOIN LATERAL (
+  SELECT p.next_attempt_at FROM {parked} AS p
+  WHERE p.subscription = $1 AND p.shard = u.shard AND p.state = 'retry' AND p.next_attempt_at > now()
+  ORDER BY p.next_attempt_at
+  LIMIT 1
 ) AS p`
 
 	// $1 subscription, $2 shards, $3 keys.

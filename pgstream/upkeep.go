@@ -184,5 +184,6 @@ func (s *Store) Retry(ctx context.Context, ids ...uuid.UUID) ([]uuid.UUID, error
 	s.mu.Lock()
 	s.lookAt = time.Time{}
 	s.mu.Unlock()
+	_ = WakeParked(ctx, s.pool, s.stream) // relays find them by themselves, later
 	return retried, nil
 }

@@ -2,6 +2,7 @@ package pgstream
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -32,12 +33,28 @@ func (n *Notifier) Close() { n.inner.Close() }
 
 // Wake notifies the relays of a stream once. Long-lived programs use a Notifier.
 func Wake(ctx context.Context, db wake.Execer, stream Stream) error {
-	return wake.Send(ctx, db, stream.table("outbox_stream"))
+	return wake.Send(ctx, db, stream.table("outbox_stream"), "")
+}
+
+// aboutParked is what a notification is about when parked events were made due.
+const aboutParked = "parked"
+
+// WakeParked notifies the relays of a stream that parked events were made due by hand. Without
+// it they look for such every ten seconds.
+func WakeParked(ctx context.Context, db wake.Execer, stream Stream) error {
+	return wake.Send(ctx, db, stream.table("outbox_stream"), aboutParked)
 }
 
 // Listen calls wake for every notification until ctx ends; see outbox.Listener.
 func (s *Store) Listen(ctx context.Context, wakeUp func()) error {
-	return wake.Listen(ctx, s.pool, s.stream.table("outbox_stream"), wakeUp)
+	return wake.Listen(ctx, s.pool, s.stream.table("outbox_stream"), func(about string) {
+		if about == aboutParked || about == wake.Missed {
+			s.mu.Lock()
+			s.lookAt = time.Time{}
+			s.mu.Unlock()
+		}
+		wakeUp()
+	})
 }
 
 var (

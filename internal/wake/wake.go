@@ -96,24 +96,28 @@ type Execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// Send notifies the relays of a table once.
-func Send(ctx context.Context, db Execer, table string) error {
-	if _, err := db.Exec(ctx, notifySQL, table, ""); err != nil {
+// Send notifies the relays of a table once. What it was about is for the listener to know;
+// empty is that something was emitted.
+func Send(ctx context.Context, db Execer, table, about string) error {
+	if _, err := db.Exec(ctx, notifySQL, table, about); err != nil {
 		return fmt.Errorf("outbox: notify relays: %w", err)
 	}
 	return nil
 }
 
+// Missed is what a wake-up is about when notifications may have been missed: anything.
+const Missed = "missed"
+
 // Listen calls wake for every notification of a table until ctx ends, on a connection of its
 // own, which it makes anew when it is lost. If notifications do not arrive, as behind a
 // pooler in transaction mode, it returns outbox.ErrNoNotifications.
-func Listen(ctx context.Context, pool *pgxpool.Pool, table string, wake func()) error {
+func Listen(ctx context.Context, pool *pgxpool.Pool, table string, wake func(about string)) error {
 	for ctx.Err() == nil {
 		// Any other error is one of the connection; the relay's own will say what is wrong.
 		if err := listenOnce(ctx, pool, table, wake); errors.Is(err, outbox.ErrNoNotifications) {
 			return err
 		}
-		wake() // something may have been missed
+		wake(Missed)
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
@@ -123,7 +127,7 @@ func Listen(ctx context.Context, pool *pgxpool.Pool, table string, wake func()) 
 }
 
 // listenOnce listens on one connection, after it has heard itself.
-func listenOnce(ctx context.Context, pool *pgxpool.Pool, table string, wake func()) error {
+func listenOnce(ctx context.Context, pool *pgxpool.Pool, table string, wake func(about string)) error {
 	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
 	if err != nil {
 		return fmt.Errorf("outbox: connect to listen: %w", err)
@@ -156,6 +160,6 @@ func listenOnce(ctx context.Context, pool *pgxpool.Pool, table string, wake func
 			return fmt.Errorf("outbox: listen to %s: %w", table, err)
 		}
 		heard = heard || notification.Payload == probe
-		wake()
+		wake(notification.Payload)
 	}
 }
