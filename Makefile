@@ -17,8 +17,9 @@ FUZZ ?= 20000x
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: postgres build ## a shop and a relay on a private PostgreSQL; Ctrl-C ends it
-	bin/outbox demo
+demo: postgres build ## a shop, a relay, a broker and a consumer, on private servers; Ctrl-C ends it
+	go build -o bin/outbox-demo ./cmd/outbox/demo
+	bin/outbox-demo
 
 build: ## build the outbox program into bin/
 	go build -o bin/outbox ./cmd/outbox

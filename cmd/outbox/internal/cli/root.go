@@ -69,7 +69,7 @@ Exit codes: 0 done, 1 tried and failed, 2 not tried (bad flags or input, no data
 	})
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON for machines")
 	root.AddCommand(newMigrate(a), newLayouts(a), newDestinations(a), newEmit(a), newRelay(a), newDrain(a), newPurge(a),
-		newStats(a), newRetry(a), newSubscriptions(a), newReplay(a), newRepair(a), newDemo(a), newVersion(a))
+		newStats(a), newRetry(a), newSubscriptions(a), newReplay(a), newRepair(a), newVersion(a))
 	return root
 }
 

@@ -1,5 +1,7 @@
-// Package demo is the whole road of an event on one screen: a shop that writes orders
-// and events in one transaction, on a private PostgreSQL, and a relay that delivers them.
+// Package demo is the whole road of an event on one screen: a shop that writes orders and
+// events in one transaction, on a private PostgreSQL; a relay; a NATS server in the same
+// process; and a consumer that handles each event once. Some events are poison, and now and
+// then the broker is away.
 package demo
 
 import (
@@ -8,14 +10,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
+	"github.com/packfinderz/outbox/brokers/natsjs"
+	"github.com/packfinderz/outbox/inbox/pginbox"
 	"github.com/packfinderz/outbox/internal/pgserver"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstream"
@@ -27,12 +31,33 @@ type Config struct {
 	Rate int
 	// For is how long; zero for ever.
 	For time.Duration
+	// OutageEvery is the time between two outages of the broker; zero for none. Each takes
+	// OutageFor.
+	OutageEvery, OutageFor time.Duration
 	// Out is the screen.
 	Out io.Writer
 }
 
-// clerks is how many work in the shop at once.
-const clerks = 4
+const (
+	// clerks is how many work in the shop at once.
+	clerks = 4
+	// reportEvery is how often the numbers are shown.
+	reportEvery = 5 * time.Second
+	// patience is how long the end may take.
+	patience = 30 * time.Second
+)
+
+// demo is what runs.
+type demo struct {
+	config  Config
+	url     string
+	pool    *pgxpool.Pool
+	broker  *broker
+	screen  *screen
+	shop    *shop
+	billing *billing
+	relay   *outbox.Relay
+}
 
 // Run runs the demo until ctx ends, then delivers the rest and compares.
 func Run(ctx context.Context, config Config) (err error) {
@@ -41,110 +66,134 @@ func Run(ctx context.Context, config Config) (err error) {
 		ctx, cancel = context.WithTimeout(ctx, config.For)
 		defer cancel()
 	}
-	out := &screen{out: config.Out}
-	out.say("starting a private PostgreSQL…")
+	d := &demo{config: config, screen: &screen{out: config.Out}}
+	d.screen.say("starting a private PostgreSQL and a NATS server…")
 	server, err := pgserver.Start(ctx, pgserver.Config{})
 	if err != nil {
 		return fmt.Errorf("start a private PostgreSQL: %w", err)
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	url := server.URL("postgres")
-	pool, err := pgxpool.New(ctx, url)
-	if err != nil {
+	d.url = server.URL("postgres")
+	if d.pool, err = pgxpool.New(ctx, d.url); err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	defer pool.Close()
-	if err := makeTables(ctx, pool, url); err != nil {
+	defer d.pool.Close()
+	if err := makeTables(ctx, d.pool, d.url); err != nil {
 		return err
 	}
-	store, err := pgstream.Open(ctx, pool, pgstream.Stream{}, pgstream.Config{})
+	folder, err := os.MkdirTemp("", "outbox-demo-")
+	if err != nil {
+		return fmt.Errorf("make a folder for the NATS server: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	d.broker = &broker{folder: folder}
+	if err := d.broker.start(); err != nil {
+		return err
+	}
+	defer func() { d.broker.stop() }()
+	return d.run(ctx)
+}
+
+// run runs what stands on the servers.
+func (d *demo) run(ctx context.Context) error {
+	store, err := pgstream.Open(ctx, d.pool, pgstream.Stream{}, pgstream.Config{})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	relay, err := outbox.NewRelay(outbox.Config{
-		Store: store, Publisher: out,
-		Logger: slog.New(slog.NewTextHandler(config.Out, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	publisher, err := natsjs.New(d.broker.config())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = publisher.Close() }() // the relay has stopped by then
+	quiet := slog.New(slog.DiscardHandler)   // the screen tells it better
+	d.relay, err = outbox.NewRelay(outbox.Config{
+		Store: store, Publisher: &moods{Publisher: publisher, tries: make(map[uuid.UUID]int)}, Hooks: []any{d.screen}, Logger: quiet,
 	})
 	if err != nil {
 		return err
 	}
-	defer relay.Stop()
-	emitter, err := outboxpgx.New(pgstream.Stream{}, &outbox.EmitConfig{DefaultTopic: "orders", Nudge: relay.Nudge})
+	defer d.relay.Stop()
+	emitter, err := outboxpgx.New(pgstream.Stream{}, &outbox.EmitConfig{DefaultTopic: topic, Nudge: d.relay.Nudge})
 	if err != nil {
 		return err
 	}
-	s := &shop{pool: pool, emitter: emitter}
-	out.say("a shop with %d clerks places %d orders a second and works on older ones;", clerks, config.Rate)
-	out.say("every tenth customer changes their mind, and the transaction is rolled back")
-	out.say("look inside with: psql '%s'", url)
-	out.say("Ctrl-C ends it")
-	if err := relay.Start(ctx); err != nil {
+	d.shop = &shop{pool: d.pool, emitter: emitter}
+	inbox, err := pginbox.New(pginbox.Config{})
+	if err != nil {
 		return err
 	}
-	if err := run(ctx, s, out, config.Rate); err != nil {
+	d.billing = &billing{pool: d.pool, inbox: inbox}
+	consumer, err := d.billing.consumer(d.broker.config(), quiet)
+	if err != nil {
 		return err
 	}
-	relay.Stop()
-	return finish(s, out, relay)
+	consuming, stopConsuming := context.WithCancel(context.WithoutCancel(ctx))
+	consumed := make(chan error, 1)
+	go func() { consumed <- consumer.Run(consuming) }()
+	defer func() {
+		stopConsuming()
+		<-consumed
+	}()
+	d.introduce()
+	if err := d.relay.Start(ctx); err != nil {
+		return err
+	}
+	if err := d.trade(ctx, consumed); err != nil {
+		return err
+	}
+	d.relay.Stop()
+	return d.finish()
 }
 
-// makeTables makes the stream and the shop's own table.
-func makeTables(ctx context.Context, pool *pgxpool.Pool, url string) error {
-	conn, err := pgx.ParseConfig(url)
-	if err != nil {
-		return fmt.Errorf("read the private PostgreSQL's address: %w", err)
-	}
-	files, err := pgstream.Migrations(pgstream.Shape{})
-	if err != nil {
-		return err
-	}
-	m, err := migrate.New(ctx, migrate.Config{Conn: conn, Layout: pgstream.LayoutName, Table: "outbox_stream", Files: files})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = m.Close() }() // the work is committed by then
-	if _, err := m.Up(ctx); err != nil {
-		return err
-	}
-	if _, err := pool.Exec(ctx, ordersSQL); err != nil {
-		return fmt.Errorf("make the shop's table: %w", err)
-	}
-	return nil
+func (d *demo) introduce() {
+	d.screen.say("a shop with %d clerks places %d orders a second and works on older ones, each step in one", clerks, d.config.Rate)
+	d.screen.say("transaction with its event; every tenth customer changes their mind, and it is rolled back.")
+	d.screen.say("A relay publishes the events to NATS; billing consumes them and enters each in its ledger once.")
+	d.screen.say("Some events fail and are tried again, some are dead until a person retries them:")
+	d.screen.say("  bin/outbox stats --from '%s'", d.url)
+	d.screen.say("Ctrl-C ends it.")
 }
 
-// run has the clerks work, and reports, until ctx ends.
-func run(ctx context.Context, s *shop, out *screen, rate int) error {
+// trade has the clerks work, reports, and takes the broker away now and then, until ctx ends.
+func (d *demo) trade(ctx context.Context, consumed <-chan error) error {
 	ctx, stop := context.WithCancel(ctx)
-	customers := time.NewTicker(time.Second / time.Duration(rate))
-	defer customers.Stop()
-	reports := time.NewTicker(2 * time.Second)
-	defer reports.Stop()
-	failed := make(chan error, clerks)
+	failed := make(chan error, clerks+1)
 	var working sync.WaitGroup
 	defer working.Wait()
 	defer stop()
+	customers := time.NewTicker(time.Second / time.Duration(d.config.Rate))
+	defer customers.Stop()
 	for range clerks {
-		working.Go(func() {
-			for {
-				select {
-				case <-customers.C:
-					if err := s.serve(ctx); err != nil {
-						failed <- err
-						return
-					}
-				case <-ctx.Done():
-					return
-				}
-			}
-		})
+		working.Go(func() { failed <- d.clerk(ctx, customers.C) })
 	}
+	if d.config.OutageEvery > 0 {
+		working.Go(func() { failed <- d.outages(ctx) })
+	}
+	reports := time.NewTicker(reportEvery)
+	defer reports.Stop()
 	for {
 		select {
 		case <-reports.C:
-			out.say("── %s; %s", s, out)
+			d.screen.say("── %s; %s", d.shop, d.screen)
 		case err := <-failed:
 			if ctx.Err() == nil { // else it was the end that cut a transaction short
+				return err
+			}
+		case err := <-consumed:
+			return fmt.Errorf("the consumer ended: %w", err)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// clerk serves a customer at a time.
+func (d *demo) clerk(ctx context.Context, customers <-chan time.Time) error {
+	for {
+		select {
+		case <-customers:
+			if err := d.shop.serve(ctx); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -153,20 +202,61 @@ func run(ctx context.Context, s *shop, out *screen, rate int) error {
 	}
 }
 
+// outages takes the broker away, again and again, and always brings it back.
+func (d *demo) outages(ctx context.Context) error {
+	for {
+		select {
+		case <-time.After(d.config.OutageEvery):
+		case <-ctx.Done():
+			return nil
+		}
+		d.screen.say("outage     the broker goes away for %s", d.config.OutageFor)
+		d.broker.stop()
+		select {
+		case <-time.After(d.config.OutageFor):
+		case <-ctx.Done():
+		}
+		if err := d.broker.start(); err != nil {
+			return err
+		}
+	}
+}
+
 // finish delivers what is left and compares.
-func finish(s *shop, out *screen, relay *outbox.Relay) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+func (d *demo) finish() error {
+	d.screen.say("delivering the rest…")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := relay.Drain(ctx); err != nil {
+	if err := d.relay.Drain(ctx); err != nil {
 		return fmt.Errorf("deliver the rest: %w", err)
 	}
-	orders, steps, events, err := s.count(ctx)
+	books, err := d.shop.count(ctx)
 	if err != nil {
 		return err
 	}
-	out.say("done: %d orders in the table went %d steps; the stream has %d events; %s", orders, steps, events, out)
-	if delivered, disorder := out.numbers(); steps != events || events != delivered || disorder > 0 {
-		return fmt.Errorf("%d steps, %d events and %d deliveries, %d out of order: something is wrong", steps, events, delivered, disorder)
+	for {
+		entries, events, late, err := d.billing.audit(ctx)
+		if err != nil {
+			return err
+		}
+		if events < books.events-books.dead {
+			select {
+			case <-time.After(100 * time.Millisecond):
+				continue
+			case <-ctx.Done():
+			}
+		}
+		d.screen.say("done: %d orders went %d steps; the stream has %d events, %d of them dead; billing's ledger has %d entries of %d events",
+			books.orders, books.steps, books.events, books.dead, entries, events)
+		if books.steps != books.events || entries != events || events != books.events-books.dead {
+			return errors.New("these do not agree: something is wrong")
+		}
+		d.screen.say("Nothing is lost, and nothing was handled twice.")
+		if late > 0 { // what was on its way to billing when the broker went comes again later
+			d.screen.say("%d steps came to billing after a later one of their order, because of an outage.", late)
+		} else {
+			d.screen.say("Each order's steps came to billing in order.")
+		}
+		return nil
 	}
-	return nil
 }

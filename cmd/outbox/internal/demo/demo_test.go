@@ -14,34 +14,39 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// screen ends the demo when it has seen what it waits for.
+// screen ends the demo when it has seen all that it waits for.
 type screen struct {
 	mu   sync.Mutex
 	seen bytes.Buffer
-	wait string
+	wait []string
 	end  func()
 }
 
 func (s *screen) Write(line []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if bytes.Contains(line, []byte(s.wait)) {
-		s.end()
+	s.seen.Write(line)
+	for _, words := range s.wait {
+		if !bytes.Contains(s.seen.Bytes(), []byte(words)) {
+			return len(line), nil
+		}
 	}
-	return s.seen.Write(line)
+	s.end()
+	return len(line), nil
 }
 
-// TestDemo runs the demo until it has reported once, and then as Ctrl-C would end it. It
-// fails by itself if orders and events differ, or come out of order.
+// TestDemo runs the demo until the broker has been away and events have died, and then as Ctrl-C
+// would end it. It fails by itself if orders, events and the ledger do not agree.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	out := &screen{wait: "── ", end: cancel}
-	if err := demo.Run(ctx, demo.Config{Rate: 50, Out: out}); err != nil {
+	out := &screen{wait: []string{"the broker is back", "dead  ", "failed  ", "── "}, end: cancel}
+	err := demo.Run(ctx, demo.Config{Rate: 50, OutageEvery: 2 * time.Second, OutageFor: time.Second, Out: out})
+	if err != nil {
 		t.Fatalf("%v\n%s", err, out.seen.String())
 	}
-	for _, words := range []string{"rolled back", "order_placed", "order_shipped", "each order's in order\n", "done: "} {
+	for _, words := range []string{"rolled back", "order_placed", "done: ", "Nothing is lost"} {
 		if !strings.Contains(out.seen.String(), words) {
 			t.Errorf("the screen lacks %q:\n%s", words, out.seen.String())
 		}

@@ -1,68 +1,73 @@
 package demo
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/packfinderz/outbox"
 )
 
-// screen shows what happens. It is the demo's broker, too, and checks that the steps of every
-// order arrive in order.
+// showEvery is the shortest time between two delivered events that are shown.
+const showEvery = 400 * time.Millisecond
+
+// screen shows what happens. It is a hook of the relay.
 type screen struct {
-	mu                  sync.Mutex
-	out                 io.Writer
-	delivered, disorder int64
-	last                map[string]int
+	mu              sync.Mutex
+	out             io.Writer
+	shown           time.Time
+	delivered, dead int64
 }
 
 // say prints a line. A screen that is gone is no reason to stop.
 func (s *screen) say(format string, args ...any) {
-	line := fmt.Sprintf(format+"\n", args...)
+	line := fmt.Sprintf(format, args...) // the screen may be one of args
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = io.WriteString(s.out, line)
+	s.print("%s", line)
 }
 
-// Publish shows the messages.
-func (s *screen) Publish(_ context.Context, messages []outbox.Message) []error {
+func (s *screen) print(format string, args ...any) { _, _ = fmt.Fprintf(s.out, format+"\n", args...) }
+
+// OnSettle shows some of the delivered events, and all that failed.
+func (s *screen) OnSettle(report outbox.BatchReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last == nil {
-		s.last = make(map[string]int)
-	}
-	for i := range messages {
-		m := &messages[i]
-		step := slices.Index(steps, m.Type) + 1
-		if step != s.last[m.Key]+1 {
-			s.disorder++
+	for i := range report.Messages {
+		m, outcome := &report.Messages[i], &report.Outcomes[i]
+		switch outcome.Kind {
+		case outbox.Delivered:
+			s.delivered++
+			if time.Since(s.shown) < showEvery {
+				continue
+			}
+			s.shown = time.Now()
+			s.print("delivered  %-10s %-13s %s, %s after its transaction began", m.Key, m.Type, m.Payload,
+				time.Since(m.CreatedAt).Round(100*time.Microsecond))
+		case outbox.Failed:
+			s.print("failed     %-10s %-13s attempt %d: %s; again in %s, and its key waits", m.Key, m.Type, m.Attempt, outcome.Error,
+				outcome.Delay.Round(100*time.Millisecond))
+		case outbox.Died:
+			s.dead++
+			s.print("dead       %-10s %-13s %s", m.Key, m.Type, outcome.Error)
+		case outbox.Released: // it was not tried
 		}
-		s.last[m.Key] = step
-		s.delivered++
-		_, _ = fmt.Fprintf(s.out, "delivered %-10s %-13s  %s  %s after its transaction began\n", m.Key, m.Type, m.Payload,
-			time.Since(m.CreatedAt).Round(100*time.Microsecond))
 	}
-	return make([]error, len(messages))
 }
 
-// KeepsOrder is true: nothing fails here.
-func (s *screen) KeepsOrder() bool { return true }
+// OnBreaker shows an outage.
+func (s *screen) OnBreaker(open bool, _ error) {
+	if open {
+		s.say("outage     the relay sees it: nothing is counted, events wait")
+	} else {
+		s.say("outage     the broker is back")
+	}
+}
 
 // String is what was seen so far.
 func (s *screen) String() string {
-	delivered, disorder := s.numbers()
-	if disorder > 0 {
-		return fmt.Sprintf("%d events delivered, %d out of order", delivered, disorder)
-	}
-	return fmt.Sprintf("%d events delivered, each order's in order", delivered)
-}
-
-func (s *screen) numbers() (delivered, disorder int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.delivered, s.disorder
+	return fmt.Sprintf("%d events delivered, %d died", s.delivered, s.dead)
 }

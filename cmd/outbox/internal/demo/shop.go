@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -12,6 +13,9 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/outboxpgx"
 )
+
+// keyFormat makes the key of an order's events.
+const keyFormat = "order/%d"
 
 // An order goes through these steps, one transaction and one event each.
 var steps = []string{"order_placed", "order_paid", "order_shipped"}
@@ -25,7 +29,8 @@ const (
 UPDATE orders SET step = step + 1
 WHERE id = (SELECT id FROM orders WHERE step < $1 AND id < (SELECT max(id) - 5 FROM orders) ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED)
 RETURNING id, total, step`
-	countSQL = `SELECT count(*), coalesce(sum(step), 0), (SELECT count(*) FROM outbox_stream) FROM orders`
+	countSQL = `SELECT count(*), coalesce(sum(step), 0), (SELECT count(*) FROM outbox_stream),
+  (SELECT count(*) FROM outbox_parked WHERE state = 'dead') FROM orders`
 )
 
 // shop is the business.
@@ -38,7 +43,7 @@ type shop struct {
 
 // String is how business goes.
 func (s *shop) String() string {
-	return fmt.Sprintf("%d orders committed, %d rolled back", s.placed.Load(), s.changed.Load())
+	return fmt.Sprintf("%d orders committed and %d rolled back", s.placed.Load(), s.changed.Load())
 }
 
 // serve serves a customer and works on older orders.
@@ -101,17 +106,19 @@ func (s *shop) advance(ctx context.Context) error {
 
 func (s *shop) emit(ctx context.Context, tx pgx.Tx, id int64, total, step int) error {
 	_, err := s.emitter.Emit(ctx, tx, outbox.Event{
-		Type: steps[step-1], Key: fmt.Sprintf("order-%d", id),
-		DedupeKey: fmt.Sprintf("order-%d-%d", id, step),
+		Type: steps[step-1], AggregateType: "order", AggregateID: strconv.FormatInt(id, 10), Key: fmt.Sprintf(keyFormat, id),
+		DedupeKey: fmt.Sprintf("order/%d/%d", id, step),
 		Payload:   fmt.Appendf(nil, `{"order": %d, "total": %d}`, id, total),
 	})
 	return err
 }
 
-// count is what the tables say in the end.
-func (s *shop) count(ctx context.Context) (orders, steps, events int64, err error) {
-	if err := s.pool.QueryRow(ctx, countSQL).Scan(&orders, &steps, &events); err != nil {
-		return 0, 0, 0, fmt.Errorf("count orders and events: %w", err)
+// books are what the tables say in the end.
+type books struct{ orders, steps, events, dead int64 }
+
+func (s *shop) count(ctx context.Context) (b books, err error) {
+	if err := s.pool.QueryRow(ctx, countSQL).Scan(&b.orders, &b.steps, &b.events, &b.dead); err != nil {
+		return b, fmt.Errorf("count orders and events: %w", err)
 	}
-	return orders, steps, events, nil
+	return b, nil
 }
