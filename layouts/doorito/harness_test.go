@@ -1,0 +1,168 @@
+package doorito_test
+
+import (
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/handlers"
+	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/layouts/doorito"
+	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// later is a first delay that no test lives to see the end of.
+const later = time.Hour
+
+// bed is a service with the contract's table: it emits, and a relay of its own calls handlers.
+type bed struct {
+	*testing.T
+	layout pgstore.Layout
+	pool   *pgxpool.Pool
+	store  *pgstore.Store
+	set    *handlers.Set
+	relay  *outbox.Relay
+	// emitter nudges the relay.
+	emitter *outboxpgx.Emitter
+}
+
+// newBed makes the table by the shipped migrations.
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	pool := pgtest.Pool(t)
+	files, err := doorito.Migrations(doorito.Layout())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Migrate(t, pool, "", files)
+	return newBedOn(t, pool, doorito.Layout())
+}
+
+// newBedOn makes a service on a table that is there. Its relay does not run yet.
+func newBedOn(t *testing.T, pool *pgxpool.Pool, layout pgstore.Layout) *bed {
+	t.Helper()
+	b := &bed{T: t, layout: layout, pool: pool}
+	var err error
+	if b.store, err = pgstore.New(pool, layout, pgstore.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	b.deploy()
+	return b
+}
+
+// deploy starts over with no handlers, as a new version of the service does.
+func (b *bed) deploy() {
+	b.Helper()
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	var err error
+	if b.set, err = handlers.New(handlers.Options{RetryUnknown: true, Logger: quiet}); err != nil {
+		b.Fatal(err)
+	}
+	b.relay, err = outbox.NewRelay(outbox.Config{
+		Store: b.store, Publisher: b.set, Logger: quiet, Poll: 20 * time.Millisecond,
+		Retry: outbox.RetryPolicy{Base: later, Max: 1000 * later},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.nudges(b.relay.Nudge)
+}
+
+// nudges says what is called after a commit.
+func (b *bed) nudges(nudge func()) {
+	b.Helper()
+	var err error
+	if b.emitter, err = outboxpgx.New(b.layout, &outbox.EmitConfig{Nudge: nudge}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// handle registers a handler.
+func (b *bed) handle(eventType string, call handlers.Func) {
+	b.Helper()
+	if err := b.set.Register(eventType, "test", call); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// start runs the relay until the end of the test.
+func (b *bed) start() {
+	b.Helper()
+	if err := b.relay.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(b.relay.Stop)
+}
+
+// emit is a request that stores a file: it must succeed, whatever becomes of the event.
+func (b *bed) emit(options ...doorito.Option) uuid.UUID {
+	b.Helper()
+	var emitted outbox.Emitted
+	err := b.emitter.InTx(b.Context(), b.pool, func(tx pgx.Tx) (err error) {
+		emitted, err = doorito.EmitEvent(b.Context(), b.emitter, tx, "UploadFile", "42", "file.stored",
+			map[string]any{"size": 7}, options...)
+		return err
+	})
+	if err != nil {
+		b.Fatalf("the request failed: %v", err)
+	}
+	return emitted.ID
+}
+
+// makeDue lets an event's next attempt come, as time would.
+func (b *bed) makeDue(id uuid.UUID) {
+	b.Helper()
+	pgtest.Exec(b.T, b.pool, `UPDATE `+b.table()+` SET next_attempt_at = now() WHERE id = $1`, id)
+	b.relay.Nudge()
+}
+
+func (b *bed) table() string { return pgx.Identifier{b.layout.Table}.Sanitize() }
+
+// row is a row as the contract knows it. Its times are by the database's clock.
+type row struct {
+	ID                                  uuid.UUID
+	AggregateType, AggregateID          string
+	EventType                           string
+	Payload                             string
+	Status                              string
+	IdempotencyKey                      string
+	Attempts, MaxAttempts               int
+	NextAttemptAt, DeliveredAt          *time.Time
+	ErrorMessage                        string
+	CreatedAt, UpdatedAt, DatabaseClock time.Time
+}
+
+func (b *bed) row(id uuid.UUID) row {
+	b.Helper()
+	rows, err := b.pool.Query(b.Context(), `
+		SELECT id, aggregate_type, aggregate_id, event_type, payload, status, idempotency_key, attempts, max_attempts,
+			next_attempt_at, delivered_at, error_message, created_at, updated_at, clock_timestamp()
+		FROM `+b.table()+` WHERE id = $1`, id)
+	if err != nil {
+		b.Fatal(err)
+	}
+	found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[row])
+	if err != nil {
+		b.Fatalf("event %s: %v", id, err)
+	}
+	return found
+}
+
+// await waits until an event stands so.
+func (b *bed) await(id uuid.UUID, status string, attempts int) row {
+	b.Helper()
+	var found row
+	await.Until(b.T, "event "+id.String()+" to be "+status, func() bool {
+		found = b.row(id)
+		return found.Status == status && found.Attempts == attempts
+	})
+	return found
+}
