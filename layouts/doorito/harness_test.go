@@ -1,7 +1,6 @@
 package doorito_test
 
 import (
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -61,7 +60,7 @@ func newBedOn(t *testing.T, pool *pgxpool.Pool, layout pgstore.Layout) *bed {
 // deploy starts over with no handlers, as a new version of the service does.
 func (b *bed) deploy() {
 	b.Helper()
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	quiet := slog.New(slog.DiscardHandler)
 	var err error
 	if b.set, err = handlers.New(handlers.Options{RetryUnknown: true, Logger: quiet}); err != nil {
 		b.Fatal(err)
