@@ -41,6 +41,30 @@ func TestDelay(t *testing.T) {
 	}
 }
 
+// TestDelaySpread draws the delay after some attempts 10,000 times: all lie between half of it and
+// all of it, and each tenth of that has its share. The bounds are eight standard deviations away,
+// which chance does not reach.
+func TestDelaySpread(t *testing.T) {
+	t.Parallel()
+	const draws, parts, least, most = 10_000, 10, 750, 1250
+	policy := RetryPolicy{Base: time.Second, Max: 300 * time.Second}
+	for attempts, delay := range map[int]time.Duration{1: time.Second, 5: 16 * time.Second, 9: 256 * time.Second, 40: 300 * time.Second} {
+		var shares [parts]int
+		for range draws {
+			drawn := policy.Delay(attempts)
+			if drawn < delay/2 || drawn > delay {
+				t.Fatalf("after %d attempts %s, want between %s and %s", attempts, drawn, delay/2, delay)
+			}
+			shares[min(int((drawn-delay/2)*parts/(delay/2)), parts-1)]++
+		}
+		for part, n := range shares {
+			if n < least || n > most {
+				t.Errorf("after %d attempts part %d of %d has %d of %d draws, want %d to %d", attempts, part+1, parts, n, draws, least, most)
+			}
+		}
+	}
+}
+
 // TestRetryAfter has the other side ask for delays below and above the policy's own.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()

@@ -54,3 +54,26 @@ func TestRetry(t *testing.T) {
 		t.Errorf("after the retry %v arrives", got)
 	}
 }
+
+// TestRetryDoorito has a row of the Doorito contract fail and come back: pending, no attempts, due now,
+// with its error until it is tried.
+func TestRetryDoorito(t *testing.T) {
+	t.Parallel()
+	s := newStandard(t)
+	s.run("", "migrate up --layout doorito")
+	s.run(`{"type":"file.stored","aggregateType":"UploadFile","aggregateId":"42","payload":{}}`, "emit --layout doorito")
+	pgtest.Exec(t, s.pool, `UPDATE outbox_event SET status = 'failed', attempts = 5, next_attempt_at = NULL, error_message = 'busy'`)
+	var id string
+	if err := s.pool.QueryRow(t.Context(), `SELECT id::text FROM outbox_event`).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.run("", "retry --layout doorito", id); got != "retrying 1 event\n" {
+		t.Errorf("retry prints %q", got)
+	}
+	if s.count(`outbox_event WHERE status = 'pending' AND attempts = 0 AND next_attempt_at <= now() AND error_message = 'busy'`) != 1 {
+		t.Error("the row is not pending, without attempts and due")
+	}
+	if got := delivered(t, s.run("", "drain --layout doorito"+quiet)); len(got) != 1 || got[0].ID != id {
+		t.Errorf("after the retry %v arrives", got)
+	}
+}
