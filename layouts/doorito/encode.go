@@ -28,8 +28,8 @@ import (
 // (big.Float, big.Rat, apd), or both as text and as JSON (shopspring). pgtype.Numeric is one, too.
 // A *big.Int is a number, as it is in Python.
 //
-// Everything else, struct tags among it, is as encoding/json has it. Text that is not UTF-8 is
-// refused, not changed.
+// Everything else is as encoding/json has it: struct tags, and types with a MarshalJSON of their
+// own. Text that is not UTF-8 is refused, not changed.
 func Encode(payload any) ([]byte, error) {
 	switch payload.(type) {
 	case nil:
@@ -48,10 +48,13 @@ func Encode(payload any) ([]byte, error) {
 	return document, nil
 }
 
+// errDepth is said before the stack is used up, which would end the process.
+var errDepth = fmt.Errorf("is nested deeper than %d levels, or holds itself", jsoncheck.MaxDepth)
+
 // plain is a value as encoding/json is to write it.
 func plain(value reflect.Value, depth int) (any, error) {
 	if depth > jsoncheck.MaxDepth {
-		return nil, fmt.Errorf("is nested deeper than %d levels, or holds itself", jsoncheck.MaxDepth)
+		return nil, errDepth
 	}
 	switch value.Kind() {
 	case reflect.Invalid:

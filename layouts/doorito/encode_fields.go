@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/packfinderz/outbox/internal/jsoncheck"
 )
 
 // fields is a struct as an object, by its json tags. Their order is not kept: jsonb has its own.
@@ -18,6 +20,9 @@ func fields(value reflect.Value, depth int) (any, error) {
 // addFields adds the members of a struct to those of the struct that embeds it. Embedded ones come
 // first, so that an outer field of the same name wins.
 func addFields(members map[string]any, value reflect.Value, depth int) error {
+	if depth > jsoncheck.MaxDepth {
+		return errDepth
+	}
 	var own []field
 	for i := range value.NumField() {
 		f := describe(value.Type().Field(i), value.Field(i))

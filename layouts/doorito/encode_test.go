@@ -169,6 +169,9 @@ func parsed(t *rapid.T, document []byte) (value any) {
 	return value
 }
 
+// Link can hold itself.
+type Link struct{ *Link }
+
 // failing cannot be written.
 type failing struct{ error }
 
@@ -178,6 +181,8 @@ func TestEncodeRefuses(t *testing.T) {
 	t.Parallel()
 	itself := map[string]any{}
 	itself["itself"] = itself
+	link := &Link{}
+	link.Link = link
 	for words, payload := range map[string]any{
 		"a json.RawMessage":                  []byte(`{}`),
 		`not valid UTF-8: "\xff"`:            map[string]any{"name": "\xff"},
@@ -193,6 +198,9 @@ func TestEncodeRefuses(t *testing.T) {
 		if got, err := doorito.Encode(payload); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%T is %s (%v), want %s", payload, got, err, words)
 		}
+	}
+	if got, err := doorito.Encode(link); err == nil || !strings.Contains(err.Error(), "or holds itself") {
+		t.Errorf("a struct that embeds itself is %s (%v)", got, err)
 	}
 	for _, nothing := range []any{nil, (*anything)(nil), map[string]any(nil)} {
 		if got, err := doorito.Encode(nothing); got != nil || err != nil {
