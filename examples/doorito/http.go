@@ -1,45 +1,17 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/mail"
-	"time"
 
 	"github.com/google/uuid"
 )
 
-const (
-	maxUpload       = 1 << 20
-	shutdownTimeout = 10 * time.Second
-)
-
-// serve answers requests while work runs, which is given the service's address.
-func (s *service) serve(ctx context.Context, address string, work func(url string) error) error {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	server := &http.Server{Handler: s.routes(), ReadHeaderTimeout: 10 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	url := "http://" + listener.Addr().String()
-	s.say.printf("listening on %s", url)
-	err = work(url)
-
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-	defer cancel()
-	err = errors.Join(err, server.Shutdown(ending))
-	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
-		err = errors.Join(err, serveErr)
-	}
-	return err
-}
+const maxUpload = 1 << 20
 
 func (s *service) routes() http.Handler {
 	mux := http.NewServeMux()

@@ -99,18 +99,18 @@ func TestKilled(t *testing.T) {
 	// The handlers of a file and a user are held up until their events' rows are locked; their
 	// effects are committed then, and the relay cannot settle.
 	const hold = `LOCK TABLE thumbnail_jobs, welcome_mails IN SHARE MODE`
-	effects := lock(t, pool, hold)
+	effects := pgtest.Hold(t, pool, hold)
 	if err := first.use(t.Context(), "unsettled", 1); err != nil {
 		t.Fatal(err)
 	}
 	pgtest.AwaitBlocked(t, pool, 2)
-	rows := lock(t, pool, `SELECT FROM outbox_event WHERE status = 'pending' FOR UPDATE`)
+	rows := pgtest.Hold(t, pool, `SELECT FROM outbox_event WHERE status = 'pending' FOR UPDATE`)
 	effects()
 	await.Until(t, "both effects to be committed", func() bool {
 		return count(t, pool, `thumbnail_jobs`) == 6 && count(t, pool, `welcome_mails`) == 6
 	})
 	// Users go on meanwhile, and into the kill.
-	effects = lock(t, pool, hold)
+	effects = pgtest.Hold(t, pool, hold)
 	if err := first.use(t.Context(), "unhandled", 10); err != nil {
 		t.Fatal(err)
 	}
@@ -157,21 +157,6 @@ func TestKilled(t *testing.T) {
 	if stored := count(t, pool, `files`); stored < 21 {
 		t.Errorf("%d files are stored, want at least 21", stored)
 	}
-}
-
-// lock takes locks and returns the function that gives them up.
-func lock(t *testing.T, pool *pgxpool.Pool, sql string) (unlock func()) {
-	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock = func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) } // there is nothing to lose
-	t.Cleanup(unlock)
-	if _, err := tx.Exec(t.Context(), sql); err != nil {
-		t.Fatal(err)
-	}
-	return unlock
 }
 
 func awaitDelivered(t *testing.T, pool *pgxpool.Pool) {

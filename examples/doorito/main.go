@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox/examples/internal/database"
+	"github.com/packfinderz/outbox/examples/internal/web"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -69,14 +70,15 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	defer s.relay.Stop()
-	if o.listen != "" {
-		return s.serve(ctx, o.listen, func(url string) error {
-			say.printf("  curl -d 'meow' %s/files/cat.png", url)
-			say.printf("  curl -d 'click' %s/files/photo.heic", url)
-			say.printf("  curl -d '{\"email\": \"ada@example.com\"}' %s/users", url)
-			<-ctx.Done()
-			return nil
-		})
+	if o.listen == "" {
+		return web.Serve(ctx, "127.0.0.1:0", s.routes(), func(url string) error { return tour(ctx, s, url) })
 	}
-	return s.serve(ctx, "127.0.0.1:0", func(url string) error { return tour(ctx, s, url) })
+	return web.Serve(ctx, o.listen, s.routes(), func(url string) error {
+		say.printf("listening on %s", url)
+		say.printf("  curl -d 'meow' %s/files/cat.png", url)
+		say.printf("  curl -d 'click' %s/files/photo.heic", url)
+		say.printf("  curl -d '{\"email\": \"ada@example.com\"}' %s/users", url)
+		<-ctx.Done()
+		return nil
+	})
 }

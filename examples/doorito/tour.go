@@ -5,14 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
 )
 
+// tourTimeout ends a tour that is stuck.
+const tourTimeout = 2 * time.Minute
+
 // tour shows the service at work, through its own front door.
 func tour(ctx context.Context, s *service, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, tourTimeout)
+	defer cancel()
 	c := &client{url: url}
 	defer c.http.CloseIdleConnections()
 	for _, stop := range []func(context.Context, *service, *client) error{tourUpload, tourAccount, tourRetry} {
@@ -85,7 +91,7 @@ func (s *service) await(ctx context.Context, id uuid.UUID, want outbox.OutcomeKi
 				return nil
 			}
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("wait for event %s: %w", id, ctx.Err())
 		}
 	}
 }
