@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // client talks to the service as its users do.
 type client struct {
 	url  string
 	http http.Client
+}
+
+func newClient(url string) *client {
+	return &client{url: url, http: http.Client{Timeout: time.Minute}}
 }
 
 func (c *client) upload(ctx context.Context, name, key, content string) (reply, error) {

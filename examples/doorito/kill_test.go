@@ -39,7 +39,7 @@ var listening = regexp.MustCompile(`listening on (http://\S+)`)
 // start runs the service on a database until the end of the test.
 func start(t *testing.T, program, url string) *process {
 	t.Helper()
-	p := &process{client: &client{}, log: filepath.Join(t.TempDir(), "log")}
+	p := &process{client: newClient(""), log: filepath.Join(t.TempDir(), "log")}
 	// A short lease: what a killed process held is free soon.
 	cmd := exec.Command(program, "--database", url, "--listen", "127.0.0.1:0", "--lease", "1s")
 	var err error

@@ -64,8 +64,13 @@ func newService(db *database.Database, lease time.Duration, say *narrator, log *
 	if s.inbox, err = pginbox.New(pginbox.Config{}); err != nil {
 		return nil, err
 	}
-	// An event whose type has no handler is tried again: its handler may come with the next deploy.
-	set, err := handlers.New(handlers.Options{RetryUnknown: true, Logger: log})
+	set, err := handlers.New(handlers.Options{
+		// An event whose type has no handler is tried again: its handler may come with the next deploy.
+		RetryUnknown: true,
+		// Handlers that are slow leave connections to requests: the pool has four at least.
+		Concurrency: 2,
+		Logger:      log,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ const tourTimeout = 2 * time.Minute
 func tour(ctx context.Context, s *service, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, tourTimeout)
 	defer cancel()
-	c := &client{url: url}
+	c := newClient(url)
 	defer c.http.CloseIdleConnections()
 	for _, stop := range []func(context.Context, *service, *client) error{tourUpload, tourAccount, tourRetry} {
 		if err := stop(ctx, s, c); err != nil {
