@@ -24,7 +24,7 @@ func (b *bed) wantAtLeastOnce(ids []uuid.UUID) {
 	}
 	for _, id := range ids {
 		if !received[id] {
-			b.Fatalf("event %s was lost; the log: %s", id, b.logs.text())
+			b.Fatalf("event %s was lost; the log: %s", id, b.logs.Text())
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestServerCrash(t *testing.T) {
 	b.waitDelivered(len(ids))
 	relay.Stop()
 	b.wantAtLeastOnce(ids)
-	if b.logs.count("the store failed")+b.logs.count("settle failed") == 0 {
+	if b.logs.Count("the store failed")+b.logs.Count("settle failed") == 0 {
 		b.Error("the relay did not notice the crash")
 	}
 }
@@ -137,7 +137,7 @@ func TestTableLocked(t *testing.T) {
 // waitLogged waits until the relay has logged something.
 func (b *bed) waitLogged(words string) {
 	b.Helper()
-	await.Until(b, fmt.Sprintf("%q to be logged", words), func() bool { return b.logs.count(words) > 0 })
+	await.Until(b, fmt.Sprintf("%q to be logged", words), func() bool { return b.logs.Count(words) > 0 })
 }
 
 // TestDiskFull has the database refuse every write, first those of the claim, then those
@@ -161,7 +161,7 @@ func TestDiskFull(t *testing.T) {
 		b.waitSQL(`SELECT count(*) = 0 FROM modkit_outbox_events WHERE status <> 'delivered'`)
 		relay.Stop()
 		b.wantOnce(ids)
-		if b.logs.count("No space left on device") == 0 {
+		if b.logs.Count("No space left on device") == 0 {
 			b.Error("the log does not say what is wrong")
 		}
 	}

@@ -1,11 +1,8 @@
 package outbox_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +13,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/layouttest"
+	"github.com/packfinderz/outbox/internal/logtest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxpgx"
@@ -34,7 +32,7 @@ type bed struct {
 	pool    *pgxpool.Pool
 	emitter *outboxpgx.Emitter
 	broker  *outboxtest.Broker
-	logs    *logs
+	logs    *logtest.Log
 }
 
 func newBed(t *testing.T, layout string) *bed {
@@ -48,7 +46,7 @@ func newBedOn(t *testing.T, name, url string) *bed {
 	if !ok {
 		t.Fatalf("there is no layout %s", name)
 	}
-	b := &bed{T: t, layout: shipped.Layout, url: url, broker: &outboxtest.Broker{}, logs: &logs{}}
+	b := &bed{T: t, layout: shipped.Layout, url: url, broker: &outboxtest.Broker{}, logs: &logtest.Log{}}
 	b.pool = b.connect(4)
 	files, err := shipped.Migrations(b.layout)
 	if err != nil {
@@ -153,7 +151,7 @@ func (b *bed) waitReceived(n int) {
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
 	if err := b.broker.Wait(ctx, func(received []outbox.Message) bool { return len(received) >= n }); err != nil {
-		b.Fatalf("%d messages arrived, want %d; the log: %s", len(b.broker.Received()), n, b.logs.text())
+		b.Fatalf("%d messages arrived, want %d; the log: %s", len(b.broker.Received()), n, b.logs.Text())
 	}
 }
 
@@ -164,7 +162,7 @@ func (b *bed) waitSQL(sql string, args ...any) {
 	defer cancel()
 	await.Poll(ctx, func() (ok bool) {
 		if err := b.pool.QueryRow(ctx, sql, args...).Scan(&ok); err != nil {
-			b.Fatalf("%v; the log: %s", err, b.logs.text())
+			b.Fatalf("%v; the log: %s", err, b.logs.Text())
 		}
 		return ok
 	})
@@ -179,23 +177,3 @@ func (b *bed) wantOnce(ids []uuid.UUID) {
 		}
 	}
 }
-
-// logs keeps what a relay logs.
-type logs struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buffer.Write(p)
-}
-
-func (l *logs) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buffer.String()
-}
-
-func (l *logs) count(words string) int { return strings.Count(l.text(), words) }

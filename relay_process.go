@@ -291,6 +291,13 @@ func (r *Relay) logOutcomes(messages []Message, outcomes []Outcome) {
 			slog.String("aggregate_type", m.AggregateType), slog.String("aggregate_id", m.AggregateID),
 			slog.Int("attempt", m.Attempt),
 		}
+		// What tells the events of a shared table apart.
+		if m.Namespace != "" {
+			attrs = append(attrs, slog.String("namespace", m.Namespace), slog.String("topic", m.Topic))
+		}
+		if m.TenantID != uuid.Nil {
+			attrs = append(attrs, slog.String("tenant_id", m.TenantID.String()))
+		}
 		if outcome.Error != "" {
 			attrs = append(attrs, slog.String("error", outcome.Error))
 		}

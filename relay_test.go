@@ -90,7 +90,7 @@ func TestOneRefused(t *testing.T) {
 				b.Errorf("event %s was delivered at attempt %d, want %d", m.ID, m.Attempt, want)
 			}
 		}
-		if n := b.logs.count("event failed"); n != 2 {
+		if n := b.logs.Count("event failed"); n != 2 {
 			b.Errorf("%d failed attempts were logged, want 2", n)
 		}
 	})
@@ -214,7 +214,7 @@ func TestOutage(t *testing.T) {
 		b.waitReceived(len(before) + len(during))
 		relay.Stop()
 		b.wantOnce(append(before, during...))
-		if n := b.logs.count("broker is unavailable"); n != 1 {
+		if n := b.logs.Count("broker is unavailable"); n != 1 {
 			b.Errorf("the outage was logged %d times, want once", n)
 		}
 	})
@@ -271,7 +271,7 @@ func TestPublisherPanics(t *testing.T) {
 		}
 		b.drain(config)
 		b.wantOnce(slices.DeleteFunc(ids, func(id uuid.UUID) bool { return id == event }))
-		if n := b.logs.count("publisher panicked: cannot bear"); n != 2 {
+		if n := b.logs.Count("publisher panicked: cannot bear"); n != 2 {
 			b.Errorf("%d attempts failed of the event that panics, want 2", n)
 		}
 	})
@@ -380,8 +380,8 @@ func TestSlowBroker(t *testing.T) {
 		second.Stop()
 		first.Stop()
 		b.wantOnce(ids)
-		if n := b.logs.count("lease lost"); n != 0 {
-			b.Errorf("a lease was lost %d times: %s", n, b.logs.text())
+		if n := b.logs.Count("lease lost"); n != 0 {
+			b.Errorf("a lease was lost %d times: %s", n, b.logs.Text())
 		}
 	})
 }

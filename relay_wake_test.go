@@ -126,7 +126,7 @@ func TestNotificationsDoNotArrive(t *testing.T) {
 	b.waitReceived(5)
 	relay.Stop()
 	b.wantOnce(ids)
-	if n := b.logs.count("no wake-ups"); n != 1 {
+	if n := b.logs.Count("no wake-ups"); n != 1 {
 		b.Errorf("it was said %d times, want once", n)
 	}
 }

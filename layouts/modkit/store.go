@@ -27,6 +27,10 @@ type StoreConfig struct {
 	WorkerID uuid.UUID
 	// Namespace limits the store to one; empty for all.
 	Namespace string
+	// Topics limits it to some topics; empty for all.
+	Topics []string
+	// TenantID limits it to one tenant; zero for all, and for what belongs to none.
+	TenantID uuid.UUID
 	// LeaseDuration is how long a claim lasts. Default 30 s.
 	LeaseDuration time.Duration
 	// MaxAttempts is the number of attempts after which a row is dead. Default 10.
@@ -37,26 +41,31 @@ type StoreConfig struct {
 
 // NewStore makes a store.
 func NewStore(pool *pgxpool.Pool, config StoreConfig) (*Store, error) {
-	layout := Layout()
-	if config.Layout != nil {
-		layout = *config.Layout
-	}
 	retry, err := config.Retry.WithDefaults()
 	if err != nil {
 		return nil, err
 	}
-	store, err := pgstore.New(pool, layout, pgstore.Config{
-		WorkerID: config.WorkerID, Lease: config.LeaseDuration, MaxAttempts: config.MaxAttempts,
-		Filter: pgstore.Filter{Namespace: config.Namespace},
-	})
+	store, err := config.open(pool)
 	if err != nil {
 		return nil, err
 	}
 	return &Store{store: store, retry: retry}, nil
 }
 
-// ClaimedMessage is a message that this worker holds. It knows its own claim: an ack
-// proves it.
+// open is the store below, which a relay can use, too.
+func (c *StoreConfig) open(pool *pgxpool.Pool) (*pgstore.Store, error) {
+	layout := Layout()
+	if c.Layout != nil {
+		layout = *c.Layout
+	}
+	return pgstore.New(pool, layout, pgstore.Config{
+		WorkerID: c.WorkerID, Lease: c.LeaseDuration, MaxAttempts: c.MaxAttempts,
+		Filter: pgstore.Filter{Namespace: c.Namespace, Topics: c.Topics, TenantID: c.TenantID},
+	})
+}
+
+// ClaimedMessage is a message that this worker holds; Attempt has counted this attempt
+// already. It knows its own claim: an ack proves it.
 type ClaimedMessage struct {
 	outbox.Message
 	claim outbox.Batch
@@ -83,13 +92,24 @@ func (s *Store) Ack(ctx context.Context, message ClaimedMessage) error {
 }
 
 // Nack records a failed attempt: the row waits for its next one, or is dead if it was the
-// last. It fails with outbox.ErrLeaseLost as Ack does.
+// last or the cause is marked with outbox.Terminal. It fails with outbox.ErrLeaseLost as Ack does.
 func (s *Store) Nack(ctx context.Context, message ClaimedMessage, cause error) error {
-	outcome := outbox.Outcome{Kind: outbox.Failed, Error: outbox.ErrorText(cause), Delay: s.retry.Delay(message.Attempt)}
-	if message.Attempt >= message.MaxAttempts {
-		outcome = outbox.Outcome{Kind: outbox.Died, Error: outcome.Error, Reason: outbox.ReasonMaxAttempts}
+	outcome := outbox.Outcome{Kind: outbox.Failed, Error: outbox.ErrorText(cause)}
+	switch {
+	case outbox.Classify(cause) == outbox.Dead:
+		outcome.Kind, outcome.Reason = outbox.Died, outbox.ReasonOf(cause)
+	case message.Attempt >= message.MaxAttempts:
+		outcome.Kind, outcome.Reason = outbox.Died, outbox.ReasonMaxAttempts
+	default:
+		outcome.Delay = s.retry.Delay(message.Attempt)
 	}
 	return settle(ctx, message, outcome)
+}
+
+// Release gives a message back as if it had not been claimed, for a worker that ends before
+// it has tried. It fails with outbox.ErrLeaseLost as Ack does.
+func (s *Store) Release(ctx context.Context, message ClaimedMessage) error {
+	return settle(ctx, message, outbox.Outcome{Kind: outbox.Released})
 }
 
 func settle(ctx context.Context, message ClaimedMessage, outcome outbox.Outcome) error {

@@ -1,0 +1,165 @@
+package modkit_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/internal/layouttest"
+	"github.com/packfinderz/outbox/internal/logtest"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/layouts/modkit"
+	"github.com/packfinderz/outbox/outboxpgx"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// bed is a ModKit table in a database of its own.
+type bed struct {
+	*testing.T
+	url     string
+	pool    *pgxpool.Pool
+	emitter *outboxpgx.Emitter
+	logs    *logtest.Log
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	b := &bed{T: t, url: pgtest.URL(t), logs: &logtest.Log{}}
+	b.pool = pgtest.Connect(t, b.url)
+	files, err := modkit.Migrations(modkit.Layout())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Migrate(t, b.pool, "", files)
+	if b.emitter, err = outboxpgx.New(modkit.Layout(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// enqueue commits events, or n plain ones.
+func (b *bed) enqueue(n int, events ...outbox.Event) []uuid.UUID {
+	b.Helper()
+	for range n {
+		events = append(events, layouttest.Event("modkit"))
+	}
+	ids := make([]uuid.UUID, len(events))
+	err := b.emitter.InTx(b.Context(), b.pool, func(tx pgx.Tx) error {
+		emitted, err := b.emitter.EmitMany(b.Context(), tx, events)
+		for i := range emitted {
+			ids[i] = emitted[i].ID
+		}
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return ids
+}
+
+// row is what the table says of an event.
+type row struct {
+	status   string
+	attempts int
+	// held is whether it has an owner and a lease, both or neither.
+	held      bool
+	owner     string
+	lastError string
+	// dueIn and updated are by the database's clock.
+	dueIn   time.Duration
+	updated time.Time
+}
+
+func (b *bed) row(id uuid.UUID) (r row) {
+	b.Helper()
+	var locked, leased bool
+	var seconds float64
+	err := b.pool.QueryRow(b.Context(), `
+		SELECT status, attempts, locked_by IS NOT NULL, locked_until IS NOT NULL, coalesce(locked_by::text, ''),
+			coalesce(last_error, ''), extract(epoch FROM next_attempt_at - now())::float8, updated_at
+		FROM modkit_outbox_events WHERE id = $1`, id).
+		Scan(&r.status, &r.attempts, &locked, &leased, &r.owner, &r.lastError, &seconds, &r.updated)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if r.held = locked; locked != leased {
+		b.Errorf("event %s has an owner: %t, a lease: %t", id, locked, leased)
+	}
+	r.dueIn = time.Duration(seconds * float64(time.Second))
+	return r
+}
+
+// want fails unless a row has a status and a number of attempts.
+func (b *bed) want(id uuid.UUID, status string, attempts int) row {
+	b.Helper()
+	r := b.row(id)
+	if r.status != status || r.attempts != attempts || r.held != (status == "processing") {
+		b.Errorf("event %s is %s after %d attempts, held: %t; want %s after %d", id, r.status, r.attempts, r.held, status, attempts)
+	}
+	return r
+}
+
+func (b *bed) awaitStatus(id uuid.UUID, status string) {
+	b.Helper()
+	await.Until(b, "event "+id.String()+" to be "+status, func() bool { return b.row(id).status == status })
+}
+
+// expire ends the leases of all rows.
+func (b *bed) expire() {
+	b.Helper()
+	pgtest.Exec(b, b.pool, `UPDATE modkit_outbox_events SET locked_until = locked_until - interval '1 hour' WHERE status = 'processing'`)
+}
+
+// makeDue lets the delays of all rows pass.
+func (b *bed) makeDue() {
+	b.Helper()
+	pgtest.Exec(b, b.pool, `UPDATE modkit_outbox_events SET next_attempt_at = now() WHERE status = 'pending'`)
+}
+
+func (b *bed) store(config modkit.StoreConfig) *modkit.Store {
+	b.Helper()
+	store, err := modkit.NewStore(b.pool, config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return store
+}
+
+// claim claims n messages, no less.
+func (b *bed) claim(store *modkit.Store, n int) []modkit.ClaimedMessage {
+	b.Helper()
+	messages, err := store.ClaimBatch(b.Context(), n)
+	if err != nil || len(messages) != n {
+		b.Fatalf("claimed %d messages, want %d: %v", len(messages), n, err)
+	}
+	return messages
+}
+
+// dispatcher makes one that looks often.
+func (b *bed) dispatcher(config modkit.DispatcherConfig, publish modkit.Publish) *outbox.Relay {
+	b.Helper()
+	config.PollInterval = 20 * time.Millisecond
+	config.Logger = slog.New(slog.NewTextHandler(b.logs, nil))
+	relay, err := modkit.NewDispatcher(b.pool, config, publish)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return relay
+}
+
+// dispatch runs a dispatcher until the end of the test.
+func (b *bed) dispatch(config modkit.DispatcherConfig, publish modkit.Publish) {
+	b.Helper()
+	relay := b.dispatcher(config, publish)
+	if err := relay.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(relay.Stop)
+}
