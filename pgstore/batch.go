@@ -52,7 +52,8 @@ func (b *batch) fill(ctx context.Context, rows []claimed) error {
 		target.messages = append(target.messages, rows[i].Message)
 		target.holds = append(target.holds, hold{rows[i].tid, rows[i].mark})
 	}
-	if len(spent.messages) == 0 {
+	if len(spent.messages) == 0 || b.store.layout.claimEnds() {
+		b.exhausted = spent.messages
 		return nil
 	}
 	outcomes := make([]outbox.Outcome, len(spent.messages))

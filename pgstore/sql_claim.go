@@ -37,14 +37,20 @@ func (c *compiler) claim(kind claimKind) *statement {
 	until := "now() + " + c.lease()
 	switch c.l.Hold {
 	case HoldLease:
-		a.set(columns.LockedBy, c.worker())
-		a.set(columns.LockedUntil, until)
+		a.set(columns.LockedBy, c.unlessExhausted(c.worker(), "NULL"))
+		a.set(columns.LockedUntil, c.unlessExhausted(until, "NULL"))
 		if c.l.States != nil {
-			a.set(columns.Status, literal(c.l.States.Processing))
+			a.set(columns.Status, c.unlessExhausted(literal(c.l.States.Processing), literal(c.l.States.Dead)))
 		}
 	case HoldDefer:
 		a.set(columns.NextAttemptAt, until)
 	case HoldRowLock: // returned above
+	}
+	if c.l.claimEnds() {
+		a.set(columns.LastError, c.unlessExhausted(t(columns.LastError), c.neverSettled()))
+		if next := columns.NextAttemptAt; !next.NotNull {
+			a.set(next, c.unlessExhausted(t(next), "NULL"))
+		}
 	}
 	if c.l.Count == CountOnClaim {
 		// A row that will not be tried is not counted.
@@ -53,6 +59,18 @@ func (c *compiler) claim(kind claimKind) *statement {
 	a.set(columns.UpdatedAt, "now()")
 	return c.end(fmt.Sprintf("WITH picked AS MATERIALIZED (\n%s\n)\nUPDATE %s AS t SET %s\nFROM picked, %s\nWHERE t.ctid = picked.tid\nRETURNING %s, picked.ordered, picked.exhausted",
 		indent(pick), c.table(), a, withoutFlush, c.returned()))
+}
+
+// claimEnds is whether the claim itself moves rows with used-up attempts to dead. Elsewhere
+// they are held like the others until batch.fill does it.
+func (l *Layout) claimEnds() bool { return l.Hold == HoldLease && l.Terminal == TerminalStatus }
+
+// unlessExhausted is a value, or another for rows that the claim ends.
+func (c *compiler) unlessExhausted(value, ended string) string {
+	if !c.l.claimEnds() {
+		return value
+	}
+	return fmt.Sprintf("CASE WHEN picked.exhausted THEN %s ELSE %s END", ended, value)
 }
 
 // withoutFlush makes the commit of a claim not wait for the disk. A claim that a crash of
