@@ -142,11 +142,13 @@ func (b *bed) claim(store *modkit.Store, n int) []modkit.ClaimedMessage {
 	return messages
 }
 
+func (b *bed) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b.logs, nil)) }
+
 // dispatcher makes one that looks often.
 func (b *bed) dispatcher(config modkit.DispatcherConfig, publish modkit.Publish) *outbox.Relay {
 	b.Helper()
 	config.PollInterval = 20 * time.Millisecond
-	config.Logger = slog.New(slog.NewTextHandler(b.logs, nil))
+	config.Logger = b.logger()
 	relay, err := modkit.NewDispatcher(b.pool, config, publish)
 	if err != nil {
 		b.Fatal(err)

@@ -1,0 +1,230 @@
+package modkit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/layouts/modkit"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+const (
+	crowdEvents = 150 // in transactions of a few
+	crowdSteps  = 60  // of each worker
+)
+
+// TestStatesConcurrently has workers, a dispatcher, a producer and a person at one table, all at
+// once, with leases that end by themselves. Whatever they did, and in whatever order, the
+// database noted no change that the machine does not allow.
+func TestStatesConcurrently(t *testing.T) {
+	t.Parallel()
+	c := &crowd{states: newStates(t), refused: make(map[string]int)}
+	c.machine = machine{lease: 150 * time.Millisecond, maxAttempts: 3, retry: outbox.RetryPolicy{Base: time.Millisecond, Max: 3 * time.Millisecond}}
+	c.last = make(map[uuid.UUID]snapshot)
+
+	dispatcher := c.dispatcherAs(uuid.New(), c.publish)
+	if err := dispatcher.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, enough := context.WithCancel(t.Context())
+	var working, retrying sync.WaitGroup
+	retrying.Go(func() { c.retryDead(ctx) })
+	working.Go(c.produce)
+	for i := range statesWorkers {
+		working.Go(func() { c.work(i) })
+	}
+	working.Wait()
+	enough()
+	retrying.Wait()
+	dispatcher.Stop()
+
+	// What the workers forgot, or is left, is delivered.
+	last := c.dispatcherAs(uuid.New(), func(context.Context, modkit.ClaimedMessage) error { return nil })
+	if err := last.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range c.check(t) {
+		c.met[name]++
+	}
+	t.Logf("met %v; refused after the lease was lost: %v", c.met, c.refused)
+	for _, name := range []string{"claim", "reclaim", "renew", "ack", "nack", "last nack", "terminal", "release", "retry by hand"} {
+		if c.met[name] == 0 {
+			t.Errorf("nobody met this: %s", name)
+		}
+	}
+	if len(c.refused) == 0 {
+		t.Error("nobody lost a lease")
+	}
+	if len(c.last) != crowdEvents {
+		t.Errorf("%d rows, want %d", len(c.last), crowdEvents)
+	}
+	for id, row := range c.last {
+		if row.status != delivered && row.status != dead {
+			t.Errorf("%s is left %s", id, row.status)
+		}
+	}
+}
+
+// crowd is everybody at the table. Its methods run beside each other, so that they report with
+// Error.
+type crowd struct {
+	*states
+	mu      sync.Mutex
+	refused map[string]int
+}
+
+func (c *crowd) dispatcherAs(worker uuid.UUID, publish modkit.Publish) *outbox.Relay {
+	c.Helper()
+	relay, err := modkit.NewDispatcher(c.as(worker.String()), modkit.DispatcherConfig{
+		Store: c.config(worker), PollInterval: 20 * time.Millisecond, BatchSize: 5, Logger: c.logger(),
+	}, publish)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return relay
+}
+
+// publish answers in all ways, and at times not before its lease was renewed.
+func (c *crowd) publish(ctx context.Context, m modkit.ClaimedMessage) error {
+	switch rand.IntN(10) {
+	case 0, 1, 2:
+		return errors.New("no")
+	case 3:
+		return outbox.Terminal(errors.New("never"))
+	case 4:
+		first := c.leaseOf(ctx, m.ID)
+		await.Poll(ctx, func() bool { return c.leaseOf(ctx, m.ID) != first })
+	}
+	return nil
+}
+
+// leaseOf is when a row's lease ends, as text.
+func (c *crowd) leaseOf(ctx context.Context, id uuid.UUID) (until string) {
+	err := c.pool.QueryRow(ctx, `SELECT coalesce(locked_until::text, '') FROM modkit_outbox_events WHERE id = $1`, id).Scan(&until)
+	if err != nil && ctx.Err() == nil {
+		c.Error(err)
+	}
+	return until
+}
+
+func (c *crowd) produce() {
+	for n := 0; n < crowdEvents; {
+		events := make([]outbox.Event, min(1+rand.IntN(5), crowdEvents-n))
+		for i := range events {
+			events[i] = outbox.Event{Namespace: "mini-chat", Topic: "usage", DedupeKey: fmt.Sprint(n + i), Payload: []byte(`{}`)}
+		}
+		err := pgx.BeginFunc(c.Context(), c.hands[producer], func(tx pgx.Tx) error {
+			_, err := c.emitter.EmitMany(c.Context(), tx, events)
+			return err
+		})
+		if err != nil {
+			c.Error(err)
+			return
+		}
+		n += len(events)
+	}
+}
+
+// retryDead retries the first few that are dead.
+func (c *crowd) retryDead(ctx context.Context) {
+	pool := c.hands[person]
+	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{})
+	if err != nil {
+		c.Error(err)
+		return
+	}
+	retried := 0
+	await.Poll(ctx, func() bool {
+		var ids, list []uuid.UUID
+		err := pool.QueryRow(ctx, `SELECT coalesce(array_agg(id), '{}') FROM modkit_outbox_events WHERE status = 'dead'`).Scan(&ids)
+		if err == nil {
+			list, err = store.Retry(ctx, ids...)
+		}
+		if err != nil && ctx.Err() == nil {
+			c.Error(err)
+		}
+		retried += len(list)
+		return retried >= 5
+	})
+}
+
+// work is one worker: it claims, settles, forgets, and stands still until its leases are over.
+func (c *crowd) work(worker int) {
+	store, err := modkit.NewStore(c.pools[worker], c.config(c.names[worker]))
+	if err != nil {
+		c.Error(err)
+		return
+	}
+	var holding []modkit.ClaimedMessage
+	for range crowdSteps {
+		if len(holding) == 0 || rand.IntN(4) == 0 {
+			messages, err := store.ClaimBatch(c.Context(), 1+rand.IntN(4))
+			if err != nil {
+				c.Error(err)
+			}
+			holding = append(holding, messages...)
+			continue
+		}
+		switch rand.IntN(8) {
+		case 0: // a crash: the same worker comes back and knows of nothing
+			holding = nil
+		case 1:
+			c.standStill(c.pools[worker], c.names[worker], holding)
+		}
+		for i := range min(len(holding), 1+rand.IntN(3)) {
+			c.settleOne(store, holding[i])
+		}
+		// Some are settled twice.
+		holding = holding[min(len(holding), 1):]
+	}
+}
+
+func (c *crowd) settleOne(store *modkit.Store, m modkit.ClaimedMessage) {
+	var err error
+	var what string
+	switch rand.IntN(10) {
+	case 0, 1, 2:
+		what, err = "ack", store.Ack(c.Context(), m)
+	case 3, 4, 5, 6:
+		what, err = "nack", store.Nack(c.Context(), m, errors.New("no"))
+	case 7:
+		what, err = "terminal", store.Nack(c.Context(), m, outbox.Terminal(errors.New("never")))
+	default:
+		what, err = "release", store.Release(c.Context(), m)
+	}
+	if errors.Is(err, outbox.ErrLeaseLost) {
+		c.mu.Lock()
+		c.refused[what]++
+		c.mu.Unlock()
+	} else if err != nil {
+		c.Errorf("%s: %v", what, err)
+	}
+}
+
+// standStill waits until none of the messages has a lease of the worker's any more.
+func (c *crowd) standStill(pool *pgxpool.Pool, worker uuid.UUID, messages []modkit.ClaimedMessage) {
+	ids := make([]uuid.UUID, len(messages))
+	for i, m := range messages {
+		ids[i] = m.ID
+	}
+	await.Poll(c.Context(), func() (over bool) {
+		err := pool.QueryRow(c.Context(), `SELECT NOT EXISTS (SELECT FROM modkit_outbox_events
+			WHERE id = ANY($1) AND locked_by = $2 AND locked_until >= now())`, ids, worker).Scan(&over)
+		if err != nil {
+			c.Error(err)
+			return true
+		}
+		return over
+	})
+}

@@ -1,0 +1,338 @@
+package modkit_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"pgregory.net/rapid"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/layouttest"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/layouts/modkit"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// init lowers rapid's number of checks, as each is hundreds of statements. A flag or the
+// environment has the last word.
+func init() {
+	if os.Getenv("RAPID_CHECKS") == "" {
+		_ = flag.Set("rapid.checks", strconv.Itoa(statesChecks))
+	}
+}
+
+const (
+	// statesWorkers is how many workers share the table.
+	statesWorkers = 3
+	// statesChecks is the number of checks from which on a run must have met everything.
+	statesChecks = 60
+)
+
+// TestStates takes random steps on a table. After each, every change that the database noted is
+// one that the machine allows, and that this step may make.
+func TestStates(t *testing.T) {
+	t.Parallel()
+	s := newStates(t)
+	checks := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		s.reset(rt)
+		s.step(rt, s.enqueue, "enqueue")
+		rt.Repeat(map[string]func(*rapid.T){
+			"ack":              func(rt *rapid.T) { s.step(rt, s.ack, "ack") },
+			"claim":            func(rt *rapid.T) { s.step(rt, s.claim, "claim", "reclaim", "used up") },
+			"claim again":      func(rt *rapid.T) { s.step(rt, s.claim, "claim", "reclaim", "used up") },
+			"crash":            s.crash,
+			"enqueue":          func(rt *rapid.T) { s.step(rt, s.enqueue, "enqueue") },
+			"enqueue it again": func(rt *rapid.T) { s.step(rt, s.enqueueAgain) },
+			"lease ends":       func(rt *rapid.T) { s.step(rt, s.endLeases, "lease ends") },
+			"nack":             func(rt *rapid.T) { s.step(rt, s.nack, "nack", "last nack") },
+			"nack again":       func(rt *rapid.T) { s.step(rt, s.nack, "nack", "last nack") },
+			"release":          func(rt *rapid.T) { s.step(rt, s.release, "release") },
+			"retry by hand":    func(rt *rapid.T) { s.step(rt, s.retry, "retry by hand") },
+			"sweep":            func(rt *rapid.T) { s.step(rt, s.sweep, "used up") },
+			"terminal":         func(rt *rapid.T) { s.step(rt, s.terminal, "terminal", "last nack") },
+			"time passes":      func(rt *rapid.T) { s.step(rt, s.passTime, "time passes") },
+		})
+		checks++
+	})
+	t.Logf("%d checks met %v", checks, s.met)
+	for _, e := range edges() {
+		if e.name != "renew" && s.met[e.name] == 0 && checks >= statesChecks {
+			t.Errorf("no check met this: %s", e.name)
+		}
+	}
+	if s.met["refused"] == 0 && checks >= statesChecks {
+		t.Error("no claim was refused")
+	}
+}
+
+// states is a table, the workers on it, and who holds what.
+type states struct {
+	*bed
+	machine
+	names  []uuid.UUID
+	pools  []*pgxpool.Pool
+	hands  map[string]*pgxpool.Pool // of those who are no workers
+	stores []*modkit.Store
+	met    map[string]int
+
+	ids     []uuid.UUID
+	claims  []*held
+	holders map[uuid.UUID]*held
+	seen    int64
+	last    map[uuid.UUID]snapshot
+}
+
+// held is a claimed message and the worker that claimed it.
+type held struct {
+	worker  int
+	message modkit.ClaimedMessage
+}
+
+func newStates(t *testing.T) *states {
+	t.Helper()
+	s := &states{
+		bed: newBed(t), met: make(map[string]int), hands: make(map[string]*pgxpool.Pool),
+		// Nothing runs out or becomes due by itself.
+		machine: machine{lease: time.Hour, retry: outbox.RetryPolicy{Base: time.Hour, Max: 3 * time.Hour}},
+	}
+	s.watch()
+	for range statesWorkers {
+		name := uuid.New()
+		s.names, s.pools = append(s.names, name), append(s.pools, s.as(name.String()))
+	}
+	for _, name := range []string{producer, person, clock} {
+		s.hands[name] = s.as(name)
+	}
+	return s
+}
+
+// reset begins a check on an empty table.
+func (s *states) reset(rt *rapid.T) {
+	pgtest.Exec(s, s.pool, `TRUNCATE modkit_outbox_events, changes`)
+	s.maxAttempts = rapid.IntRange(1, 3).Draw(rt, "maximum")
+	s.ids, s.claims, s.holders, s.last = nil, nil, make(map[uuid.UUID]*held), make(map[uuid.UUID]snapshot)
+	s.stores = make([]*modkit.Store, statesWorkers)
+	for i := range s.stores {
+		s.open(rt, i)
+	}
+}
+
+// config is that of one worker.
+func (m *machine) config(worker uuid.UUID) modkit.StoreConfig {
+	return modkit.StoreConfig{WorkerID: worker, LeaseDuration: m.lease, MaxAttempts: m.maxAttempts, Retry: m.retry}
+}
+
+func (s *states) open(rt *rapid.T, worker int) {
+	store, err := modkit.NewStore(s.pools[worker], s.config(s.names[worker]))
+	if err != nil {
+		rt.Fatal(err)
+	}
+	s.stores[worker] = store
+}
+
+// table is what the relay and people use beside the calls of the contract.
+func (s *states) table(rt *rapid.T, pool *pgxpool.Pool, worker uuid.UUID) *pgstore.Store {
+	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{WorkerID: worker, Lease: s.lease, MaxAttempts: s.maxAttempts})
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return store
+}
+
+// step takes a step, and holds what it changed against the machine. A step says how many rows
+// it is to change.
+func (s *states) step(rt *rapid.T, take func(*rapid.T) int, allowed ...string) {
+	want := take(rt)
+	list := s.check(rt)
+	if len(list) != want {
+		rt.Fatalf("%d rows were changed, want %d: %v", len(list), want, list)
+	}
+	for _, name := range list {
+		if !slices.Contains(allowed, name) {
+			rt.Fatalf("the step made a %s; it may make %v", name, allowed)
+		}
+		s.met[name]++
+	}
+}
+
+// check reads what has changed and names each change.
+func (s *states) check(f fataler) (names []string) {
+	for _, c := range changes(s, f, s.pool, s.seen) {
+		name := s.find(&c)
+		if name == "" {
+			f.Fatalf("the machine has no such transition: %s", &c)
+		}
+		if s.last[c.id] != c.old {
+			f.Fatalf("a change is missing before this one: %s; the last was to %+v", &c, s.last[c.id])
+		}
+		s.last[c.id], s.seen = c.new, c.seq
+		names = append(names, name)
+	}
+	return names
+}
+
+func (s *states) enqueue(rt *rapid.T) int {
+	events := make([]outbox.Event, rapid.IntRange(1, 4).Draw(rt, "events"))
+	for i := range events {
+		events[i] = layouttest.Event("modkit")
+		events[i].DedupeKey = uuid.NewString()
+	}
+	for _, emitted := range s.emit(rt, events) {
+		if emitted.AlreadyEnqueued {
+			rt.Fatalf("%s was there already", emitted.ID)
+		}
+		s.ids = append(s.ids, emitted.ID)
+	}
+	return len(events)
+}
+
+// enqueueAgain enqueues an event whose id is taken, in whatever state it is.
+func (s *states) enqueueAgain(rt *rapid.T) int {
+	event := layouttest.Event("modkit")
+	event.ID = s.ids[rapid.IntRange(0, len(s.ids)-1).Draw(rt, "event")]
+	if emitted := s.emit(rt, []outbox.Event{event}); !emitted[0].AlreadyEnqueued {
+		rt.Fatalf("%s was enqueued twice", event.ID)
+	}
+	return 0
+}
+
+func (s *states) emit(rt *rapid.T, events []outbox.Event) (emitted []outbox.Emitted) {
+	err := s.emitter.InTx(s.Context(), s.hands[producer], func(tx pgx.Tx) (err error) {
+		emitted, err = s.emitter.EmitMany(s.Context(), tx, events)
+		return err
+	})
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return emitted
+}
+
+func (s *states) claim(rt *rapid.T) int {
+	worker := rapid.IntRange(0, statesWorkers-1).Draw(rt, "worker")
+	// A new store looks for everything: where an older one begins is told elsewhere.
+	s.open(rt, worker)
+	n := rapid.IntRange(1, 4).Draw(rt, "n")
+	var free int
+	err := s.pool.QueryRow(s.Context(), `SELECT count(*) FROM modkit_outbox_events
+		WHERE status = 'pending' AND next_attempt_at <= now() OR status = 'processing' AND locked_until < now()`).Scan(&free)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	messages, err := s.stores[worker].ClaimBatch(s.Context(), n)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	for _, message := range messages {
+		claim := &held{worker, message}
+		s.claims = append(s.claims, claim)
+		s.holders[message.ID] = claim
+	}
+	return min(n, free)
+}
+
+// settle settles a message, which succeeds if and only if the claim still holds it.
+func (s *states) settle(rt *rapid.T, settle func(*modkit.Store, modkit.ClaimedMessage) error) int {
+	claims := s.claims
+	if rapid.IntRange(0, 3).Draw(rt, "any claim") > 0 {
+		claims = slices.DeleteFunc(slices.Clone(claims), func(claim *held) bool { return s.holders[claim.message.ID] != claim })
+	}
+	if len(claims) == 0 {
+		return 0
+	}
+	claim := claims[rapid.IntRange(0, len(claims)-1).Draw(rt, "claim")]
+	err := settle(s.stores[claim.worker], claim.message)
+	if s.holders[claim.message.ID] != claim {
+		if !errors.Is(err, outbox.ErrLeaseLost) {
+			rt.Fatalf("%s was settled by a claim that had lost it: %v", claim.message.ID, err)
+		}
+		s.met["refused"]++
+		return 0
+	}
+	if err != nil {
+		rt.Fatal(err)
+	}
+	delete(s.holders, claim.message.ID)
+	return 1
+}
+
+func (s *states) ack(rt *rapid.T) int {
+	return s.settle(rt, func(store *modkit.Store, m modkit.ClaimedMessage) error { return store.Ack(s.Context(), m) })
+}
+
+func (s *states) nack(rt *rapid.T) int { return s.nackWith(rt, errors.New("no")) }
+
+func (s *states) terminal(rt *rapid.T) int {
+	return s.nackWith(rt, outbox.Terminal(errors.New("never")))
+}
+
+func (s *states) nackWith(rt *rapid.T, cause error) int {
+	return s.settle(rt, func(store *modkit.Store, m modkit.ClaimedMessage) error { return store.Nack(s.Context(), m, cause) })
+}
+
+func (s *states) release(rt *rapid.T) int {
+	return s.settle(rt, func(store *modkit.Store, m modkit.ClaimedMessage) error { return store.Release(s.Context(), m) })
+}
+
+// crash makes a worker forget what it holds.
+func (s *states) crash(rt *rapid.T) {
+	worker := rapid.IntRange(0, statesWorkers-1).Draw(rt, "worker")
+	s.claims = slices.DeleteFunc(s.claims, func(claim *held) bool { return claim.worker == worker })
+}
+
+// endLeases ends some leases. Whoever held the row no longer does: its mark is another.
+func (s *states) endLeases(rt *rapid.T) int {
+	var ids []uuid.UUID
+	for _, id := range s.ids {
+		if claim := s.holders[id]; claim != nil && rapid.Bool().Draw(rt, "ends") {
+			ids = append(ids, id)
+			delete(s.holders, id)
+		}
+	}
+	pgtest.Exec(s, s.hands[clock], `UPDATE modkit_outbox_events SET locked_until = locked_until - interval '2 hours' WHERE id = ANY($1)`, ids)
+	return len(ids)
+}
+
+func (s *states) passTime(rt *rapid.T) int {
+	tag, err := s.hands[clock].Exec(s.Context(), `
+		UPDATE modkit_outbox_events SET next_attempt_at = next_attempt_at - interval '2 hours' WHERE status = 'pending' AND next_attempt_at > now()`)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return int(tag.RowsAffected())
+}
+
+func (s *states) sweep(rt *rapid.T) int {
+	worker := rapid.IntRange(0, statesWorkers-1).Draw(rt, "worker")
+	swept, err := s.table(rt, s.pools[worker], s.names[worker]).Sweep(s.Context())
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return int(swept)
+}
+
+// retry asks for some events to be retried; only dead ones are.
+func (s *states) retry(rt *rapid.T) int {
+	var ids []uuid.UUID
+	want := 0
+	for _, id := range s.ids {
+		if rapid.Bool().Draw(rt, "retry") {
+			ids = append(ids, id)
+			if s.last[id].status == dead {
+				want++
+			}
+		}
+	}
+	if _, err := s.table(rt, s.hands[person], uuid.New()).Retry(s.Context(), ids...); err != nil {
+		rt.Fatal(err)
+	}
+	return want
+}
