@@ -2,7 +2,6 @@ package modkit_test
 
 import (
 	"fmt"
-	"testing"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -108,8 +107,8 @@ type fataler interface {
 }
 
 // changes are what was noted after a number.
-func changes(t testing.TB, f fataler, pool *pgxpool.Pool, after int64) (list []change) {
-	rows, err := pool.Query(t.Context(), changesSQL(), after)
+func (b *bed) changes(f fataler, after int64) (list []change) {
+	rows, err := b.pool.Query(b.Context(), changesSQL(), after)
 	if err != nil {
 		f.Fatalf("read the changes: %v", err)
 	}

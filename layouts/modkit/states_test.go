@@ -166,7 +166,7 @@ func (s *states) step(rt *rapid.T, take func(*rapid.T) int, allowed ...string) {
 
 // check reads what has changed and names each change.
 func (s *states) check(f fataler) (names []string) {
-	for _, c := range changes(s, f, s.pool, s.seen) {
+	for _, c := range s.changes(f, s.seen) {
 		name := s.find(&c)
 		if name == "" {
 			f.Fatalf("the machine has no such transition: %s", &c)

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox"
+)
+
+var (
+	errOverQuota   = errors.New("the tenant's quota does not suffice")
+	errUnknownTurn = errors.New("there is no such turn")
+	errOutcome     = errors.New("the outcome is none of completed, failed and aborted")
+)
+
+// turn names one answer to one request. It is also what makes its usage one: the event's
+// dedupe key, and the key of what billing has counted.
+type turn struct {
+	Tenant  uuid.UUID `json:"tenant"`
+	Turn    uuid.UUID `json:"turn"`
+	Request uuid.UUID `json:"request"`
+}
+
+func (t turn) dedupeKey() string { return fmt.Sprintf("%s/%s/%s", t.Tenant, t.Turn, t.Request) }
+
+// usage is what a finalised turn used, and the payload of its event: all that billing needs.
+type usage struct {
+	turn
+	Outcome string `json:"outcome"`
+	Tokens  int64  `json:"tokens"`
+}
+
+// tokens is the price of a text: its words.
+func tokens(text string) int64 { return int64(len(strings.Fields(text))) }
+
+// begin reserves what a turn may use. A turn that the quota has no room for is refused before it
+// has any effect, and so has no event. Beginning a turn again changes nothing.
+func (s *service) begin(ctx context.Context, t turn, prompt string) error {
+	reserve := 2*tokens(prompt) + 10
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `INSERT INTO chat_turns (tenant_id, turn_id, request_id, prompt, reserved)
+			SELECT tenant_id, $2, $3, $4, $5 FROM chat_quotas WHERE tenant_id = $1
+			ON CONFLICT DO NOTHING`, t.Tenant, t.Turn, t.Request, prompt, reserve)
+		if err != nil {
+			return fmt.Errorf("store the turn: %w", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return s.exists(ctx, tx, t)
+		}
+		tag, err = tx.Exec(ctx, `UPDATE chat_quotas SET reserved = reserved + $2
+			WHERE tenant_id = $1 AND used + reserved + $2 <= tokens`, t.Tenant, reserve)
+		if err != nil {
+			return fmt.Errorf("reserve from the quota: %w", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return errOverQuota
+		}
+		return nil
+	})
+}
+
+// exists tells a turn that was begun before from a tenant without a quota.
+func (s *service) exists(ctx context.Context, tx pgx.Tx, t turn) (err error) {
+	var found bool
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM chat_turns WHERE (tenant_id, turn_id, request_id) = ($1, $2, $3))`,
+		t.Tenant, t.Turn, t.Request).Scan(&found)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for the turn: %w", err)
+	case !found:
+		return errOverQuota
+	}
+	return nil
+}
+
+// finalise ends a turn: what it used and the event that tells of it are in one transaction. The
+// first finalisation counts. A second one, such as a client's that got no answer, finds what the
+// first has written, and its event already enqueued.
+func (s *service) finalise(ctx context.Context, t turn, outcome, reply string) (u usage, emitted outbox.Emitted, err error) {
+	if !slices.Contains([]string{"completed", "failed", "aborted"}, outcome) {
+		return u, emitted, errOutcome
+	}
+	err = s.emitter.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		if u, err = s.settleTurn(ctx, tx, t, outcome, reply); err != nil {
+			return err
+		}
+		payload, err := json.Marshal(u)
+		if err != nil {
+			return fmt.Errorf("write the event: %w", err)
+		}
+		emitted, err = s.emitter.Emit(ctx, tx, outbox.Event{TenantID: t.Tenant, DedupeKey: t.dedupeKey(), Payload: payload})
+		return err
+	})
+	return u, emitted, err
+}
+
+// settleTurn writes the outcome and what was used, unless that was done before. What was used is
+// the server's own count, never a client's.
+func (s *service) settleTurn(ctx context.Context, tx pgx.Tx, t turn, outcome, reply string) (usage, error) {
+	u := usage{turn: t, Outcome: outcome}
+	var prompt string
+	var earlier *string
+	var used *int64
+	var reserved int64
+	err := tx.QueryRow(ctx, `SELECT prompt, outcome, tokens, reserved FROM chat_turns
+		WHERE (tenant_id, turn_id, request_id) = ($1, $2, $3) FOR UPDATE`, t.Tenant, t.Turn, t.Request).
+		Scan(&prompt, &earlier, &used, &reserved)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return u, errUnknownTurn
+	case err != nil:
+		return u, fmt.Errorf("read the turn: %w", err)
+	case earlier != nil && used != nil:
+		u.Outcome, u.Tokens = *earlier, *used
+		return u, nil
+	}
+	u.Tokens = min(tokens(prompt)+tokens(reply), reserved)
+	if _, err := tx.Exec(ctx, `UPDATE chat_turns SET outcome = $4, tokens = $5
+		WHERE (tenant_id, turn_id, request_id) = ($1, $2, $3)`, t.Tenant, t.Turn, t.Request, u.Outcome, u.Tokens); err != nil {
+		return u, fmt.Errorf("end the turn: %w", err)
+	}
+	if _, err := tx.Exec(ctx, `UPDATE chat_quotas SET reserved = reserved - $2, used = used + $3 WHERE tenant_id = $1`,
+		t.Tenant, reserved, u.Tokens); err != nil {
+		return u, fmt.Errorf("write what was used: %w", err)
+	}
+	return u, nil
+}
