@@ -19,6 +19,8 @@ type guide struct {
 
 // tour takes a walk through the service, over HTTP.
 func tour(ctx context.Context, c *client, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	g := &guide{client: c, out: out}
 	if err := g.payingTenant(ctx, uuid.New()); err != nil {
 		return err
@@ -134,7 +136,7 @@ func (g *guide) until(ctx context.Context, holds func() (bool, error)) error {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("the next step did not come: %w", ctx.Err())
 		}
 	}
 }
