@@ -1,0 +1,111 @@
+package monitor_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/cmd/outbox/internal/monitor"
+	"github.com/packfinderz/outbox/internal/layouttest"
+	"github.com/packfinderz/outbox/internal/logtest"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/layouts/modkit"
+	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// TestDead has events die in all three ways, each of which the metrics count: refused for good,
+// failed on the last attempt, and left by a worker that was gone in its last one.
+func TestDead(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	files, err := modkit.Migrations(modkit.Layout())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Migrate(t, pool, "", files)
+	emitter, err := outboxpgx.New(modkit.Layout(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = emitter.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		for _, payload := range []string{`"refused"`, `"failed"`, `"left"`, `"good"`} {
+			event := layouttest.Event("modkit")
+			event.Payload = []byte(payload)
+			if _, err := emitter.Emit(t.Context(), tx, event); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, pool, `UPDATE modkit_outbox_events
+		SET status = 'processing', attempts = 1, locked_by = gen_random_uuid(), locked_until = now() - interval '1 second'
+		WHERE payload = '"left"'`)
+	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{MaxAttempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, log := monitor.New(store), &logtest.Log{}
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	relay, err := modkit.NewDispatcher(pool, modkit.DispatcherConfig{
+		Store: modkit.StoreConfig{MaxAttempts: 1}, Hooks: []any{metrics}, Logger: logger,
+	}, func(_ context.Context, m modkit.ClaimedMessage) error {
+		switch string(m.Payload) {
+		case `"refused"`:
+			return outbox.Terminal(errors.New("never"))
+		case `"failed"`:
+			return errors.New("no")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := relay.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stop, err := metrics.Serve("127.0.0.1:0", pool, relay, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	_, address, _ := strings.Cut(log.Line("address="), "address=")
+	page := get(t, "http://"+strings.TrimSpace(address)+"/metrics")
+	for _, line := range []string{"outbox_dead_total 3", "outbox_dead_events 3", "outbox_published_total 1", "outbox_backlog_events 0"} {
+		if !strings.Contains(page, "\n"+line+"\n") {
+			t.Errorf("the metrics lack %q:\n%s", line, page)
+		}
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
