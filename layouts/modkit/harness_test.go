@@ -132,12 +132,22 @@ func (b *bed) store(config modkit.StoreConfig) *modkit.Store {
 	return store
 }
 
-// claim claims n messages, no less.
-func (b *bed) claim(store *modkit.Store, n int) []modkit.ClaimedMessage {
+// claimAll claims what there is.
+func (b *bed) claimAll(store *modkit.Store) []modkit.ClaimedMessage {
 	b.Helper()
-	messages, err := store.ClaimBatch(b.Context(), n)
-	if err != nil || len(messages) != n {
-		b.Fatalf("claimed %d messages, want %d: %v", len(messages), n, err)
+	messages, err := store.ClaimBatch(b.Context(), 100)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return messages
+}
+
+// claim claims what there is, and wants a number of messages.
+func (b *bed) claim(store *modkit.Store, want int) []modkit.ClaimedMessage {
+	b.Helper()
+	messages := b.claimAll(store)
+	if len(messages) != want {
+		b.Fatalf("claimed %d messages, want %d", len(messages), want)
 	}
 	return messages
 }
