@@ -1,10 +1,9 @@
 package pgstore_test
 
 import (
-	"os"
-	"strings"
 	"testing"
 
+	"github.com/packfinderz/outbox/internal/docpage"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/pgstore"
 )
@@ -13,19 +12,12 @@ import (
 // index that docs/modkit.md gives for this, its claims do not pass the rows of the other.
 func TestPlanNamespace(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/modkit.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(page), "```sql\nCREATE INDEX")
-	index, _, found := strings.Cut(rest, "```")
-	if !found {
-		t.Fatal("the page has no index")
-	}
 	p := newPlanner(t, planCases()[0])
 	p.load(1000, 1000, planPending)
 	pgtest.Exec(t, p.h.pool, `UPDATE modkit_outbox_events SET namespace = 'small' WHERE id >= $1`, planID(p.next-2*planBatch))
-	pgtest.Exec(t, p.h.pool, "CREATE INDEX"+index)
+	for _, index := range docpage.Blocks(t, "../docs/modkit.md", "sql") {
+		pgtest.Exec(t, p.h.pool, index)
+	}
 	p.store = p.h.open(t, pgstore.Config{Filter: pgstore.Filter{Namespace: "small"}})
 	p.sql = pgstore.PlanStatements(p.store)
 	want := wanted{indexes: []string{"idx_modkit_outbox_events_namespace"}, rows: planBatch, perRow: p.c.claim}

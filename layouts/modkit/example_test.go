@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -14,6 +15,32 @@ import (
 	"github.com/packfinderz/outbox/layouts/modkit"
 	"github.com/packfinderz/outbox/outboxpgx"
 )
+
+// finaliseTurn is the business transaction: what the turn used and its event, or neither.
+func finaliseTurn(ctx context.Context, tx pgx.Tx, emitter *outboxpgx.Emitter, tenant, turn, request uuid.UUID) error {
+	if _, err := tx.Exec(ctx, `UPDATE turns SET tokens = 17 WHERE id = $1`, turn); err != nil {
+		return err
+	}
+	_, err := emitter.Emit(ctx, tx, outbox.Event{
+		Namespace: "mini-chat",
+		Topic:     "usage",
+		TenantID:  tenant,
+		DedupeKey: fmt.Sprintf("%s/%s/%s", tenant, turn, request),
+		Payload:   []byte(`{"tokens": 17}`),
+	})
+	return err
+}
+
+// newDispatcher hands the messages of one namespace to a function.
+func newDispatcher(pool *pgxpool.Pool) (*outbox.Relay, error) {
+	return modkit.NewDispatcher(pool, modkit.DispatcherConfig{
+		Store:        modkit.StoreConfig{Namespace: "mini-chat", LeaseDuration: 30 * time.Second, MaxAttempts: 5},
+		PollInterval: time.Second,
+	}, func(_ context.Context, message modkit.ClaimedMessage) error {
+		fmt.Println(message.Topic, string(message.Payload), "attempt", message.Attempt)
+		return nil
+	})
+}
 
 // A module runs a dispatcher for its own namespace, with a function that hands a message on.
 func ExampleNewDispatcher() {
@@ -25,13 +52,7 @@ func ExampleNewDispatcher() {
 	}
 	defer done()
 
-	dispatcher, err := modkit.NewDispatcher(pool, modkit.DispatcherConfig{
-		Store:        modkit.StoreConfig{Namespace: "mini-chat", LeaseDuration: 30 * time.Second, MaxAttempts: 5},
-		PollInterval: time.Second,
-	}, func(_ context.Context, message modkit.ClaimedMessage) error {
-		fmt.Println(message.Topic, string(message.Payload), "attempt", message.Attempt)
-		return nil
-	})
+	dispatcher, err := newDispatcher(pool)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -81,15 +102,14 @@ func exampleDatabase(ctx context.Context) (*pgxpool.Pool, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	pool, done, err := pgtest.Example(`SELECT`, files)
+	pool, done, err := pgtest.Example(`CREATE TABLE turns (id uuid PRIMARY KEY, tokens bigint)`, files)
 	if err != nil {
 		return nil, nil, err
 	}
 	emitter, err := outboxpgx.New(modkit.Layout(), nil)
 	if err == nil {
 		err = emitter.InTx(ctx, pool, func(tx pgx.Tx) error {
-			_, err := emitter.Emit(ctx, tx, outbox.Event{Namespace: "mini-chat", Topic: "usage", Payload: []byte(`{"tokens": 17}`)})
-			return err
+			return finaliseTurn(ctx, tx, emitter, uuid.New(), uuid.New(), uuid.New())
 		})
 	}
 	if err != nil {

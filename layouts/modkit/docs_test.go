@@ -1,0 +1,13 @@
+package modkit_test
+
+import (
+	"testing"
+
+	"github.com/packfinderz/outbox/internal/docpage"
+)
+
+// TestDocumentation keeps the code of docs/modkit.md what is compiled and run here.
+func TestDocumentation(t *testing.T) {
+	t.Parallel()
+	docpage.Holds(t, "../../docs/modkit.md", "go", "example_test.go")
+}
