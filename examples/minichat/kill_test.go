@@ -9,12 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/internal/await"
-	"github.com/packfinderz/outbox/internal/logtest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/internal/testserver"
 )
@@ -29,9 +29,6 @@ type program struct {
 	*testing.T
 	binary, url, address string
 	client               *client
-	log                  *logtest.Log
-	cmd                  *exec.Cmd
-	done                 <-chan struct{}
 }
 
 func build(t *testing.T) *program {
@@ -40,10 +37,7 @@ func build(t *testing.T) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &program{
-		T: t, binary: filepath.Join(t.TempDir(), "minichat"), url: pgtest.URL(t), address: fmt.Sprintf("127.0.0.1:%d", port),
-		log: &logtest.Log{},
-	}
+	p := &program{T: t, binary: filepath.Join(t.TempDir(), "minichat"), url: pgtest.URL(t), address: fmt.Sprintf("127.0.0.1:%d", port)}
 	p.client = &client{base: "http://" + p.address}
 	t.Cleanup(p.client.http.CloseIdleConnections)
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", p.binary, ".").CombinedOutput(); err != nil {
@@ -53,30 +47,22 @@ func build(t *testing.T) *program {
 }
 
 // start runs it, and waits until it serves.
-func (p *program) start() {
+func (p *program) start() *testserver.Process {
 	p.Helper()
-	p.cmd = exec.Command(p.binary, "--database", p.url, "--listen", p.address)
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	served := p.log.Count("listening on")
-	var err error
-	if p.done, err = testserver.Launch(p.cmd); err != nil {
+	cmd := exec.Command(p.binary, "--database", p.url, "--listen", p.address)
+	process, err := testserver.Start(cmd, filepath.Join(p.TempDir(), "log"))
+	if err != nil {
 		p.Fatal(err)
 	}
-	p.Cleanup(p.kill)
-	await.Until(p, "the program to serve", func() bool {
-		select {
-		case <-p.done:
-			p.Fatalf("it ended: %s", p.log.Text())
-		default:
-		}
-		return p.log.Count("listening on") > served
+	p.Cleanup(process.Kill)
+	err = process.AwaitReady(time.Minute, func() error {
+		_, err := p.client.outbox(p.Context())
+		return err
 	})
-}
-
-// kill is kill -9. It may be called twice.
-func (p *program) kill() {
-	_ = p.cmd.Process.Kill() // fails only when it has ended
-	<-p.done
+	if err != nil {
+		p.Fatal(err)
+	}
+	return process
 }
 
 // retried sends a request until the service answers, as clients do. A refusal is an answer.
@@ -96,7 +82,7 @@ func retried(ctx context.Context, send func() error) (err error) {
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	p := build(t)
-	p.start()
+	first := p.start()
 	pool := pgtest.Connect(t, p.url)
 	var turns []turn
 	for range killTenants {
@@ -115,8 +101,8 @@ func TestKilled(t *testing.T) {
 	}
 	// Billing stands still, and so does the quota of the first tenant: the kill meets events that are
 	// held, and requests in the middle of their transaction.
-	freeBilling := locked(t, pool, `LOCK TABLE billing_usage IN EXCLUSIVE MODE`)
-	freeTenant := locked(t, pool, `SELECT FROM chat_quotas WHERE tenant_id = $1 FOR UPDATE`, turns[0].Tenant)
+	freeBilling := pgtest.Hold(t, pool, `LOCK TABLE billing_usage IN EXCLUSIVE MODE`)
+	freeTenant := pgtest.Hold(t, pool, `SELECT FROM chat_quotas WHERE tenant_id = $1 FOR UPDATE`, turns[0].Tenant)
 	var clients sync.WaitGroup
 	problems := make(chan error, len(turns))
 	restarted := make(chan struct{})
@@ -135,7 +121,7 @@ func TestKilled(t *testing.T) {
 			count(t, pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
 				AND wait_event_type = 'Lock' AND query LIKE 'UPDATE chat_quotas%'`) > 0
 	})
-	p.kill()
+	first.Kill()
 	freeBilling()
 	freeTenant()
 	p.start()
@@ -203,21 +189,6 @@ func checkUsage(t *testing.T, p *program, pool *pgxpool.Pool, turns []turn) {
 			t.Errorf("tenant %s: %+v, want %d turns and %d tokens", id, got, killTurns, want)
 		}
 	}
-}
-
-// locked takes locks until free is called.
-func locked(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (free func()) {
-	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	free = func() { _ = tx.Rollback(context.Background()) } // after the first time it does nothing
-	t.Cleanup(free)
-	if _, err := tx.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
-	return free
 }
 
 func count(t *testing.T, pool *pgxpool.Pool, query string) (n int64) {

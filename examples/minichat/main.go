@@ -8,19 +8,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/packfinderz/outbox/examples/internal/database"
+	"github.com/packfinderz/outbox/examples/internal/web"
 )
 
 func main() {
@@ -53,36 +50,12 @@ func run(ctx context.Context, url, listen string, out io.Writer) error {
 	}
 	defer chat.dispatcher.Stop()
 
-	address := listen
-	if address == "" {
-		address = "127.0.0.1:0"
-	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	server := &http.Server{Handler: chat.routes(), ReadHeaderTimeout: 5 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	base := "http://" + listener.Addr().String()
 	if listen == "" {
-		err = tour(ctx, &client{base: base}, out)
-	} else {
-		_, _ = fmt.Fprintf(out, "listening on %s, with the database %s\n", base, db.URL)
+		return web.Serve(ctx, "127.0.0.1:0", chat.routes(), func(url string) error { return tour(ctx, &client{base: url}, out) })
+	}
+	return web.Serve(ctx, listen, chat.routes(), func(url string) error {
+		_, _ = fmt.Fprintf(out, "listening on %s, with the database %s\n", url, db.URL) // nobody may be listening
 		<-ctx.Done()
-	}
-	return errors.Join(err, stopServing(server, served))
-}
-
-// stopServing lets requests end before the dispatcher and the database do.
-func stopServing(server *http.Server, served <-chan error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		return fmt.Errorf("stop serving: %w", err)
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve: %w", err)
-	}
-	return nil
+		return nil
+	})
 }

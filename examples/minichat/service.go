@@ -45,7 +45,8 @@ func newService(ctx context.Context, db *database.Database, log *slog.Logger) (*
 	if err != nil {
 		return nil, err
 	}
-	for versions, migrations := range map[string]fs.FS{"modkit_outbox_versions": table, "minichat_versions": own} {
+	// The outbox program remembers its migrations by the first name, so that it may make the table, too.
+	for versions, migrations := range map[string]fs.FS{"modkit_outbox_events_modkit_goose": table, "minichat_goose": own} {
 		if err := db.Migrate(ctx, versions, migrations); err != nil {
 			return nil, err
 		}
