@@ -22,8 +22,10 @@ type breaker struct {
 	mu sync.Mutex
 	// open is set while the broker is thought to be away.
 	open bool
-	// trial is set where there is no Pinger: the next batch is a single message.
+	// trial is set where there is no Pinger: the next batch is to find out, and so is small.
 	trial bool
+	// trials counts those that have failed since a message was acknowledged.
+	trials int
 
 	// breaks counts, for each event at which the connection broke and that has not been
 	// delivered since, how often it did.
@@ -49,10 +51,20 @@ func (b *breaker) trip() bool {
 		return false
 	}
 	b.open = true
+	if b.trial {
+		b.trials++
+	}
 	return true
 }
 
-// reset closes the breaker. With trial, one message is to find out whether it holds.
+// waits is how many pauses there have been without a sign of the broker: the next is longer.
+func (b *breaker) waits() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.trials
+}
+
+// reset closes the breaker. With trial, the next messages are to find out whether it holds.
 func (b *breaker) reset(trial bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,21 +72,29 @@ func (b *breaker) reset(trial bool) {
 	b.trial = trial
 }
 
-// size is how many events to claim: all that are wanted, or one for a trial.
+// trialSize is two, so that a single event at which the connection breaks does not pass for
+// a broker that is away: the other one arrives.
+const trialSize = 2
+
+// size is how many events to claim: all that are wanted, or few for a trial.
 func (b *breaker) size(n int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.trial {
-		return 1
+		return min(trialSize, n)
 	}
 	return n
 }
 
 // broke notes the event at which the connection broke. It reports true the third time
-// running: the event may be what breaks it.
-func (b *breaker) broke(id uuid.UUID) bool {
+// running: the event may be what breaks it. A trial of which nothing was acknowledged says
+// nothing about the event: nobody knows whether the broker is there.
+func (b *breaker) broke(id uuid.UUID, acknowledged bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.trial && !acknowledged {
+		return false
+	}
 	if len(b.breaks) >= maxSuspects {
 		clear(b.breaks) // a broker that breaks at so many events is itself at fault
 	}
@@ -93,7 +113,7 @@ func (b *breaker) passed(messages []Message, outcomes []Outcome) {
 	defer b.mu.Unlock()
 	for i := range outcomes {
 		if outcomes[i].Kind == Delivered {
-			b.trial = false
+			b.trial, b.trials = false, 0
 			if len(b.breaks) > 0 {
 				delete(b.breaks, messages[i].ID)
 			}

@@ -42,7 +42,7 @@ type Publisher interface {
 
 // Pinger is implemented by publishers that can ask whether the broker is there. The
 // relay pings a broker that was unavailable until it answers; without a Pinger it tries
-// a single message instead.
+// two messages instead.
 type Pinger interface {
 	Ping(ctx context.Context) error
 }

@@ -137,9 +137,9 @@ func storeDelay(failures int) time.Duration {
 }
 
 // awaitBroker returns when the broker is there, or false when ctx ended. While it is away
-// it is pinged; a publisher that cannot ping is tried with one message.
+// it is pinged; a publisher that cannot ping is tried with a few messages.
 func (r *Relay) awaitBroker(ctx context.Context) bool {
-	for n := 0; r.breaker.isOpen(); n++ {
+	for n := r.breaker.waits(); r.breaker.isOpen(); n++ {
 		if !r.pause(ctx, pingDelay(n), nil) {
 			return false
 		}

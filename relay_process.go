@@ -190,6 +190,7 @@ func fill(n int, err error) []error {
 func (r *Relay) judge(messages []Message, errs []error) []Outcome {
 	outcomes := make([]Outcome, len(messages))
 	away := false
+	acknowledged := slices.ContainsFunc(errs, func(err error) bool { return err == nil })
 	for i, err := range errs {
 		message := &messages[i]
 		if err == nil {
@@ -204,7 +205,7 @@ func (r *Relay) judge(messages []Message, errs []error) []Outcome {
 			first := !away
 			away = true
 			// Only the first is where the connection broke; the rest never had their turn.
-			if !first || !r.breaker.broke(message.ID) {
+			if !first || !r.breaker.broke(message.ID, acknowledged) {
 				r.openBreaker(err)
 				continue // released
 			}

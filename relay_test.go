@@ -221,24 +221,59 @@ func TestOutage(t *testing.T) {
 }
 
 // TestConnectionPoison is an event at which the connection breaks every time: in the end
-// it counts, and the others arrive.
+// it counts, and the others arrive, whether the broker can be pinged or not.
 func TestConnectionPoison(t *testing.T) {
 	t.Parallel()
+	for name, hide := range map[string]func(outbox.Publisher) outbox.Publisher{
+		"with a ping":    func(p outbox.Publisher) outbox.Publisher { return p },
+		"without a ping": func(p outbox.Publisher) outbox.Publisher { return mute{p} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, "modkit")
+			ids := b.emit(5)
+			b.broker.FailWith(func(m outbox.Message) error {
+				if m.ID == ids[0] {
+					return outbox.Unavailable(errors.New("connection reset"))
+				}
+				return nil
+			})
+			config := b.config(4, pgstore.Config{MaxAttempts: 1})
+			config.Publisher = hide(b.broker)
+			config.Concurrency, config.BatchSize = 1, 2
+			relay := b.start(config)
+			b.waitSQL(`SELECT status = 'dead' AND last_error LIKE '%3 times running%' FROM modkit_outbox_events WHERE id = $1`, ids[0])
+			b.waitReceived(4)
+			relay.Stop()
+			b.wantOnce(ids[1:])
+		})
+	}
+}
+
+// mute is a publisher that cannot be pinged.
+type mute struct{ outbox.Publisher }
+
+// TestOutageWithoutPing has a broker be away that cannot be asked: what it is tried with is not
+// counted, however often, and goes on when it is back.
+func TestOutageWithoutPing(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, "modkit")
-	ids := b.emit(5)
-	b.broker.FailWith(func(m outbox.Message) error {
-		if m.ID == ids[0] {
-			return outbox.Unavailable(errors.New("connection reset"))
-		}
-		return nil
+	config := b.config(4, pgstore.Config{MaxAttempts: 1}) // one counted attempt would be death
+	config.Publisher = mute{b.broker}
+	tried := make(chan struct{}, 100)
+	b.broker.FailWith(func(outbox.Message) error {
+		tried <- struct{}{}
+		return outbox.Unavailable(errors.New("connection refused"))
 	})
-	config := b.config(4, pgstore.Config{MaxAttempts: 1})
-	config.Concurrency = 1
+	ids := b.emit(5)
 	relay := b.start(config)
-	b.waitSQL(`SELECT status = 'dead' AND last_error LIKE '%3 times running%' FROM modkit_outbox_events WHERE id = $1`, ids[0])
-	b.waitReceived(4)
+	for range len(ids) + 2*3 { // all of them, and then more trials than make an event suspect
+		<-tried
+	}
+	b.broker.FailWith(nil)
+	b.waitReceived(len(ids))
 	relay.Stop()
-	b.wantOnce(ids[1:])
+	b.wantOnce(ids)
 }
 
 // panicker panics at one event, whatever batch it is in.
