@@ -72,7 +72,7 @@ func TestChecklist(t *testing.T) {
 
 		// Retries.
 		{Asks: "a failure keeps its error and clears the lease", Tests: []string{states, failures}},
-		{Asks: "the next attempt follows the formula, jitter within its bounds", Tests: []string{states, failures, "outbox.TestDelay"}},
+		{Asks: "the next attempt follows the formula, jitter within its bounds", Tests: []string{states, failures, "outbox.TestDelay", "outbox.TestDelaySpread"}},
 		{Asks: "at the maximum a row is dead, and not retried by itself", Tests: []string{states, failures}},
 
 		// States.

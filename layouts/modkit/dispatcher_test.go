@@ -218,6 +218,24 @@ func TestDispatcherAnswers(t *testing.T) {
 	}
 }
 
+// TestDispatcherOutage has Publish find downstream away: nothing is counted, however often.
+func TestDispatcherOutage(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	id := b.enqueue(1)[0]
+	calls := 0 // one message, one call at a time
+	b.dispatch(modkit.DispatcherConfig{Store: modkit.StoreConfig{MaxAttempts: 1}}, func(context.Context, modkit.ClaimedMessage) error {
+		if calls++; calls <= 3 {
+			return outbox.Unavailable(errors.New("downstream is away"))
+		}
+		return nil
+	})
+	b.awaitStatus(id, "delivered")
+	if r := b.want(id, "delivered", 1); r.lastError != "" {
+		t.Errorf("the last error is %q", r.lastError)
+	}
+}
+
 // TestDispatcherLosesItsLease has another worker own the row by the time Publish returns: that
 // is logged, and the row is left alone, whatever the answer.
 func TestDispatcherLosesItsLease(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,6 +48,10 @@ func (m *Metrics) OnSettle(report outbox.BatchReport) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range report.Outcomes {
+		if slices.Contains(report.Lost, report.Messages[i].ID) {
+			m.lost++ // what became of it is its new owner's to tell
+			continue
+		}
 		switch report.Outcomes[i].Kind {
 		case outbox.Delivered:
 			m.published++
@@ -58,7 +63,6 @@ func (m *Metrics) OnSettle(report outbox.BatchReport) {
 			m.released++
 		}
 	}
-	m.lost += int64(len(report.Lost))
 	m.publishTime += report.Publish
 	m.settleTime += report.Settle
 }

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/monitor"
@@ -27,12 +29,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // failed on the last attempt, and left by a worker that was gone in its last one.
 func TestDead(t *testing.T) {
 	t.Parallel()
-	pool := pgtest.Pool(t)
-	files, err := modkit.Migrations(modkit.Layout())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pgtest.Migrate(t, pool, "", files)
+	pool := table(t)
 	emitter, err := outboxpgx.New(modkit.Layout(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -57,10 +54,9 @@ func TestDead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	metrics, log := monitor.New(store), &logtest.Log{}
-	logger := slog.New(slog.NewTextHandler(log, nil))
+	metrics := monitor.New(store)
 	relay, err := modkit.NewDispatcher(pool, modkit.DispatcherConfig{
-		Store: modkit.StoreConfig{MaxAttempts: 1}, Hooks: []any{metrics}, Logger: logger,
+		Store: modkit.StoreConfig{MaxAttempts: 1}, Hooks: []any{metrics}, Logger: slog.New(slog.DiscardHandler),
 	}, func(_ context.Context, m modkit.ClaimedMessage) error {
 		switch string(m.Payload) {
 		case `"refused"`:
@@ -76,23 +72,57 @@ func TestDead(t *testing.T) {
 	if err := relay.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	stop, err := metrics.Serve("127.0.0.1:0", pool, relay, logger)
+	wantLines(t, page(t, metrics, pool, relay),
+		"outbox_dead_total 3", "outbox_dead_events 3", "outbox_published_total 1", "outbox_backlog_events 0")
+}
+
+// TestLost has a batch of which one was lost: it is counted as that, and not as dead.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	pool := table(t)
+	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stop()
-	_, address, _ := strings.Cut(log.Line("address="), "address=")
-	page := get(t, "http://"+strings.TrimSpace(address)+"/metrics")
-	for _, line := range []string{"outbox_dead_total 3", "outbox_dead_events 3", "outbox_published_total 1", "outbox_backlog_events 0"} {
+	metrics := monitor.New(store)
+	messages := []outbox.Message{{Event: outbox.Event{ID: uuid.New()}}, {Event: outbox.Event{ID: uuid.New()}}}
+	died := outbox.Outcome{Kind: outbox.Died}
+	metrics.OnSettle(outbox.BatchReport{Messages: messages, Outcomes: []outbox.Outcome{died, died}, Lost: []uuid.UUID{messages[1].ID}})
+	wantLines(t, page(t, metrics, pool, nil), "outbox_dead_total 1", "outbox_lease_lost_total 1")
+}
+
+// table is a database with an empty outbox table.
+func table(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	files, err := modkit.Migrations(modkit.Layout())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := pgtest.Pool(t)
+	pgtest.Migrate(t, pool, "", files)
+	return pool
+}
+
+func wantLines(t *testing.T, page string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
 		if !strings.Contains(page, "\n"+line+"\n") {
 			t.Errorf("the metrics lack %q:\n%s", line, page)
 		}
 	}
 }
 
-func get(t *testing.T, url string) string {
+// page is what a Prometheus would read.
+func page(t *testing.T, metrics *monitor.Metrics, pool *pgxpool.Pool, relay *outbox.Relay) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	log := &logtest.Log{}
+	stop, err := metrics.Serve("127.0.0.1:0", pool, relay, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	_, address, _ := strings.Cut(log.Line("address="), "address=")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+strings.TrimSpace(address)+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
