@@ -63,7 +63,7 @@ func TestModKitCalls(t *testing.T) {
 	if err := store.Ack(t.Context(), claimed[2]); !errors.Is(err, outbox.ErrLeaseLost) {
 		t.Errorf("an ack of a row that is somebody else's: %v", err)
 	}
-	// The lease ran out, but nobody took the row: it is still this claim's.
+	// Somebody wrote to the row, so that it stands elsewhere; it is still this claim's.
 	pgtest.Exec(t, pool, `UPDATE modkit_outbox_events SET updated_at = now() WHERE id = $1`, claimed[3].ID)
 	if err := store.Ack(t.Context(), claimed[3]); err != nil {
 		t.Errorf("an ack of a row that moved: %v", err)

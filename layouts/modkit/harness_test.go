@@ -106,9 +106,9 @@ func (b *bed) want(id uuid.UUID, status string, attempts int) row {
 	return r
 }
 
-func (b *bed) awaitStatus(id uuid.UUID, status string) {
+func (b *bed) awaitDelivered(id uuid.UUID) {
 	b.Helper()
-	await.Until(b, "event "+id.String()+" to be "+status, func() bool { return b.row(id).status == status })
+	await.Until(b, "event "+id.String()+" to be delivered", func() bool { return b.row(id).status == "delivered" })
 }
 
 // expire ends the leases of all rows.

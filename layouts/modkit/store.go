@@ -29,7 +29,7 @@ type StoreConfig struct {
 	Namespace string
 	// Topics limits it to some topics; empty for all.
 	Topics []string
-	// TenantID limits it to one tenant; zero for all, and for what belongs to none.
+	// TenantID limits it to one tenant; zero for all of them and for what has none.
 	TenantID uuid.UUID
 	// LeaseDuration is how long a claim lasts. Default 30 s.
 	LeaseDuration time.Duration
