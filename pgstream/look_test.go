@@ -14,10 +14,9 @@ import (
 )
 
 // relayTo runs a relay of the harness's stream to a broker until the test ends.
-func (h *harness) relayTo(t *testing.T, broker *outboxtest.Broker, config outbox.Config) *pgstream.Store {
+func (h *harness) relayTo(t *testing.T, broker *outboxtest.Broker, config outbox.Config) {
 	t.Helper()
-	store := h.open(t, pgstream.Config{})
-	config.Store, config.Publisher, config.Poll = store, broker, 20*time.Millisecond
+	config.Store, config.Publisher, config.Poll = h.open(t, pgstream.Config{}), broker, 20*time.Millisecond
 	relay, err := outbox.NewRelay(config)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +25,6 @@ func (h *harness) relayTo(t *testing.T, broker *outboxtest.Broker, config outbox
 		t.Fatal(err)
 	}
 	t.Cleanup(relay.Stop)
-	return store
 }
 
 // TestRetriesInTime has events fail one after the other, with nothing else going on. Each is
