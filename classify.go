@@ -39,7 +39,10 @@ const (
 	ReasonInvalidPayload Reason = "invalid_payload"
 	// ReasonInvalidAggregate is an aggregate that is missing or not the type's.
 	ReasonInvalidAggregate Reason = "invalid_aggregate"
-	// ReasonRejected is a broker that said the message is too large or invalid.
+	// ReasonTooLarge is a message that is larger than the broker takes.
+	ReasonTooLarge Reason = "payload_too_large"
+	// ReasonRejected is a broker that said the message is invalid, or too large where it does
+	// not tell the two apart.
 	ReasonRejected Reason = "rejected"
 	// ReasonTerminal is any other error wrapped as Terminal.
 	ReasonTerminal Reason = "terminal"
@@ -63,8 +66,10 @@ func (e *TerminalError) Unwrap() error { return e.Err }
 // error stays nil.
 func Terminal(err error) error { return terminal(ReasonTerminal, err) }
 
-// Rejected marks an error as the broker's word that it will never take this message: too
-// large, invalid.
+// TooLarge marks an error as a message that is larger than the broker will ever take.
+func TooLarge(err error) error { return terminal(ReasonTooLarge, err) }
+
+// Rejected marks an error as the broker's word that it will never take this message.
 func Rejected(err error) error { return terminal(ReasonRejected, err) }
 
 func terminal(reason Reason, err error) error {

@@ -128,7 +128,7 @@ func TestClassify(t *testing.T) {
 	if !errors.Is(Terminal(ordinary), ordinary) || !errors.Is(Unavailable(ordinary), ordinary) {
 		t.Error("a wrapped error is not found")
 	}
-	if ReasonOf(Rejected(ordinary)) != ReasonRejected || ReasonOf(Terminal(ordinary)) != ReasonTerminal {
+	if ReasonOf(Rejected(ordinary)) != ReasonRejected || ReasonOf(TooLarge(ordinary)) != ReasonTooLarge || ReasonOf(Terminal(ordinary)) != ReasonTerminal {
 		t.Error("the reason is wrong")
 	}
 }

@@ -136,17 +136,22 @@ func TestContracts(t *testing.T) {
 func TestPackFinderzEnums(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t, "packfinderz")
+	columns := packfinderz.Layout().Columns
 	for name, c := range map[string]struct{ locked, layout []string }{
 		"event_type_enum": {
 			strings.Fields(`order_created order_state_changed line_item_state_changed license_status_changed media_uploaded
 				payment_settled cash_collected vendor_payout_recorded notification_requested
 				order_expired order_canceled reservation_released
 				ad_created ad_updated ad_paused ad_activated ad_expired ad_daily_rollup_ready`),
-			packfinderz.EventTypes(),
+			columns.Type.Values,
 		},
 		"aggregate_type_enum": {
 			strings.Fields(`vendor_order checkout_group license store media ledger_event notification ad`),
-			packfinderz.AggregateTypes(),
+			columns.AggregateType.Values,
+		},
+		"outbox_dlq_reason_enum": {
+			strings.Fields(`max_attempts unknown_event_type invalid_payload invalid_aggregate payload_too_large rejected terminal`),
+			packfinderz.Layout().DeadLetter.Columns.Reason.Values,
 		},
 	} {
 		rows, err := pool.Query(t.Context(), `

@@ -157,6 +157,9 @@ func TestLimits(t *testing.T) {
 			errs := publishertest.Publish(t, open(t, broker.URL()), messages)
 			publishertest.Fates(t, errs, "", "rejected", "")
 			wantText(t, errs[1], test.says)
+			if reason := outbox.ReasonOf(errs[1]); (reason == outbox.ReasonTooLarge) != (name == "payload") {
+				t.Errorf("the reason is %s", reason)
+			}
 			wantPayloads(t, broker, messages[0], messages[2])
 		})
 	}

@@ -103,7 +103,7 @@ func checkAttribute(name, value string) error {
 func checkSize(topic string, message *pubsubpb.PubsubMessage) (int, error) {
 	size := proto.Size(&pubsubpb.PublishRequest{Topic: topic, Messages: []*pubsubpb.PubsubMessage{message}})
 	if size > maxRequestBytes {
-		return 0, outbox.Rejected(fmt.Errorf("the message has %d bytes; Pub/Sub takes at most %d", size, maxRequestBytes))
+		return 0, outbox.TooLarge(fmt.Errorf("the message has %d bytes; Pub/Sub takes at most %d", size, maxRequestBytes))
 	}
 	return size, nil
 }

@@ -122,7 +122,7 @@ func (p *Publisher) rejectLarge(items []*item, errs []error) []*item {
 	var rest []*item
 	for _, i := range items {
 		if size := int64(len(i.publishing.Body)); size > limit {
-			errs[i.place] = outbox.Rejected(fmt.Errorf("the payload has %d bytes; the limit is %d", size, limit))
+			errs[i.place] = outbox.TooLarge(fmt.Errorf("the payload has %d bytes; the limit is %d", size, limit))
 			continue
 		}
 		rest = append(rest, i)

@@ -46,7 +46,7 @@ func entry(config *Config, message *outbox.Message) ([]any, int, error) {
 		size += len(a.Name) + len(a.Value)
 	}
 	if size > config.MaxSize {
-		return nil, 0, outbox.Rejected(fmt.Errorf("the event has %d bytes; the limit is %d (?max-size)", size, config.MaxSize))
+		return nil, 0, outbox.TooLarge(fmt.Errorf("the event has %d bytes; the limit is %d (?max-size)", size, config.MaxSize))
 	}
 	return fields, size, nil
 }

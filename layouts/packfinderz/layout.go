@@ -27,8 +27,8 @@ func Layout() pgstore.Layout {
 		MaxAttempts: 10,
 		Columns: pgstore.Columns{
 			ID:            pgstore.Column{Name: "id"},
-			Type:          pgstore.Column{Name: "event_type", Enum: "event_type_enum", NotNull: true, Values: EventTypes()},
-			AggregateType: pgstore.Column{Name: "aggregate_type", Enum: "aggregate_type_enum", NotNull: true, Values: AggregateTypes()},
+			Type:          pgstore.Column{Name: "event_type", Enum: "event_type_enum", NotNull: true, Values: names(EventTypes())},
+			AggregateType: pgstore.Column{Name: "aggregate_type", Enum: "aggregate_type_enum", NotNull: true, Values: names(AggregateTypes())},
 			AggregateID:   pgstore.Column{Name: "aggregate_id", Type: "uuid", NotNull: true},
 			Payload:       pgstore.Column{Name: "payload_json"},
 			Attempts:      pgstore.Column{Name: "attempt_count"},
@@ -45,7 +45,7 @@ func Layout() pgstore.Layout {
 				AggregateType: pgstore.Column{Name: "aggregate_type"},
 				AggregateID:   pgstore.Column{Name: "aggregate_id"},
 				Payload:       pgstore.Column{Name: "payload_json"},
-				Reason:        pgstore.Column{Name: "error_reason", Enum: "outbox_dlq_reason_enum"},
+				Reason:        pgstore.Column{Name: "error_reason", Enum: "outbox_dlq_reason_enum", Values: names(Reasons())},
 				FailedAt:      pgstore.Column{Name: "failed_at"},
 				CreatedAt:     pgstore.Column{Name: "created_at"},
 				Attempts:      pgstore.Column{Name: "attempt_count"},
@@ -53,23 +53,6 @@ func Layout() pgstore.Layout {
 				RetriedAt:     pgstore.Column{Name: "retried_at"},
 			},
 		},
-	}
-}
-
-// EventTypes are the values of event_type_enum, in the order of the contract.
-func EventTypes() []string {
-	return []string{
-		"order_created", "order_state_changed", "line_item_state_changed", "license_status_changed",
-		"media_uploaded", "payment_settled", "cash_collected", "vendor_payout_recorded", "notification_requested",
-		"order_expired", "order_canceled", "reservation_released",
-		"ad_created", "ad_updated", "ad_paused", "ad_activated", "ad_expired", "ad_daily_rollup_ready",
-	}
-}
-
-// AggregateTypes are the values of aggregate_type_enum, in the order of the contract.
-func AggregateTypes() []string {
-	return []string{
-		"vendor_order", "checkout_group", "license", "store", "media", "ledger_event", "notification", "ad",
 	}
 }
 

@@ -7,6 +7,7 @@ CREATE TYPE outbox_dlq_reason_enum AS ENUM (
     'unknown_event_type',
     'invalid_payload',
     'invalid_aggregate',
+    'payload_too_large',
     'rejected',
     'terminal'
 );
