@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 )
 
@@ -26,4 +27,23 @@ type ActorRef struct {
 	Type string `json:"type"`
 	// ID identifies the actor within its type.
 	ID string `json:"id"`
+}
+
+// OpenEnvelope reads a payload that is an envelope, and refuses one that is not whole.
+func OpenEnvelope(payload []byte) (Envelope, error) {
+	var envelope Envelope
+	if err := json.Unmarshal(payload, &envelope); err != nil {
+		return envelope, err
+	}
+	switch {
+	case envelope.Version < 1:
+		return envelope, errors.New("the envelope has no version")
+	case envelope.EventID == "":
+		return envelope, errors.New("the envelope has no eventId")
+	case envelope.OccurredAt.IsZero():
+		return envelope, errors.New("the envelope has no occurredAt")
+	case isNull(envelope.Data):
+		return envelope, errors.New("the envelope's data is null")
+	}
+	return envelope, nil
 }

@@ -42,21 +42,9 @@ func DecodeJSON[T any](check func(T) error) func([]byte) error {
 // whole, and its data what decode says.
 func DecodeEnvelope(decode func(data []byte) error) func([]byte) error {
 	return func(payload []byte) error {
-		var envelope Envelope
-		if err := json.Unmarshal(payload, &envelope); err != nil {
+		envelope, err := OpenEnvelope(payload)
+		if err != nil || decode == nil {
 			return err
-		}
-		switch {
-		case envelope.Version < 1:
-			return errors.New("the envelope has no version")
-		case envelope.EventID == "":
-			return errors.New("the envelope has no eventId")
-		case envelope.OccurredAt.IsZero():
-			return errors.New("the envelope has no occurredAt")
-		case isNull(envelope.Data):
-			return errors.New("the envelope's data is null")
-		case decode == nil:
-			return nil
 		}
 		return decode(envelope.Data)
 	}

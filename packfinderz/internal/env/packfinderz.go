@@ -1,0 +1,60 @@
+package env
+
+import (
+	"time"
+
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
+)
+
+// What several of the programs read.
+
+// Database is the address of PostgreSQL. DATABASE_URL is what Heroku sets.
+func (r *Reader) Database() string { return r.Needed("PACKFINDERZ_DATABASE_URL", "DATABASE_URL") }
+
+// Project is the Google Cloud project of the topics.
+func (r *Reader) Project() string {
+	return r.Needed("PACKFINDERZ_PUBSUB_PROJECT", "GOOGLE_CLOUD_PROJECT")
+}
+
+// Redis is the address of Redis. REDIS_URL is what Heroku sets.
+func (r *Reader) Redis() string { return r.Needed("PACKFINDERZ_REDIS_URL", "REDIS_URL") }
+
+// Topics are the names of the topics.
+func (r *Reader) Topics() registry.Topics {
+	topics := registry.DefaultTopics()
+	for name, topic := range map[string]*string{
+		"PACKFINDERZ_PUBSUB_DOMAIN_TOPIC":        &topics.Domain,
+		"PACKFINDERZ_PUBSUB_ANALYTICS_TOPIC":     &topics.Analytics,
+		"PACKFINDERZ_PUBSUB_NOTIFICATIONS_TOPIC": &topics.Notifications,
+		"PACKFINDERZ_PUBSUB_BILLING_TOPIC":       &topics.Billing,
+	} {
+		*topic = r.Text(*topic, name)
+		if err := registry.CheckTopic(*topic); err != nil {
+			r.Refuse(name, "is not right: %v", err)
+		}
+	}
+	return topics
+}
+
+// DomainSubscription is the subscription that the worker consumes.
+func (r *Reader) DomainSubscription() string {
+	return r.Text("pf-domain-events-worker", "PACKFINDERZ_PUBSUB_DOMAIN_SUBSCRIPTION")
+}
+
+// The older name of the idempotency TTL counts in hours.
+const (
+	idempotencyTTL      = "PACKFINDERZ_EVENTING_IDEMPOTENCY_TTL"
+	idempotencyTTLHours = "PACKFINDERZ_OUTBOX_IDEMPOTENCY_TTL_HOURS"
+	maxTTLHours         = 10 * 365 * 24
+	// defaultTTL is that of the inbox, which the publisher must not import: it knows nothing of consumers.
+	defaultTTL = 720 * time.Hour
+)
+
+// IdempotencyTTL is how long handled events are remembered.
+func (r *Reader) IdempotencyTTL() time.Duration {
+	if r.Text("", idempotencyTTL) == "" {
+		hours := r.Int(idempotencyTTLHours, int(defaultTTL/time.Hour), 1, maxTTLHours)
+		return time.Duration(hours) * time.Hour
+	}
+	return r.Duration(idempotencyTTL, defaultTTL, time.Second)
+}

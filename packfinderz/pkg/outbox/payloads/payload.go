@@ -1,0 +1,39 @@
+// Package payloads has the data of every event type: a typed struct with its own rules. What is not
+// valid here is never published.
+package payloads
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
+)
+
+// Version is the version of all payloads. A change that a consumer could trip over needs another
+// one, and consumers that know both before it is emitted.
+const Version = 1
+
+// Payload is the data of one event type.
+type Payload interface {
+	// EventType is the type that the data belongs to.
+	EventType() enums.EventType
+	// Validate says what is wrong with the data, or nil.
+	Validate() error
+}
+
+// Open reads a stored envelope and its data: for the registry before an event is published, and for
+// consumers. Fields that P does not have are passed over, so that a producer can be deployed first;
+// nothing is converted, guessed or filled in.
+func Open[P Payload](stored []byte) (envelope outbox.Envelope, data P, err error) {
+	if envelope, err = outbox.OpenEnvelope(stored); err != nil {
+		return envelope, data, err
+	}
+	if envelope.Version != Version {
+		return envelope, data, fmt.Errorf("the envelope has version %d; only %d is known", envelope.Version, Version)
+	}
+	if err := json.Unmarshal(envelope.Data, &data); err != nil {
+		return envelope, data, fmt.Errorf("read the data: %w", err)
+	}
+	return envelope, data, data.Validate()
+}

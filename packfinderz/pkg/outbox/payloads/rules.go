@@ -1,0 +1,81 @@
+package payloads
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// The rules that the payloads are made of. Each is nil or says which field breaks it.
+
+// id, text and moment want a field to be set.
+func id(name string, value uuid.UUID) error { return present(name, value != uuid.Nil) }
+
+func text(name, value string) error { return present(name, strings.TrimSpace(value) != "") }
+
+func moment(name string, value time.Time) error { return present(name, !value.IsZero()) }
+
+func present(name string, set bool) error {
+	if !set {
+		return fmt.Errorf("%s is missing", name)
+	}
+	return nil
+}
+
+// oneOf wants one of an enum's values.
+func oneOf[T ~string](name string, value T, values ...T) error {
+	if !slices.Contains(values, value) {
+		return fmt.Errorf("%s is %q; it can be one of %q", name, value, values)
+	}
+	return nil
+}
+
+// amount wants money that has moved.
+func amount(name string, cents int64) error {
+	if cents <= 0 {
+		return fmt.Errorf("%s is %d; it must be more than 0", name, cents)
+	}
+	return nil
+}
+
+// count wants a number of things.
+func count(name string, n int64) error {
+	if n < 0 {
+		return fmt.Errorf("%s is %d; it cannot be negative", name, n)
+	}
+	return nil
+}
+
+// currency wants an ISO 4217 code.
+func currency(name, code string) error {
+	if len(code) != 3 || strings.ContainsFunc(code, func(r rune) bool { return r < 'A' || r > 'Z' }) {
+		return fmt.Errorf("%s is %q; it must be a code such as USD", name, code)
+	}
+	return nil
+}
+
+// changed wants two states that are not the same.
+func changed[T ~string](from, to T) error {
+	if from != "" && from == to {
+		return fmt.Errorf("from and to are both %q", to)
+	}
+	return errors.Join(text("from", string(from)), text("to", string(to)))
+}
+
+// each applies a rule to the elements of a list, which must have some.
+func each[T any](name string, list []T, rule func(T) error) error {
+	if len(list) == 0 {
+		return fmt.Errorf("%s is empty", name)
+	}
+	var errs []error
+	for i, element := range list {
+		if err := rule(element); err != nil {
+			errs = append(errs, fmt.Errorf("%s[%d]: %w", name, i, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,54 @@
+// Package registry is the one place that says where an event goes and what it must look like: event
+// type -> topic, aggregate and payload. What is not in it is never published.
+package registry
+
+import (
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
+)
+
+// New writes out the route of every event type. Topics only says what the topics are called; which of
+// them a type belongs to is decided here and nowhere else. A new event type needs a line here: a test
+// holds the map against the enum, and Emit and the publisher refuse a type without one.
+func New(topics Topics) (outbox.Registry, error) {
+	if err := topics.check(); err != nil {
+		return nil, err
+	}
+	typed := map[enums.EventType]outbox.Route{
+		enums.OrderCreated:         to[payloads.OrderCreated](topics.Domain, enums.AggregateCheckoutGroup),
+		enums.OrderStateChanged:    to[payloads.OrderStateChanged](topics.Domain, enums.AggregateVendorOrder),
+		enums.LineItemStateChanged: to[payloads.LineItemStateChanged](topics.Domain, enums.AggregateVendorOrder),
+		enums.OrderExpired:         to[payloads.OrderExpired](topics.Domain, enums.AggregateVendorOrder),
+		enums.OrderCanceled:        to[payloads.OrderCanceled](topics.Domain, enums.AggregateVendorOrder),
+		enums.ReservationReleased:  to[payloads.ReservationReleased](topics.Domain, enums.AggregateVendorOrder),
+		enums.LicenseStatusChanged: to[payloads.LicenseStatusChanged](topics.Domain, enums.AggregateLicense),
+		enums.MediaUploaded:        to[payloads.MediaUploaded](topics.Domain, enums.AggregateMedia),
+
+		enums.PaymentSettled:       to[payloads.PaymentSettled](topics.Billing, enums.AggregateLedgerEvent),
+		enums.CashCollected:        to[payloads.CashCollected](topics.Billing, enums.AggregateLedgerEvent),
+		enums.VendorPayoutRecorded: to[payloads.VendorPayoutRecorded](topics.Billing, enums.AggregateLedgerEvent),
+
+		enums.NotificationRequested: to[payloads.NotificationRequested](topics.Notifications, enums.AggregateNotification),
+
+		enums.AdCreated:          to[payloads.AdCreated](topics.Analytics, enums.AggregateAd),
+		enums.AdUpdated:          to[payloads.AdUpdated](topics.Analytics, enums.AggregateAd),
+		enums.AdPaused:           to[payloads.AdPaused](topics.Analytics, enums.AggregateAd),
+		enums.AdActivated:        to[payloads.AdActivated](topics.Analytics, enums.AggregateAd),
+		enums.AdExpired:          to[payloads.AdExpired](topics.Analytics, enums.AggregateAd),
+		enums.AdDailyRollupReady: to[payloads.AdDailyRollupReady](topics.Analytics, enums.AggregateAd),
+	}
+	registry := make(outbox.Registry, len(typed))
+	for eventType, route := range typed {
+		registry[string(eventType)] = route
+	}
+	return registry, nil
+}
+
+// to is the route of events whose data is a P.
+func to[P payloads.Payload](topic string, aggregate enums.AggregateType) outbox.Route {
+	return outbox.Route{Topic: topic, AggregateType: string(aggregate), Decode: func(stored []byte) error {
+		_, _, err := payloads.Open[P](stored)
+		return err
+	}}
+}

@@ -1,0 +1,103 @@
+// Package outbox is how the backend's domain services emit events, and how its people look at what
+// became of them. Publishing is the work of cmd/outbox-publisher.
+package outbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/outboxgorm"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
+)
+
+// DomainEvent is something that has happened. What kind of event it is, and to what kind of aggregate it
+// happened, follows from its data.
+type DomainEvent struct {
+	// ID identifies the event for life; zero for a new one. To emit an id again writes nothing.
+	ID uuid.UUID
+	// AggregateID is the thing it happened to: the licence, the order.
+	AggregateID uuid.UUID
+	// OccurredAt is when; zero for now.
+	OccurredAt time.Time
+	// Actor is who caused it, if anybody.
+	Actor *ActorRef
+	// Data is the event itself.
+	Data payloads.Payload
+}
+
+// Service emits events. It is safe for concurrent use.
+type Service struct {
+	emitter  *outboxgorm.Emitter
+	registry outbox.Registry
+}
+
+// NewService makes a service.
+func NewService() (*Service, error) {
+	emitter, err := outboxgorm.New(packfinderz.Layout(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("set up the emitter: %w", err)
+	}
+	// What the topics are called is the publisher's business.
+	routes, err := registry.New(registry.DefaultTopics())
+	if err != nil {
+		return nil, fmt.Errorf("set up the registry: %w", err)
+	}
+	return &Service{emitter: emitter, registry: routes}, nil
+}
+
+// Emit writes the event in the caller's transaction, and never commits: it exists if and only if the
+// caller's own changes do. An event that the publisher would have to give up is refused here, with
+// outbox.ErrInvalidEvent, and the transaction can go on.
+func (s *Service) Emit(tx *gorm.DB, event DomainEvent) (outbox.Emitted, error) {
+	row, err := s.row(event)
+	if err != nil {
+		return outbox.Emitted{}, fmt.Errorf("outbox: %w: %w", outbox.ErrInvalidEvent, err)
+	}
+	return s.emitter.Emit(tx.Statement.Context, tx, row)
+}
+
+// row is the event as it is stored, and checked as it will be before it is published.
+func (s *Service) row(event DomainEvent) (outbox.Event, error) {
+	var row outbox.Event
+	switch {
+	case event.Data == nil:
+		return row, errors.New("the event has no data")
+	case event.AggregateID == uuid.Nil:
+		return row, errors.New("the event has no aggregate id")
+	}
+	if event.ID == uuid.Nil {
+		var err error
+		if event.ID, err = uuid.NewV7(); err != nil {
+			return row, fmt.Errorf("make an event id: %w", err)
+		}
+	}
+	if event.OccurredAt.IsZero() {
+		event.OccurredAt = time.Now()
+	}
+	data, err := json.Marshal(event.Data)
+	if err != nil {
+		return row, fmt.Errorf("write the data: %w", err)
+	}
+	if string(data) == "null" { // a nil pointer, which has no event type either
+		return row, errors.New("the event's data is nil")
+	}
+	payload, err := json.Marshal(PayloadEnvelope{
+		Version: payloads.Version, EventID: event.ID.String(), OccurredAt: event.OccurredAt.UTC(), Actor: event.Actor, Data: data,
+	})
+	if err != nil {
+		return row, fmt.Errorf("write the envelope: %w", err)
+	}
+	eventType := string(event.Data.EventType())
+	row = outbox.Event{
+		ID: event.ID, Type: eventType, AggregateType: s.registry[eventType].AggregateType, AggregateID: event.AggregateID.String(), Payload: payload,
+	}
+	return row, s.registry.Check(&outbox.Message{Event: row})
+}
