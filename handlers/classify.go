@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/inbox"
 )
 
 // failure is what one handler answered.
@@ -21,6 +22,7 @@ type failure struct {
 func sum(failures []failure) error {
 	texts := make([]string, len(failures))
 	var retryable, away bool
+	var elsewhere error
 	var asked time.Duration
 	var reason outbox.Reason
 	for i, f := range failures {
@@ -35,6 +37,8 @@ func sum(failures []failure) error {
 			}
 		case errors.As(f.err, &down):
 			away = true
+		case errors.Is(f.err, inbox.ErrInProgress):
+			elsewhere = f.err
 		default:
 			retryable = true
 			if errors.As(f.err, &later) {
@@ -48,8 +52,19 @@ func sum(failures []failure) error {
 		return outbox.RetryAfter(err, asked)
 	case retryable:
 		return err
+	case elsewhere != nil:
+		return &elsewhereError{err, elsewhere}
 	case away:
 		return outbox.Unavailable(err)
 	}
 	return &outbox.TerminalError{Reason: reason, Err: err}
 }
+
+// elsewhereError is an event that an inbox says is being handled elsewhere. A consumer has to see that: the
+// event has not failed, and must not become a dead letter while the other one is at it.
+type elsewhereError struct {
+	error
+	cause error
+}
+
+func (e *elsewhereError) Unwrap() error { return e.cause }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/handlers"
+	"github.com/packfinderz/outbox/inbox"
 	"github.com/packfinderz/outbox/publishertest"
 	"github.com/packfinderz/outbox/wire"
 )
@@ -214,6 +215,32 @@ func TestClasses(t *testing.T) {
 		var asked *outbox.RetryAfterError
 		if errors.As(err, &asked) != (test.asked > 0) || asked != nil && asked.Delay != test.asked {
 			t.Errorf("%s: %#v, want a delay of %s", name, err, test.asked)
+		}
+	}
+}
+
+// TestElsewhere has an inbox say that the event is being handled elsewhere. A consumer that could not see it
+// would count it as a failure, and at last make it a dead letter.
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	ordinary, held := errors.New("no"), fmt.Errorf("begin: %w", &inbox.InProgressError{Left: time.Minute})
+	for name, test := range map[string]struct {
+		errs []error
+		seen bool
+	}{
+		"alone":             {[]error{held}, true},
+		"beside a dead one": {[]error{held, outbox.Terminal(ordinary)}, true},
+		"beside a failure":  {[]error{held, ordinary}, false},
+	} {
+		set := newSet(t, handlers.Options{})
+		for i, err := range test.errs {
+			register(t, set, fmt.Sprint("h", i), func(context.Context, outbox.Message) error { return err })
+		}
+		err := attempt(t, set, publishertest.Messages(1)[0])
+		wantClass(t, name, err, outbox.Retryable, "handler h0: begin: ")
+		var seen *inbox.InProgressError
+		if errors.As(err, &seen) != test.seen || test.seen && seen.Left != time.Minute {
+			t.Errorf("%s: %#v, want it to be seen: %t", name, err, test.seen)
 		}
 	}
 }
