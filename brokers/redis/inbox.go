@@ -69,6 +69,16 @@ func NewInbox(config InboxConfig) (*Inbox, error) {
 // Close closes the connections.
 func (i *Inbox) Close() error { return i.close() }
 
+// Ping is nil if Redis answers, and lets us in.
+func (i *Inbox) Ping(ctx context.Context) error {
+	ctx, cancel := i.bound(ctx)
+	defer cancel()
+	if err := i.client.Ping(ctx).Err(); err != nil {
+		return away("asking whether it is there", err)
+	}
+	return nil
+}
+
 // The two states of a key.
 const (
 	processing = "processing:"

@@ -56,6 +56,7 @@ func refused(t *testing.T, in *redis.Inbox) {
 		t.Errorf("a Redis that is away answered: handled %t, processed %t", ran, processed)
 	}
 	publishertest.Fails(t, in.Delete(t.Context(), inboxConsumer, uuid.New()), outbox.Down, "redis: forgetting the event")
+	publishertest.Fails(t, in.Ping(t.Context()), outbox.Down, "redis: asking whether it is there")
 }
 
 // TestInboxFlushed empties Redis in the middle of a handler, and after it. The handler is told, and

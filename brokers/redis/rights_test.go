@@ -35,9 +35,12 @@ func grant(t *testing.T, broker *redistest.Broker, rights string) string {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	broker := redistest.New(t)
-	url := grant(t, broker, "~pf:evt:processed:* +set +get +pttl +del +pexpire +evalsha +eval +info")
+	url := grant(t, broker, "~pf:evt:processed:* +set +get +pttl +del +pexpire +evalsha +eval +info +ping")
 	var log bytes.Buffer
 	in := openInbox(t, url, redis.InboxConfig{TTL: inbox.TTL{Processing: time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err := in.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
 	event := uuid.New()
 	claim, err := in.Begin(t.Context(), inboxConsumer, event)
 	if err != nil {
