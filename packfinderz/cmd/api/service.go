@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/packfinderz/internal/database"
+	"github.com/packfinderz/outbox/packfinderz/internal/env"
+	"github.com/packfinderz/outbox/packfinderz/internal/httpapi"
+	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
+	"github.com/packfinderz/outbox/packfinderz/internal/licensing"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
+)
+
+// config is the environment of the api.
+type config struct{ database, listen string }
+
+func readConfig(lookup func(string) (string, bool)) (config, error) {
+	r := env.NewReader(lookup)
+	listen := "127.0.0.1:8080" // it knows no users, so that a gateway has to be in front
+	if port := r.Text("", "PORT"); port != "" {
+		listen = ":" + port // Heroku's router is
+	}
+	c := config{database: r.Database(), listen: r.Address(listen, "PACKFINDERZ_API_LISTEN")}
+	return c, r.Err()
+}
+
+// run answers until ctx ends.
+func run(ctx context.Context, lookup func(string) (string, bool), log *slog.Logger) (err error) {
+	config, err := readConfig(lookup)
+	if err != nil {
+		return err
+	}
+	pool, err := pgxpool.New(ctx, config.database)
+	if err != nil {
+		return fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	defer pool.Close()
+	db, err := database.Open(pool)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	events, err := outbox.NewService()
+	if err != nil {
+		return err
+	}
+
+	mux := http.NewServeMux()
+	httpserver.Health(mux, httpserver.Check{Name: "PostgreSQL", Ping: pool.Ping})
+	mux.Handle("/", httpapi.New(licensing.New(db.DB, events), log))
+	server, err := httpserver.Start(config.listen, mux, log)
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx)
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"time"
+
+	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/packfinderz/internal/env"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
+)
+
+// config is the environment of the worker.
+type config struct {
+	database, redis, project string
+	subscription             string
+	deadLetters              string // a topic, if any
+	remember, processing     time.Duration
+	ackDeadline              time.Duration
+	concurrency              int
+	listen                   string
+}
+
+const deadLetterTopic = "PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC"
+
+func readConfig(lookup func(string) (string, bool)) (config, error) {
+	r := env.NewReader(lookup)
+	c := config{
+		// The worker has a database role of its own; see migrations/roles.
+		database:     r.Text("", "PACKFINDERZ_WORKER_DATABASE_URL"),
+		redis:        r.Redis(),
+		project:      r.Project(),
+		subscription: r.DomainSubscription(),
+		deadLetters:  r.Text("", deadLetterTopic),
+		remember:     r.IdempotencyTTL(),
+		processing:   r.Duration("PACKFINDERZ_EVENTING_PROCESSING_TTL", inbox.DefaultProcessing, time.Second),
+		ackDeadline:  r.Duration("PACKFINDERZ_WORKER_ACK_DEADLINE", gcppubsub.DefaultAckDeadline, 10*time.Second),
+		concurrency:  r.Int("PACKFINDERZ_WORKER_CONCURRENCY", gcppubsub.DefaultConcurrency, 1, 1000),
+		listen:       r.Address("127.0.0.1:8082", "PACKFINDERZ_WORKER_LISTEN"),
+	}
+	if c.database == "" {
+		c.database = r.Database()
+	}
+	if c.deadLetters != "" {
+		if err := registry.CheckTopic(c.deadLetters); err != nil {
+			r.Refuse(deadLetterTopic, "is not right: %v", err)
+		}
+	}
+	return c, r.Err()
+}

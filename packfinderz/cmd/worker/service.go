@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/packfinderz/internal/compliance"
+	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
+)
+
+// run consumes until ctx ends. What is away is waited for; only what can never work is an error.
+func run(ctx context.Context, lookup func(string) (string, bool), log *slog.Logger) (err error) {
+	config, err := readConfig(lookup)
+	if err != nil {
+		return err
+	}
+	pool, err := pgxpool.New(ctx, config.database)
+	if err != nil {
+		return fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	defer pool.Close()
+	events, err := idempotency.NewManager(idempotency.Config{
+		RedisURL: config.redis, TTL: config.remember, Processing: config.processing, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, events.Close()) }()
+
+	service := gcppubsub.Config{Project: config.project}
+	process := consume.Config{Handlers: compliance.New(pool, events, log), Logger: log}
+	if config.deadLetters != "" {
+		letters, err := gcppubsub.New(service)
+		if err != nil {
+			return fmt.Errorf("set up the dead letters: %w", err)
+		}
+		defer func() { _ = letters.Close() }() // all are published
+		process.DeadLetters, process.DeadLetterTopic = letters, config.deadLetters
+	}
+	consumer, err := gcppubsub.NewConsumer(gcppubsub.ConsumerConfig{
+		Config: service, Subscription: config.subscription, Process: process,
+		Concurrency: config.concurrency, AckDeadline: config.ackDeadline,
+	})
+	if err != nil {
+		return err
+	}
+
+	mux := http.NewServeMux()
+	httpserver.Health(mux, httpserver.Check{Name: "PostgreSQL", Ping: pool.Ping}, httpserver.Check{Name: "Redis", Ping: events.Ping})
+	server, err := httpserver.Start(config.listen, mux, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	return consumer.Run(ctx)
+}

@@ -1,0 +1,59 @@
+// Package backendtest gives a test what the backend stands on: a database with all its tables, and services on it.
+package backendtest
+
+import (
+	"io/fs"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/packfinderz/internal/database"
+	"github.com/packfinderz/outbox/packfinderz/internal/licensing"
+	"github.com/packfinderz/outbox/packfinderz/migrations"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
+)
+
+// Database is the address of a database with the outbox's tables and the backend's, and a pool on it.
+func Database(t testing.TB) (url string, pool *pgxpool.Pool) {
+	t.Helper()
+	url = pgtest.URL(t)
+	pool = pgtest.Connect(t, url)
+	layout, err := packfinderz.Migrations(packfinderz.Layout())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, files := range []fs.FS{layout, migrations.Files()} {
+		pgtest.Migrate(t, pool, "", files)
+	}
+	return url, pool
+}
+
+// Licensing is the service on a database.
+func Licensing(t testing.TB, pool *pgxpool.Pool) *licensing.Service {
+	t.Helper()
+	db, err := database.Open(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	events, err := outbox.NewService()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return licensing.New(db.DB, events)
+}
+
+// Count is the one number that a query answers.
+func Count(t testing.TB, pool *pgxpool.Pool, query string, args ...any) (n int) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), query, args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}

@@ -1,0 +1,90 @@
+// Package compliance tells admins and stores what happens to licences: it makes notifications of
+// the events license_status_changed.
+package compliance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
+)
+
+// Consumer is the name under which events are marked as handled.
+const Consumer = "compliance"
+
+// patience bounds the one statement of an event. It is short of any ack deadline.
+const patience = 10 * time.Second
+
+// Handler handles events, each once. It is safe for concurrent use.
+type Handler struct {
+	pool  *pgxpool.Pool
+	inbox inbox.Inbox
+	log   *slog.Logger
+}
+
+var _ outbox.Publisher = (*Handler)(nil)
+
+// New makes a handler that writes to the table notifications.
+func New(pool *pgxpool.Pool, in inbox.Inbox, log *slog.Logger) *Handler {
+	return &Handler{pool, in, log}
+}
+
+// Publish handles events: it is the other end of the publisher's. Those of other types are for other
+// consumers, and are done at once, known or not.
+func (h *Handler) Publish(ctx context.Context, messages []outbox.Message) []error {
+	errs := make([]error, len(messages))
+	for i := range messages {
+		if messages[i].Type == string(enums.LicenseStatusChanged) {
+			errs[i] = h.handle(ctx, &messages[i])
+		}
+	}
+	return errs
+}
+
+// handle answers nil when the notification is there, whoever wrote it.
+func (h *Handler) handle(ctx context.Context, message *outbox.Message) error {
+	change, told, err := open(message)
+	if err != nil {
+		return &outbox.TerminalError{Reason: outbox.ReasonInvalidPayload, Err: err}
+	}
+	var wrote bool
+	ran, err := inbox.Handle(ctx, h.inbox, Consumer, message.ID, func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		wrote, err = h.write(ctx, message, change, told)
+		return err
+	})
+	if errors.Is(err, inbox.ErrNotMarked) {
+		// The notification is there, and its unique key stands in for the mark.
+		h.log.Warn("the event is handled, but could not be marked", "event_id", message.ID, "error", outbox.ErrorText(err))
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	h.log.Info("event handled", "event_id", message.ID, "event_type", message.Type, "aggregate_type", message.AggregateType,
+		"aggregate_id", message.AggregateID, "attempt", message.Attempt, "audience", told.audience, "duplicate", !ran || !wrote)
+	return nil
+}
+
+// open reads the change, and says who is to be told of it. The envelope has the event's id, too: if they differ,
+// nobody knows which event this is.
+func open(message *outbox.Message) (*payloads.LicenseStatusChanged, notice, error) {
+	envelope, change, err := payloads.Open[payloads.LicenseStatusChanged](message.Payload)
+	if err != nil {
+		return nil, notice{}, err
+	}
+	if envelope.EventID != message.ID.String() {
+		return nil, notice{}, fmt.Errorf("the envelope is that of event %s", envelope.EventID)
+	}
+	told, err := noticeOf(&change)
+	return &change, told, err
+}

@@ -1,0 +1,49 @@
+package compliance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
+)
+
+// writeSQL leaves a notification that is there as it is. This, not Redis, is what makes it exactly one: Redis
+// can forget, and a consumer can be killed between its effect and its mark.
+const writeSQL = `
+INSERT INTO notifications (event_id, type, audience, store_id, license_id, status, reason, message)
+VALUES ($1, 'compliance', $2, $3, $4, $5, $6, $7)
+ON CONFLICT (event_id, audience) DO NOTHING`
+
+// write writes the notification of an event, and reports false if it was there.
+func (h *Handler) write(
+	ctx context.Context, message *outbox.Message, change *payloads.LicenseStatusChanged, told notice,
+) (wrote bool, err error) {
+	tag, err := h.pool.Exec(ctx, writeSQL,
+		message.ID, told.audience, change.StoreID, change.LicenseID, string(change.Status), change.Reason, told.message)
+	if err != nil {
+		return false, classify(fmt.Errorf("write the notification: %w", err))
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+// classify decides what an error of the database says about the event. Values that do not fit never will. Anything
+// else (a server that is away, a full disk, a missing right) is no fault of the event, which must not become a
+// dead letter by it.
+func classify(err error) error {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && (strings.HasPrefix(refused.Code, dataException) || strings.HasPrefix(refused.Code, integrityViolation)) {
+		return outbox.Terminal(err)
+	}
+	return outbox.Unavailable(err)
+}
+
+// The classes of SQLSTATE that are about values.
+const (
+	dataException      = "22"
+	integrityViolation = "23"
+)

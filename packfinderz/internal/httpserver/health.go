@@ -1,0 +1,37 @@
+package httpserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// checkTime bounds the checks of one request.
+const checkTime = 5 * time.Second
+
+// Check asks whether something that the program needs is there.
+type Check struct {
+	// Name is what it is, for the answer.
+	Name string
+	// Ping is nil if it is there.
+	Ping func(ctx context.Context) error
+}
+
+// Health answers GET /healthz as long as the process lives, and GET /readyz if all checks pass.
+func Health(mux *http.ServeMux, checks ...Check) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintln(w, "ok") // the client may be gone
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), checkTime)
+		defer cancel()
+		for _, check := range checks {
+			if check.Ping(ctx) != nil {
+				http.Error(w, check.Name+" does not answer", http.StatusServiceUnavailable)
+				return
+			}
+		}
+		_, _ = fmt.Fprintln(w, "ready") // the client may be gone
+	})
+}
