@@ -1,0 +1,31 @@
+// Package model has the GORM models of the outbox's two tables. Both are append-only: what may not
+// change is marked as written at creation only, and the database refuses the rest by a trigger.
+package model
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
+)
+
+// OutboxEvent is a row of outbox_events: the durable promise that an event will be published. Only
+// PublishedAt, AttemptCount and LastError change, and only the publisher changes them.
+type OutboxEvent struct {
+	ID            uuid.UUID           `gorm:"type:uuid;primaryKey;<-:create"`
+	EventType     enums.EventType     `gorm:"type:event_type_enum;not null;<-:create;index:idx_outbox_events_event_type"`
+	AggregateType enums.AggregateType `gorm:"type:aggregate_type_enum;not null;<-:create;index:idx_outbox_events_aggregate,priority:1"`
+	AggregateID   uuid.UUID           `gorm:"type:uuid;not null;<-:create;index:idx_outbox_events_aggregate,priority:2"`
+	// PayloadJSON is the event's envelope.
+	PayloadJSON json.RawMessage `gorm:"type:jsonb;not null;<-:create"`
+	// CreatedAt is the database's time, not this process's.
+	CreatedAt    time.Time  `gorm:"type:timestamptz;not null;default:now();autoCreateTime:false;<-:create"`
+	PublishedAt  *time.Time `gorm:"type:timestamptz;index:idx_outbox_events_published_at"`
+	AttemptCount int        `gorm:"type:integer;not null;default:0"`
+	LastError    *string    `gorm:"type:text"`
+}
+
+// TableName is outbox_events.
+func (OutboxEvent) TableName() string { return "outbox_events" }

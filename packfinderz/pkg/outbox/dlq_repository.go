@@ -1,0 +1,105 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/outboxgorm"
+	"github.com/packfinderz/outbox/packfinderz/pkg/db/model"
+	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
+)
+
+// DLQRepository reads outbox_dlq, and writes to it for people who give an event up by hand. The publisher
+// writes its own rows, in the transaction that settles the event. Nothing here tries an event again.
+type DLQRepository struct{ db *gorm.DB }
+
+// NewDLQRepository makes a repository.
+func NewDLQRepository(db *gorm.DB) *DLQRepository { return &DLQRepository{db} }
+
+// ErrNotWaiting means that an event cannot be given up: there is none, or it is published, or dead.
+var ErrNotWaiting = errors.New("outbox: the event does not wait to be published")
+
+// GiveUp writes the DLQ row of an event that waits, in the caller's transaction: the publisher passes the
+// event over from the commit on. The envelope is copied as it is stored.
+func (r *DLQRepository) GiveUp(tx *gorm.DB, eventID uuid.UUID, reason enums.ErrorReason, cause error) (model.OutboxDLQ, error) {
+	if _, ok := tx.Statement.ConnPool.(gorm.TxCommitter); !ok {
+		return model.OutboxDLQ{}, outboxgorm.ErrNoTransaction
+	}
+	var event model.OutboxEvent
+	// The lock waits for a publisher that has the event just now.
+	err := tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).
+		Where("published_at IS NULL AND NOT EXISTS (?)",
+			tx.Model(&model.OutboxDLQ{}).Select("1").Where("event_id = outbox_events.id AND retried_at IS NULL")).
+		Take(&event, "id = ?", eventID).Error
+	switch {
+	case errors.Is(err, gorm.ErrRecordNotFound):
+		return model.OutboxDLQ{}, fmt.Errorf("%w: %s", ErrNotWaiting, eventID)
+	case err != nil:
+		return model.OutboxDLQ{}, fmt.Errorf("outbox: lock event %s: %w", eventID, err)
+	}
+	text := outbox.ErrorText(cause)
+	letter := model.OutboxDLQ{
+		EventID: event.ID, EventType: event.EventType, AggregateType: event.AggregateType, AggregateID: event.AggregateID,
+		PayloadJSON: event.PayloadJSON, ErrorReason: reason, CreatedAt: event.CreatedAt, AttemptCount: event.AttemptCount, LastError: &text,
+	}
+	if err := tx.Create(&letter).Error; err != nil {
+		return letter, fmt.Errorf("outbox: write the DLQ row of event %s: %w", eventID, err)
+	}
+	if err := tx.Model(&event).Update("last_error", text).Error; err != nil {
+		return letter, fmt.Errorf("outbox: mark event %s: %w", eventID, err)
+	}
+	return letter, nil
+}
+
+// ByEvent are the DLQ rows of an event, the latest first; one that was retried can have several.
+func (r *DLQRepository) ByEvent(ctx context.Context, eventID uuid.UUID) ([]model.OutboxDLQ, error) {
+	var letters []model.OutboxDLQ
+	err := r.db.WithContext(ctx).Where("event_id = ?", eventID).Order("failed_at DESC, id").Find(&letters).Error
+	if err != nil {
+		return nil, fmt.Errorf("outbox: read the DLQ rows of event %s: %w", eventID, err)
+	}
+	return letters, nil
+}
+
+// DLQFilter chooses DLQ rows.
+type DLQFilter struct {
+	// Reason is the only reason; empty for all.
+	Reason enums.ErrorReason
+	// EventType is the only event type; empty for all.
+	EventType enums.EventType
+	// Since is the earliest failure; zero for all.
+	Since time.Time
+	// Limit is how many at most. Default 100.
+	Limit int
+}
+
+const defaultDLQLimit = 100
+
+// List are DLQ rows that nobody has had retried, the latest first.
+func (r *DLQRepository) List(ctx context.Context, filter DLQFilter) ([]model.OutboxDLQ, error) {
+	query := r.db.WithContext(ctx).Where("retried_at IS NULL")
+	if filter.Reason != "" {
+		query = query.Where("error_reason = ?", filter.Reason)
+	}
+	if filter.EventType != "" {
+		query = query.Where("event_type = ?", filter.EventType)
+	}
+	if !filter.Since.IsZero() {
+		query = query.Where("failed_at >= ?", filter.Since)
+	}
+	if filter.Limit <= 0 {
+		filter.Limit = defaultDLQLimit
+	}
+	var letters []model.OutboxDLQ
+	if err := query.Order("failed_at DESC, id").Limit(filter.Limit).Find(&letters).Error; err != nil {
+		return nil, fmt.Errorf("outbox: read the DLQ: %w", err)
+	}
+	return letters, nil
+}
