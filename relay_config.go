@@ -47,6 +47,8 @@ type Config struct {
 	// Logger gets one line per failed attempt and lifecycle step, and per delivered event
 	// at debug level. Default slog.Default().
 	Logger *slog.Logger
+	// AttemptLevel, if set, is the level of the one line per attempt, whatever came of it.
+	AttemptLevel slog.Leveler
 }
 
 // minPollsPerLease keeps a lease from running out between two looks.

@@ -273,18 +273,10 @@ func (r *Relay) backOff(outcomes []Outcome) {
 }
 
 func (r *Relay) logOutcomes(messages []Message, outcomes []Outcome) {
-	debugging := r.log.Enabled(context.Background(), slog.LevelDebug)
 	for i := range messages {
-		level := slog.LevelDebug
-		switch outcomes[i].Kind {
-		case Failed:
-			level = slog.LevelWarn
-		case Died:
-			level = slog.LevelError
-		case Delivered, Released:
-			if !debugging {
-				continue
-			}
+		level := r.outcomeLevel(outcomes[i].Kind)
+		if !r.log.Enabled(context.Background(), level) {
+			continue
 		}
 		m, outcome := &messages[i], &outcomes[i]
 		attrs := []slog.Attr{
@@ -310,4 +302,19 @@ func (r *Relay) logOutcomes(messages []Message, outcomes []Outcome) {
 		}
 		r.log.LogAttrs(context.Background(), level, "event "+outcome.Kind.String(), attrs...)
 	}
+}
+
+// outcomeLevel is the level at which an outcome is logged. What was given back was no attempt.
+func (r *Relay) outcomeLevel(kind OutcomeKind) slog.Level {
+	switch {
+	case kind == Released:
+		return slog.LevelDebug
+	case r.config.AttemptLevel != nil:
+		return r.config.AttemptLevel.Level()
+	case kind == Failed:
+		return slog.LevelWarn
+	case kind == Died:
+		return slog.LevelError
+	}
+	return slog.LevelDebug
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -169,6 +170,30 @@ func TestRetryAfterKept(t *testing.T) {
 		b.waitLogged("come back in an hour")
 		b.waitSQL(`SELECT next_attempt_at BETWEEN now() + interval '50 minutes' AND now() + interval '1 hour' FROM ` + b.layout.Table)
 	})
+}
+
+// TestAttemptLevel has one line per attempt, whatever came of it.
+func TestAttemptLevel(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "packfinderz")
+	ids := b.emit(3)
+	b.broker.FailWith(func(m outbox.Message) error {
+		switch {
+		case m.ID == ids[1]:
+			return outbox.Rejected(errors.New("not a message"))
+		case m.ID == ids[2] && m.Attempt == 1:
+			return errors.New("not now")
+		}
+		return nil
+	})
+	config := b.config(4, pgstore.Config{})
+	config.AttemptLevel = slog.LevelInfo
+	b.drain(config)
+	for line, want := range map[string]int{"level=INFO msg=\"event delivered\"": 2, "level=INFO msg=\"event failed\"": 1, "level=INFO msg=\"event dead\"": 1, "msg=\"event ": 4} {
+		if n := b.logs.count(line); n != want {
+			b.Errorf("%d lines with %s, want %d: %s", n, line, want, b.logs.text())
+		}
+	}
 }
 
 // TestTerminal is dead at once, and the batch goes on.

@@ -62,3 +62,27 @@ func (p *Publisher) pingTopic(ctx context.Context, topic string, strict bool) er
 	}
 	return outbox.Unavailable(fmt.Errorf("ask for %s: %w", topic, err))
 }
+
+// MissingTopics are those of the topics that are not there. Events for them would be tried, and
+// counted, in vain. A topic that these credentials may not ask for is taken to be there: the
+// permission to publish does not include the question.
+func (p *Publisher) MissingTopics(ctx context.Context, topics ...string) (missing []string, err error) {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if p.closed {
+		return nil, outbox.Unavailable(errClosed)
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	for _, topic := range topics {
+		_, err := p.client.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: p.config.topicPath(topic)})
+		switch status.Code(err) {
+		case codes.OK, codes.PermissionDenied:
+		case codes.NotFound:
+			missing = append(missing, topic)
+		default:
+			return nil, outbox.Unavailable(fmt.Errorf("ask for %s: %w", topic, err))
+		}
+	}
+	return missing, nil
+}

@@ -2,6 +2,7 @@ package gcppubsub_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -71,4 +72,29 @@ func TestPingRefused(t *testing.T) {
 	t.Parallel()
 	broker := pubsubtest.New(t, pstest.WithErrorInjection("GetTopic", codes.Unauthenticated, "expired"))
 	wantText(t, open(t, broker.URL()).Ping(t.Context()), "expired")
+}
+
+func TestMissingTopics(t *testing.T) {
+	t.Parallel()
+	broker := pubsubtest.New(t)
+	broker.CreateTopic(t, "here")
+	publisher := open(t, broker.URL())
+	if missing, err := publisher.MissingTopics(t.Context(), "here", "not-here"); err != nil || !slices.Equal(missing, []string{"not-here"}) {
+		t.Errorf("missing are %q, %v", missing, err)
+	}
+	// Who may only publish cannot tell.
+	denied := pubsubtest.New(t, pstest.WithErrorInjection("GetTopic", codes.PermissionDenied, "not yours"))
+	if missing, err := open(t, denied.URL()).MissingTopics(t.Context(), "not-here"); err != nil || len(missing) > 0 {
+		t.Errorf("where it cannot be asked, missing are %q, %v", missing, err)
+	}
+	broker.Stop(t)
+	if _, err := publisher.MissingTopics(t.Context(), "here"); outbox.Classify(err) != outbox.Down {
+		t.Errorf("without a connection: %v", err)
+	}
+	if err := publisher.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := publisher.MissingTopics(t.Context(), "here"); outbox.Classify(err) != outbox.Down {
+		t.Errorf("after Close: %v", err)
+	}
 }
