@@ -3,6 +3,7 @@ package env
 import (
 	"time"
 
+	"github.com/packfinderz/outbox/inbox"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 )
 
@@ -46,15 +47,13 @@ const (
 	idempotencyTTL      = "PACKFINDERZ_EVENTING_IDEMPOTENCY_TTL"
 	idempotencyTTLHours = "PACKFINDERZ_OUTBOX_IDEMPOTENCY_TTL_HOURS"
 	maxTTLHours         = 10 * 365 * 24
-	// defaultTTL is that of the inbox, which the publisher must not import: it knows nothing of consumers.
-	defaultTTL = 720 * time.Hour
 )
 
 // IdempotencyTTL is how long handled events are remembered.
 func (r *Reader) IdempotencyTTL() time.Duration {
 	if r.Text("", idempotencyTTL) == "" {
-		hours := r.Int(idempotencyTTLHours, int(defaultTTL/time.Hour), 1, maxTTLHours)
+		hours := r.Int(idempotencyTTLHours, int(inbox.DefaultDone/time.Hour), 1, maxTTLHours)
 		return time.Duration(hours) * time.Hour
 	}
-	return r.Duration(idempotencyTTL, defaultTTL, time.Second)
+	return r.Duration(idempotencyTTL, inbox.DefaultDone, time.Second)
 }

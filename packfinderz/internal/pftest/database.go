@@ -6,13 +6,11 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/packfinderz/internal/database"
 )
 
 // Pool is a pool on a fresh database that has the outbox's tables.
@@ -36,11 +34,14 @@ func Migrate(t testing.TB, pool *pgxpool.Pool) {
 // GORM is the same database for GORM.
 func GORM(t testing.TB, pool *pgxpool.Pool) *gorm.DB {
 	t.Helper()
-	conn := stdlib.OpenDBFromPool(pool)
-	t.Cleanup(func() { _ = conn.Close() }) // the pool is closed by itself
-	db, err := gorm.Open(postgres.New(postgres.Config{Conn: conn}), &gorm.Config{Logger: logger.Discard})
+	db, err := database.Open(pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return db
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db.DB
 }

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// cleanup deletes, in small steps, what is past its retention: published rows, and dead letters if they
+// have one. What waits is never touched, however old.
+func cleanup(ctx context.Context, lookup func(string) (string, bool), log *slog.Logger) error {
+	config, err := readCleanupConfig(lookup)
+	if err != nil {
+		return err
+	}
+	pool, store, err := open(ctx, config.database, pgstore.Config{})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	deleted, err := store.Purge(ctx, outbox.Purge{Retention: config.published, DeadLetterRetention: config.dead})
+	if err != nil {
+		return fmt.Errorf("clean up: %w", err)
+	}
+	log.Info("cleaned up", "deleted", deleted, "retention", config.published.String(), "dlq_retention", config.dead.String())
+	return nil
+}

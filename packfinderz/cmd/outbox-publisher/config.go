@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/packfinderz/internal/env"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
+)
+
+// config is the environment of the publisher.
+type config struct {
+	database    string
+	pubsub      gcppubsub.Config
+	topics      registry.Topics
+	batchSize   int
+	poll        time.Duration
+	maxAttempts int
+	listen      string
+}
+
+func readConfig(lookup func(string) (string, bool)) (config, error) {
+	r := env.NewReader(lookup)
+	emulator := r.Text("", "PUBSUB_EMULATOR_HOST")
+	c := config{
+		database:  r.Database(),
+		pubsub:    gcppubsub.Config{Project: r.Project(), Endpoint: emulator, Insecure: emulator != ""},
+		topics:    r.Topics(),
+		batchSize: r.Int("PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE", 50, 1, 10_000),
+		// A third of the lease is the most that the relay takes.
+		poll:        time.Duration(r.Int("PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS", 500, 5, 10_000)) * time.Millisecond,
+		maxAttempts: r.Int("PACKFINDERZ_OUTBOX_MAX_ATTEMPTS", packfinderz.Layout().MaxAttempts, 1, 1_000_000),
+		listen:      r.Address("127.0.0.1:8081", "PACKFINDERZ_PUBLISHER_LISTEN"),
+	}
+	return c, refused(r)
+}
+
+// cleanupConfig is the environment of the cleanup.
+type cleanupConfig struct {
+	database string
+	// published and dead are how long published rows and dead letters are kept; zero for ever.
+	published, dead time.Duration
+}
+
+const (
+	defaultRetention = 30 * 24 * time.Hour
+	leastRetention   = time.Hour
+)
+
+func readCleanupConfig(lookup func(string) (string, bool)) (cleanupConfig, error) {
+	r := env.NewReader(lookup)
+	c := cleanupConfig{
+		database:  r.Database(),
+		published: r.Duration("PACKFINDERZ_OUTBOX_RETENTION", defaultRetention, leastRetention),
+		// What nobody has looked at is not thrown away by default.
+		dead: r.Duration("PACKFINDERZ_OUTBOX_DLQ_RETENTION", 0, leastRetention),
+	}
+	return c, refused(r)
+}
+
+func refused(r *env.Reader) error {
+	if err := r.Err(); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return nil
+}

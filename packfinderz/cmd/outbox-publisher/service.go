@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// publishTimeout bounds the publish of one batch. A stop waits for it, and Heroku kills after 30 s.
+const publishTimeout = 20 * time.Second
+
+// publish relays until ctx ends. What is away is waited for; only what can never work is an error.
+func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.Logger) (err error) {
+	config, err := readConfig(lookup)
+	if err != nil {
+		return err
+	}
+	routes, err := registry.New(config.topics)
+	if err != nil {
+		return err
+	}
+	pool, store, err := open(ctx, config.database, pgstore.Config{MaxAttempts: config.maxAttempts})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	broker, err := gcppubsub.New(config.pubsub)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, broker.Close()) }()
+	if err := check(ctx, store, broker, config.topics, log); err != nil {
+		return err
+	}
+	relay, err := outbox.NewRelay(outbox.Config{
+		Store: store, Publisher: broker, Registry: routes,
+		BatchSize: config.batchSize, Poll: config.poll, PublishTimeout: publishTimeout,
+		// One batch at a time, and its rows in their order.
+		Concurrency: 1,
+		Logger:      log, AttemptLevel: slog.LevelInfo,
+	})
+	if err != nil {
+		return err
+	}
+
+	mux := http.NewServeMux()
+	httpserver.Health(mux, httpserver.Check{Name: "PostgreSQL", Ping: pool.Ping}, httpserver.Check{Name: "Pub/Sub", Ping: broker.Ping})
+	server, err := httpserver.Start(config.listen, mux, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	return relay.Run(ctx)
+}
+
+// open makes the store on a pool of its own. It needs no server yet.
+func open(ctx context.Context, database string, config pgstore.Config) (*pgxpool.Pool, *pgstore.Store, error) {
+	pool, err := pgxpool.New(ctx, database)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	store, err := pgstore.New(pool, packfinderz.Layout(), config)
+	if err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
+	return pool, store, nil
+}
+
+// check refuses to start on tables that are not the outbox's, and with topics that are not there: every
+// event would use its attempts up in vain. A server that does not answer is no reason not to start.
+func check(ctx context.Context, store *pgstore.Store, broker *gcppubsub.Publisher, topics registry.Topics, log *slog.Logger) error {
+	err := store.Verify(ctx)
+	switch {
+	case errors.Is(err, pgstore.ErrMismatch):
+		return fmt.Errorf("%w; make the tables with: outbox migrate up --layout packfinderz", err)
+	case err != nil:
+		log.Warn("PostgreSQL does not answer yet", "error", err)
+	}
+	missing, err := broker.MissingTopics(ctx, topics.Names()...)
+	switch {
+	case len(missing) > 0:
+		return fmt.Errorf("Pub/Sub has no topic %s: create it, or set PACKFINDERZ_PUBSUB_…_TOPIC", strings.Join(missing, ", "))
+	case err != nil:
+		log.Warn("Pub/Sub does not answer yet", "error", err)
+	}
+	return nil
+}
