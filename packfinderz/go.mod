@@ -6,7 +6,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.11.0
 	github.com/packfinderz/outbox v0.0.0
-	github.com/packfinderz/outbox/brokers/gcppubsub v0.0.0-00010101000000-000000000000
+	github.com/packfinderz/outbox/brokers/gcppubsub v0.0.0
 	github.com/packfinderz/outbox/brokers/redis v0.0.0
 	github.com/packfinderz/outbox/outboxgorm v0.0.0
 	go.uber.org/goleak v1.3.0

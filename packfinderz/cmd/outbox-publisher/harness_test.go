@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"cloud.google.com/go/pubsub/v2/pstest"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"gorm.io/gorm"
+
+	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
+	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
+)
+
+// bed is a publisher between a real database and a Pub/Sub service of its own.
+type bed struct {
+	*testing.T
+	url    string
+	pool   *pgxpool.Pool
+	db     *gorm.DB
+	events *outbox.Service
+	broker *pubsubtest.Broker
+	// env is what the publisher sees beside its addresses.
+	env    map[string]string
+	listen string
+	log    *lines
+}
+
+func newBed(t *testing.T, reactors ...pstest.ServerReactorOption) *bed {
+	t.Helper()
+	url := pgtest.URL(t)
+	return newBedOn(t, url, reactors...)
+}
+
+func newBedOn(t *testing.T, url string, reactors ...pstest.ServerReactorOption) *bed {
+	t.Helper()
+	b := &bed{T: t, url: url, pool: pgtest.Connect(t, url), broker: pubsubtest.New(t, reactors...), log: &lines{}}
+	pftest.Migrate(t, b.pool)
+	b.db = pftest.GORM(t, b.pool)
+	var err error
+	if b.events, err = outbox.NewService(); err != nil {
+		t.Fatal(err)
+	}
+	for _, topic := range registry.DefaultTopics().Names() {
+		b.broker.CreateTopic(t, topic)
+	}
+	port, err := testserver.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	b.env = map[string]string{"PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS": "20"}
+	return b
+}
+
+func (b *bed) lookup(name string) (string, bool) {
+	if value, ok := b.env[name]; ok {
+		return value, true
+	}
+	value, ok := map[string]string{
+		"PACKFINDERZ_DATABASE_URL": b.url, "PACKFINDERZ_PUBSUB_PROJECT": pubsubtest.Project,
+		"PUBSUB_EMULATOR_HOST": b.broker.Endpoint(), "PACKFINDERZ_PUBLISHER_LISTEN": b.listen,
+	}[name]
+	return value, ok
+}
+
+// run runs the program with its arguments to the end of ctx.
+func (b *bed) run(ctx context.Context, args ...string) error {
+	return run(ctx, args, b.lookup, slog.New(slog.NewJSONHandler(b.log, nil)))
+}
+
+// start runs the publisher until the returned function is called, or to the end of the test.
+func (b *bed) start() (stop func()) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
+	done := make(chan error, 1)
+	go func() { done <- b.run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	})
+	b.Cleanup(stop)
+	return stop
+}
+
+// emit emits events in one transaction, and gives their ids.
+func (b *bed) emit(list ...payloads.Payload) []uuid.UUID {
+	b.Helper()
+	ids := make([]uuid.UUID, len(list))
+	err := b.db.Transaction(func(tx *gorm.DB) error {
+		for i, payload := range list {
+			emitted, err := b.events.Emit(tx, outbox.DomainEvent{AggregateID: uuid.New(), Data: payload})
+			if err != nil {
+				return err
+			}
+			ids[i] = emitted.ID
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return ids
+}
+
+// emitMany emits n events of one type.
+func (b *bed) emitMany(n int) []uuid.UUID {
+	b.Helper()
+	list := make([]payloads.Payload, n)
+	for i := range list {
+		list[i] = payloads.OrderStateChanged{VendorOrderID: uuid.New(), From: "pending", To: "accepted"}
+	}
+	return b.emit(list...)
+}
+
+// insert writes a row past every check, as another program might.
+func (b *bed) insert(eventType, aggregateType string, payload []byte) uuid.UUID {
+	b.Helper()
+	id := uuid.New()
+	pgtest.Exec(b, b.pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
+		VALUES ($1, $2::text::event_type_enum, $3::text::aggregate_type_enum, gen_random_uuid(), $4)`, id, eventType, aggregateType, payload)
+	return id
+}
+
+// number is the one number that a query answers.
+func (b *bed) number(query string, args ...any) (n int) {
+	b.Helper()
+	if err := b.pool.QueryRow(b.Context(), query, args...).Scan(&n); err != nil {
+		b.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// await waits until nothing waits any more: every row is published or dead.
+func (b *bed) await() {
+	b.Helper()
+	await.Until(b, "everything to be published or dead", func() bool {
+		return b.number(`SELECT count(*) FROM outbox_events e WHERE published_at IS NULL
+			AND NOT EXISTS (SELECT FROM outbox_dlq d WHERE d.event_id = e.id AND d.retried_at IS NULL)`) == 0
+	})
+}
+
+// messages are those that Pub/Sub has taken, by the event's id.
+func (b *bed) messages() map[uuid.UUID][]*pstest.Message {
+	b.Helper()
+	messages := make(map[uuid.UUID][]*pstest.Message)
+	for _, message := range b.broker.Server.Messages() {
+		id, err := uuid.Parse(message.Attributes["event_id"])
+		if err != nil {
+			b.Fatalf("a message without an event id: %v", message.Attributes)
+		}
+		messages[id] = append(messages[id], message)
+	}
+	return messages
+}
+
+// ready is the answer of the publisher's readiness: the status, or 0 if nobody listens.
+func (b *bed) ready() int { return b.get("/readyz") }
+
+func (b *bed) get(path string) int {
+	b.Helper()
+	request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "http://"+b.listen+path, http.NoBody)
+	if err != nil {
+		b.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+// moody is a Pub/Sub that has no quota for some events, for some time.
+type moody struct {
+	mu      sync.Mutex
+	refusal map[string]int // how often it still refuses
+	tries   map[string]int
+}
+
+func newMoody() *moody { return &moody{refusal: make(map[string]int), tries: make(map[string]int)} }
+
+// on makes the server so.
+func (m *moody) on() pstest.ServerReactorOption {
+	return pstest.ServerReactorOption{FuncName: "Publish", Reactor: m}
+}
+
+// refuse has an event refused so many times.
+func (m *moody) refuse(id uuid.UUID, times int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refusal[id.String()] = times
+}
+
+// tried is how often an event was published, or tried to be.
+func (m *moody) tried(id uuid.UUID) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tries[id.String()]
+}
+
+// React answers a request.
+func (m *moody) React(request any) (handled bool, answer any, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, message := range request.(*pubsubpb.PublishRequest).GetMessages() {
+		id := message.GetAttributes()["event_id"]
+		m.tries[id]++
+		if m.refusal[id] > 0 {
+			m.refusal[id]--
+			err = status.Error(codes.ResourceExhausted, "quota"+strings.Repeat("!", 2000))
+		}
+	}
+	return err != nil, &pubsubpb.PublishResponse{}, err
+}
+
+// lines is a log.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// all are the lines with a message, decoded.
+func (l *lines) all(t *testing.T, message string) (found []map[string]any) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range bytes.Lines(l.text.Bytes()) {
+		var fields map[string]any
+		if err := json.Unmarshal(line, &fields); err != nil {
+			t.Fatalf("%s is no line of the log: %v", line, err)
+		}
+		if fields["msg"] == message {
+			found = append(found, fields)
+		}
+	}
+	return found
+}

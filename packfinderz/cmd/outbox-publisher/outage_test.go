@@ -1,0 +1,54 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox/internal/await"
+)
+
+// outage is how long Pub/Sub is away: long enough that attempts which are counted would be used up many
+// times over.
+const outage = 8 * time.Second
+
+// Pub/Sub is away under load, with two attempts for each event. Nothing is counted, nothing dies, and everything
+// is published when it is back.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.env["PACKFINDERZ_OUTBOX_MAX_ATTEMPTS"] = "2"
+	b.start()
+	ids := b.emitMany(200)
+	await.Until(t, "the first events to arrive", func() bool { return len(b.messages()) > 0 })
+	b.broker.Stop(t)
+	var later []uuid.UUID
+	for over := time.After(outage); ; {
+		later = append(later, b.emitMany(10)...)
+		select {
+		case <-time.After(50 * time.Millisecond):
+			continue
+		case <-over:
+		}
+		break
+	}
+	if b.ready() != 503 || len(b.log.all(t, "the broker is unavailable; nothing is counted, events wait")) == 0 {
+		t.Error("the publisher did not notice the outage")
+	}
+	waiting := b.number(`SELECT count(*) FROM outbox_events WHERE published_at IS NULL`)
+	if waiting < len(later)/2 || len(later) < 100 {
+		t.Fatalf("%d events waited at the end of the outage, of %d", waiting, len(later))
+	}
+	b.broker.Start(t)
+	b.await()
+	if n := b.number(`SELECT count(*) FROM outbox_dlq`) + b.number(`SELECT count(*) FROM outbox_events WHERE attempt_count > 0`); n != 0 {
+		t.Errorf("%d events were counted or are dead", n)
+	}
+	messages := b.messages()
+	for _, id := range append(ids, later...) {
+		if len(messages[id]) == 0 {
+			t.Errorf("event %s never arrived", id)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
+)
+
+// Rows that can never be published end in the DLQ at once: each once, with its reason, and none of them at
+// Pub/Sub. The rows around them do not notice.
+func TestPoisonedRows(t *testing.T) {
+	t.Parallel()
+	service := newMoody()
+	b := newBed(t, service.on())
+	// A newer program has added an event type that this publisher does not know.
+	pgtest.Exec(t, b.pool, `ALTER TYPE event_type_enum ADD VALUE 'order_teleported'`)
+	envelope := func(version int, data string) []byte {
+		return fmt.Appendf(nil, `{"version": %d, "eventId": %q, "occurredAt": "2026-05-31T12:00:00Z", "data": %s}`, version, uuid.New(), data)
+	}
+	expired := fmt.Sprintf(`{"vendorOrderId": %q, "expiredAt": "2026-05-31T12:00:00Z"}`, uuid.New())
+	large, err := json.Marshal(map[string]string{"reason": string(bytes.Repeat([]byte("!"), 10_000_000))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[uuid.UUID]enums.ErrorReason)
+	healthy := b.emitMany(10)
+	for _, poison := range []struct {
+		eventType, aggregateType string
+		payload                  []byte
+		reason                   enums.ErrorReason
+	}{
+		{"order_teleported", "vendor_order", envelope(1, expired), enums.ReasonUnknownEventType},
+		{"order_expired", "license", envelope(1, expired), enums.ReasonInvalidAggregate},
+		{"order_expired", "vendor_order", []byte(`null`), enums.ReasonInvalidPayload},
+		{"order_expired", "vendor_order", envelope(1, `null`), enums.ReasonInvalidPayload},
+		{"order_expired", "vendor_order", []byte(`{"version": 1}`), enums.ReasonInvalidPayload},
+		{"order_expired", "vendor_order", envelope(1, `{}`), enums.ReasonInvalidPayload},
+		{"order_expired", "vendor_order", envelope(2, expired), enums.ReasonInvalidPayload},
+		{"order_expired", "vendor_order", envelope(1, `{"vendorOrderId": 7, "expiredAt": "2026-05-31T12:00:00Z"}`), enums.ReasonInvalidPayload},
+		{"ad_paused", "ad", envelope(1, string(large)), enums.ReasonPayloadTooLarge},
+	} {
+		want[b.insert(poison.eventType, poison.aggregateType, poison.payload)] = poison.reason
+	}
+	// An empty object is data, where the event type needs none.
+	healthy = append(healthy, b.insert("ad_paused", "ad", envelope(1, `{}`)))
+	healthy = append(healthy, b.emitMany(10)...)
+	stop := b.start()
+	b.await()
+	stop()
+	b.wantDead(want)
+	messages := b.messages()
+	for id := range want {
+		if service.tried(id) != 0 {
+			t.Errorf("event %s was published, and is dead of %s", id, want[id])
+		}
+	}
+	for _, id := range healthy {
+		if len(messages[id]) != 1 {
+			t.Errorf("event %s arrived %d times", id, len(messages[id]))
+		}
+	}
+	// A check is no attempt: only what was handed to the publisher is counted.
+	if n := b.number(`SELECT count(*) FROM outbox_dlq WHERE attempt_count = 0 AND last_error <> ''`); n != len(want)-1 {
+		t.Errorf("%d dead rows without an attempt and with an error, want %d", n, len(want)-1)
+	}
+}
