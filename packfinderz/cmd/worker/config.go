@@ -11,13 +11,14 @@ import (
 
 // config is the environment of the worker.
 type config struct {
-	database, redis, project string
-	subscription             string
-	deadLetters              string // a topic, if any
-	remember, processing     time.Duration
-	ackDeadline              time.Duration
-	concurrency              int
-	listen                   string
+	database, redis      string
+	pubsub               gcppubsub.Config
+	subscription         string
+	deadLetters          string // a topic, if any
+	remember, processing time.Duration
+	ackDeadline          time.Duration
+	concurrency          int
+	listen               string
 }
 
 const deadLetterTopic = "PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC"
@@ -28,7 +29,7 @@ func readConfig(lookup func(string) (string, bool)) (config, error) {
 		// The worker has a database role of its own; see migrations/roles.
 		database:     r.Text("", "PACKFINDERZ_WORKER_DATABASE_URL"),
 		redis:        r.Redis(),
-		project:      r.Project(),
+		pubsub:       gcppubsub.Config{Project: r.Project(), Endpoint: r.Text("", "PUBSUB_EMULATOR_HOST")},
 		subscription: r.DomainSubscription(),
 		deadLetters:  r.Text("", deadLetterTopic),
 		remember:     r.IdempotencyTTL(),
@@ -37,6 +38,7 @@ func readConfig(lookup func(string) (string, bool)) (config, error) {
 		concurrency:  r.Int("PACKFINDERZ_WORKER_CONCURRENCY", gcppubsub.DefaultConcurrency, 1, 1000),
 		listen:       r.Address("127.0.0.1:8082", "PACKFINDERZ_WORKER_LISTEN"),
 	}
+	c.pubsub.Insecure = c.pubsub.Endpoint != "" // an emulator knows no TLS
 	if c.database == "" {
 		c.database = r.Database()
 	}

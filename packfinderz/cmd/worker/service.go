@@ -35,10 +35,9 @@ func run(ctx context.Context, lookup func(string) (string, bool), log *slog.Logg
 	}
 	defer func() { err = errors.Join(err, events.Close()) }()
 
-	service := gcppubsub.Config{Project: config.project}
 	process := consume.Config{Handlers: compliance.New(pool, events, log), Logger: log}
 	if config.deadLetters != "" {
-		letters, err := gcppubsub.New(service)
+		letters, err := gcppubsub.New(config.pubsub)
 		if err != nil {
 			return fmt.Errorf("set up the dead letters: %w", err)
 		}
@@ -46,7 +45,7 @@ func run(ctx context.Context, lookup func(string) (string, bool), log *slog.Logg
 		process.DeadLetters, process.DeadLetterTopic = letters, config.deadLetters
 	}
 	consumer, err := gcppubsub.NewConsumer(gcppubsub.ConsumerConfig{
-		Config: service, Subscription: config.subscription, Process: process,
+		Config: config.pubsub, Subscription: config.subscription, Process: process,
 		Concurrency: config.concurrency, AckDeadline: config.ackDeadline,
 	})
 	if err != nil {

@@ -2,15 +2,13 @@
 package backendtest
 
 import (
-	"io/fs"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/internal/pgtest"
-	"github.com/packfinderz/outbox/layouts/packfinderz"
-	"github.com/packfinderz/outbox/packfinderz/internal/database"
 	"github.com/packfinderz/outbox/packfinderz/internal/licensing"
+	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 	"github.com/packfinderz/outbox/packfinderz/migrations"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
 )
@@ -20,33 +18,19 @@ func Database(t testing.TB) (url string, pool *pgxpool.Pool) {
 	t.Helper()
 	url = pgtest.URL(t)
 	pool = pgtest.Connect(t, url)
-	layout, err := packfinderz.Migrations(packfinderz.Layout())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, files := range []fs.FS{layout, migrations.Files()} {
-		pgtest.Migrate(t, pool, "", files)
-	}
+	pftest.Migrate(t, pool)
+	pgtest.Migrate(t, pool, "", migrations.Files())
 	return url, pool
 }
 
 // Licensing is the service on a database.
 func Licensing(t testing.TB, pool *pgxpool.Pool) *licensing.Service {
 	t.Helper()
-	db, err := database.Open(pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	events, err := outbox.NewService()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return licensing.New(db.DB, events)
+	return licensing.New(pftest.GORM(t, pool), events)
 }
 
 // Count is the one number that a query answers.

@@ -22,7 +22,7 @@ func TestFailureReleasesTheKey(t *testing.T) {
 			`DROP TRIGGER full_disk ON notifications`,
 		},
 	} {
-		message := pending(t)
+		message := backendtest.Pending(t)
 		pgtest.Exec(t, b.pool, c.spoil)
 		wantDown(t, b.deliver(message))
 		if mark := b.mark(message.ID); mark != "" {
@@ -38,7 +38,7 @@ func TestFailureReleasesTheKey(t *testing.T) {
 func TestRedisAway(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	before, after := pending(t), pending(t)
+	before, after := backendtest.Pending(t), backendtest.Pending(t)
 	b.handled(before)
 	b.redis.Stop(t)
 	wantDown(t, b.deliver(before))
@@ -60,7 +60,7 @@ func TestRedisAway(t *testing.T) {
 func TestRedisForgets(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	message := pending(t)
+	message := backendtest.Pending(t)
 	for range 2 {
 		b.handled(message)
 		if err := b.redis.Client().FlushAll(t.Context()).Err(); err != nil {
@@ -76,7 +76,7 @@ func TestNotMarked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	gate := backendtest.NewGate(t, b.pool, "notifications", "INSERT")
-	message, delivered := pending(t), make(chan error, 1)
+	message, delivered := backendtest.Pending(t), make(chan error, 1)
 	gate.Close()
 	go func() { delivered <- b.deliver(message) }()
 	gate.AwaitStanding("")

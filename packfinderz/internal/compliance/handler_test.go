@@ -32,7 +32,7 @@ func TestNotices(t *testing.T) {
 		{payloads.LicenseRejected, "it is unreadable", "store", "Your licence was rejected: it is unreadable"},
 		{payloads.LicenseRejected, "", "store", "Your licence was rejected."},
 	} {
-		message := event(t, payloads.LicenseStatusChanged{LicenseID: license, StoreID: store, Status: c.status, Reason: c.reason})
+		message := backendtest.Event(t, payloads.LicenseStatusChanged{LicenseID: license, StoreID: store, Status: c.status, Reason: c.reason})
 		b.handled(message)
 		want := notification{"compliance", c.audience, store, license, c.status, c.reason, c.message}
 		if list := b.notifications(message.ID); len(list) != 1 || list[0] != want {
@@ -51,7 +51,7 @@ func TestDuplicatesDoNotRunTheEffectAgain(t *testing.T) {
 	pgtest.Exec(t, b.pool, `CREATE FUNCTION try() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN PERFORM nextval('tries'); RETURN NEW; END $$`)
 	pgtest.Exec(t, b.pool, `CREATE TRIGGER try BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION try()`)
-	message := pending(t)
+	message := backendtest.Pending(t)
 	var wg sync.WaitGroup
 	for _, process := range []outbox.Publisher{b.handler, b.another()} {
 		for range 16 {
@@ -86,7 +86,7 @@ func TestOthersAreIgnored(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for _, kind := range []string{"order_created", "invented_yesterday", ""} {
-		message := pending(t)
+		message := backendtest.Pending(t)
 		message.Type, message.Payload = kind, []byte("null")
 		b.handled(message)
 		if mark := b.mark(message.ID); mark != "" {
@@ -114,7 +114,7 @@ func TestInvalidEventsAreTerminal(t *testing.T) {
 		"a reason of a bad type": swap(`"pending"`, `"pending","reason":7`),
 		"a reason with a NUL":    swap(`"pending"`, `"rejected","reason":"a\u0000b"`),
 	} {
-		message := pending(t)
+		message := backendtest.Pending(t)
 		message.Payload = spoil(message.Payload)
 		err := b.deliver(message)
 		if err == nil || outbox.Classify(err) != outbox.Dead {

@@ -1,10 +1,8 @@
 package compliance_test
 
 import (
-	"encoding/json"
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -15,7 +13,6 @@ import (
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/compliance"
-	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 )
@@ -61,30 +58,6 @@ func (b *bench) handled(message outbox.Message) {
 	if err := b.deliver(message); err != nil {
 		b.Errorf("event %s: %v", message.ID, err)
 	}
-}
-
-// event is an event as it comes from Pub/Sub.
-func event(t testing.TB, change payloads.LicenseStatusChanged) outbox.Message {
-	t.Helper()
-	id := uuid.New()
-	data, err := json.Marshal(change)
-	if err != nil {
-		t.Fatal(err)
-	}
-	payload, err := json.Marshal(outbox.Envelope{Version: payloads.Version, EventID: id.String(), OccurredAt: time.Now(), Data: data})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return outbox.Message{Attempt: 1, Event: outbox.Event{
-		ID: id, Type: string(enums.LicenseStatusChanged), AggregateType: string(enums.AggregateLicense),
-		AggregateID: change.LicenseID.String(), Payload: payload,
-	}}
-}
-
-// pending is an event of a licence that was uploaded.
-func pending(t testing.TB) outbox.Message {
-	t.Helper()
-	return event(t, payloads.LicenseStatusChanged{LicenseID: uuid.New(), StoreID: uuid.New(), Status: payloads.LicensePending})
 }
 
 // notification is a row.

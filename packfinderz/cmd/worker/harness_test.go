@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"path"
+	"testing"
+
+	"cloud.google.com/go/pubsub/v2/pstest"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
+	"github.com/packfinderz/outbox/brokers/redis/redistest"
+	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
+	"github.com/packfinderz/outbox/publishertest"
+)
+
+func TestMain(m *testing.M) { backendtest.Main(m) }
+
+const (
+	subscription = "pf-domain-events-worker"
+	letterTopic  = "pf-domain-events-dead"
+)
+
+// bench is all that a worker needs.
+type bench struct {
+	*testing.T
+	url     string // of the worker's role
+	pool    *pgxpool.Pool
+	redis   *redistest.Broker
+	broker  *pubsubtest.Broker
+	publish *gcppubsub.Publisher
+	log     *consumetest.Log
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	url, pool := backendtest.Database(t)
+	b := &bench{
+		T: t, url: backendtest.WorkerURL(t, url, pool), pool: pool,
+		redis: redistest.New(t), broker: pubsubtest.New(t), log: consumetest.NewLog(),
+	}
+	b.broker.Subscribe(t, subscription)
+	b.broker.CreateTopic(t, letterTopic)
+	b.publish = publishertest.Open(t, b.broker.URL(), gcppubsub.ParseURL, gcppubsub.New)
+	return b
+}
+
+// start runs a worker until the test ends, with some of the environment a test's own.
+func (b *bench) start(more map[string]string) *consumetest.Running {
+	b.Helper()
+	environment := map[string]string{
+		"PACKFINDERZ_DATABASE_URL": b.url, "PACKFINDERZ_REDIS_URL": b.redis.URL(), "PACKFINDERZ_PUBSUB_PROJECT": pubsubtest.Project,
+		"PUBSUB_EMULATOR_HOST": b.broker.Endpoint(), "PACKFINDERZ_WORKER_LISTEN": "127.0.0.1:0",
+	}
+	maps.Copy(environment, more)
+	return backendtest.Start(b, environment, func(ctx context.Context, lookup func(string) (string, bool)) error {
+		return run(ctx, lookup, b.log.Logger())
+	})
+}
+
+// send publishes events, as the publisher does.
+func (b *bench) send(messages ...outbox.Message) {
+	b.Helper()
+	for _, err := range b.publish.Publish(b.Context(), messages) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// awaitNotified waits until events have their notifications, and Pub/Sub need not deliver them any more.
+func (b *bench) awaitNotified(events ...uuid.UUID) {
+	b.Helper()
+	await.Until(b, "the notifications", func() bool {
+		return backendtest.Count(b, b.pool, `SELECT count(*) FROM notifications WHERE event_id = ANY ($1)`, events) == len(events)
+	})
+	b.awaitAcked(events...)
+}
+
+func (b *bench) awaitAcked(events ...uuid.UUID) {
+	b.Helper()
+	await.Until(b, "the acknowledgements", func() bool {
+		left := len(events)
+		for _, event := range events {
+			if message := b.message(event); message != nil && message.Acks > 0 {
+				left--
+			}
+		}
+		return left == 0
+	})
+}
+
+// message is an event as Pub/Sub has it.
+func (b *bench) message(event uuid.UUID) *pstest.Message {
+	for _, m := range b.broker.Server.Messages() {
+		if m.Attributes["event_id"] == event.String() && path.Base(m.Topic) != letterTopic {
+			return m
+		}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"path"
+	"testing"
+
+	"cloud.google.com/go/pubsub/v2/pstest"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
+)
+
+// TestWorkerRole runs the worker under a role that has the rights of migrations/roles/worker.sql. They are enough, and it can
+// neither read nor write the outbox, nor do anything to a notification but write it.
+func TestWorkerRole(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	running := b.start(nil)
+	message := backendtest.Pending(t)
+	b.send(message, message) // what the publisher sends twice
+	b.awaitNotified(message.ID)
+	running.Stop()
+
+	role := pgtest.Connect(t, b.url)
+	for _, sql := range []string{
+		`SELECT 1 FROM outbox_events`, `SELECT 1 FROM outbox_dlq`, `DELETE FROM outbox_events`, `UPDATE outbox_events SET published_at = now()`,
+		`INSERT INTO outbox_events SELECT`, `SELECT message FROM notifications`, `UPDATE notifications SET reason = ''`,
+		`DELETE FROM notifications`, `SELECT 1 FROM stores`, `SELECT 1 FROM licenses`,
+	} {
+		_, err := role.Exec(t.Context(), sql)
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != insufficientPrivilege {
+			t.Errorf("%s: %v, want it to be refused", sql, err)
+		}
+	}
+}
+
+const insufficientPrivilege = "42501"
+
+// TestOthersAreAcknowledged has an event of another type on the subscription: it does not come again.
+func TestOthersAreAcknowledged(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.start(nil)
+	other := backendtest.Pending(t)
+	other.Type = "order_created"
+	b.send(other)
+	b.awaitAcked(other.ID)
+	if n := backendtest.Count(t, b.pool, `SELECT count(*) FROM notifications`); n != 0 {
+		t.Errorf("%d notifications, want none", n)
+	}
+}
+
+// TestFailureIsDeliveredAgain takes the table away. The event is not acknowledged, is no dead letter, and is handled when the table
+// is back.
+func TestFailureIsDeliveredAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	pgtest.Exec(t, b.pool, `ALTER TABLE notifications RENAME TO away`)
+	b.start(map[string]string{"PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC": letterTopic})
+	message := backendtest.Pending(t)
+	b.send(message)
+	b.log.Await(t, "delivery failed; it comes again")
+	if m := b.message(message.ID); m.Acks > 0 {
+		t.Error("a failure was acknowledged")
+	}
+	pgtest.Exec(t, b.pool, `ALTER TABLE away RENAME TO notifications`)
+	b.awaitNotified(message.ID)
+	if letters := b.letters(); len(letters) > 0 {
+		t.Errorf("%d dead letters", len(letters))
+	}
+}
+
+// TestDeadLetters has an event that can never be handled. It goes to the dead-letter topic as it was, with the reason, and holds
+// up nothing.
+func TestDeadLetters(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.start(map[string]string{"PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC": letterTopic})
+	bad, good := backendtest.Pending(t), backendtest.Pending(t)
+	bad.Payload = bytes.Replace(bad.Payload, []byte("pending"), []byte("lapsed"), 1)
+	b.send(bad, good)
+	b.awaitNotified(good.ID)
+	b.awaitAcked(bad.ID)
+	letters := b.letters()
+	if len(letters) != 1 {
+		t.Fatalf("%d dead letters, want 1", len(letters))
+	}
+	letter := letters[0]
+	if !bytes.Equal(letter.Data, bad.Payload) || letter.Attributes["event_id"] != bad.ID.String() ||
+		letter.Attributes[consume.DeadReason] != "invalid_payload" || letter.Attributes[consume.DeadError] == "" {
+		t.Errorf("the dead letter is %s, %v", letter.Data, letter.Attributes)
+	}
+}
+
+// TestWithoutDeadLetters has the same without a topic for it: the event is kept, and delivered again and again.
+func TestWithoutDeadLetters(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.start(nil)
+	bad := backendtest.Pending(t)
+	bad.Payload = []byte("null")
+	b.send(bad)
+	await.Until(t, "a second delivery", func() bool { return b.message(bad.ID).Deliveries > 1 })
+	if m := b.message(bad.ID); m.Acks > 0 {
+		t.Error("it was acknowledged")
+	}
+}
+
+// TestReadiness takes away what the worker needs.
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	address := backendtest.Address(t)
+	b.start(map[string]string{"PACKFINDERZ_WORKER_LISTEN": address})
+	backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
+	b.redis.Stop(t)
+	backendtest.AwaitStatus(t, address, "/readyz", http.StatusServiceUnavailable)
+	backendtest.AwaitStatus(t, address, "/healthz", http.StatusOK)
+}
+
+// letters are the dead letters.
+func (b *bench) letters() (list []*pstest.Message) {
+	for _, m := range b.broker.Server.Messages() {
+		if path.Base(m.Topic) == letterTopic {
+			list = append(list, m)
+		}
+	}
+	return list
+}

@@ -1,0 +1,72 @@
+package backendtest
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/internal/testserver"
+)
+
+// program is what main runs, with its environment.
+type program func(ctx context.Context, lookup func(string) (string, bool)) error
+
+// Start runs a program in the test's own process, until the test ends at the latest.
+func Start(t testing.TB, environment map[string]string, run program) *consumetest.Running {
+	t.Helper()
+	return consumetest.Start(t, started{run, Lookup(environment)})
+}
+
+type started struct {
+	program
+	lookup func(string) (string, bool)
+}
+
+// Run makes it something that consumetest can start.
+func (s started) Run(ctx context.Context) error { return s.program(ctx, s.lookup) }
+
+// Lookup is os.LookupEnv for an environment of a test's own.
+func Lookup(environment map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, ok := environment[name]
+		return value, ok
+	}
+}
+
+// Address is one to listen on that nobody else has.
+func Address(t testing.TB) string {
+	t.Helper()
+	port, err := testserver.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "127.0.0.1:" + strconv.Itoa(port)
+}
+
+// Request sends a request and returns the status of the answer, or 0 if there was none.
+func Request(t testing.TB, method, url, body string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close = true // no connection is left behind
+	w, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0
+	}
+	_ = w.Body.Close() // nothing of it is read
+	return w.StatusCode
+}
+
+// AwaitStatus waits until a program answers a path with a status; 0 is none.
+func AwaitStatus(t testing.TB, address, path string, status int) {
+	t.Helper()
+	await.Until(t, address+path+" to answer with "+strconv.Itoa(status), func() bool {
+		return Request(t, http.MethodGet, "http://"+address+path, "") == status
+	})
+}
