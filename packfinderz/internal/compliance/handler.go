@@ -71,8 +71,19 @@ func (h *Handler) handle(ctx context.Context, message *outbox.Message) error {
 		return err
 	}
 	h.log.Info("event handled", "event_id", message.ID, "event_type", message.Type, "aggregate_type", message.AggregateType,
-		"aggregate_id", message.AggregateID, "attempt", message.Attempt, "audience", told.audience, "duplicate", !ran || !wrote)
+		"aggregate_id", message.AggregateID, "attempt", message.Attempt, "audience", told.audience, "notification", outcome(ran, wrote))
 	return nil
+}
+
+// outcome is what became of an event, in the words of the log.
+func outcome(ran, wrote bool) string {
+	switch {
+	case wrote:
+		return "written"
+	case ran:
+		return "written before" // by one that could not mark it: killed, or Redis has forgotten
+	}
+	return "marked before"
 }
 
 // open reads the change, and says who is to be told of it. The envelope has the event's id, too: if they differ,
