@@ -30,12 +30,8 @@ func readConfig(lookup func(string) (string, bool)) (config, error) {
 	return c, r.Err()
 }
 
-// run answers until ctx ends.
-func run(ctx context.Context, lookup func(string) (string, bool), log *slog.Logger) (err error) {
-	config, err := readConfig(lookup)
-	if err != nil {
-		return err
-	}
+// serve answers until ctx ends.
+func serve(ctx context.Context, config config, log *slog.Logger) (err error) {
 	pool, err := pgxpool.New(ctx, config.database)
 	if err != nil {
 		return fmt.Errorf("connect to PostgreSQL: %w", err)

@@ -22,7 +22,7 @@ func start(t *testing.T, database string) (address string, running *consumetest.
 	address = backendtest.Address(t)
 	environment := map[string]string{"DATABASE_URL": database, "PACKFINDERZ_API_LISTEN": address}
 	running = backendtest.Start(t, environment, func(ctx context.Context, lookup func(string) (string, bool)) error {
-		return run(ctx, lookup, slog.New(slog.DiscardHandler))
+		return run(ctx, nil, lookup, slog.New(slog.DiscardHandler))
 	})
 	backendtest.AwaitStatus(t, address, "/healthz", http.StatusOK)
 	return address, running
@@ -50,6 +50,20 @@ func TestStopFinishesRequests(t *testing.T) {
 	running.Stop()
 	if n := backendtest.Count(t, pool, `SELECT count(*) FROM stores`); n != 1 {
 		t.Errorf("%d stores, want 1", n)
+	}
+}
+
+// TestArguments has the api make its tables, and say what it does not know.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	url, log := pgtest.URL(t), slog.New(slog.DiscardHandler)
+	lookup := backendtest.Lookup(map[string]string{"DATABASE_URL": url})
+	if err := run(t.Context(), []string{"migrate"}, lookup, log); err != nil {
+		t.Fatal(err)
+	}
+	backendtest.Count(t, pgtest.Connect(t, url), `SELECT count(*) FROM outbox_events, notifications`)
+	if err := run(t.Context(), []string{"migrat"}, lookup, log); err == nil || !strings.Contains(err.Error(), "migrate") {
+		t.Errorf("%v does not say what there is", err)
 	}
 }
 
