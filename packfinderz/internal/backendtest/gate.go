@@ -3,7 +3,7 @@ package backendtest
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"hash/crc32"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -17,14 +17,14 @@ import (
 type Gate struct {
 	t    testing.TB
 	pool *pgxpool.Pool
-	lock int64
+	lock uint32 // of this database; every table has its own
 	conn *pgx.Conn
 }
 
 // NewGate makes a gate, which is open, before something is done to a row of a table: "INSERT", say.
 func NewGate(t testing.TB, pool *pgxpool.Pool, table, before string) *Gate {
 	t.Helper()
-	g := &Gate{t: t, pool: pool, lock: rand.Int64()}
+	g := &Gate{t: t, pool: pool, lock: crc32.ChecksumIEEE([]byte(table))}
 	pgtest.Exec(t, pool, fmt.Sprintf(`
 		CREATE FUNCTION %[1]s_gate() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN
@@ -60,7 +60,7 @@ func (g *Gate) AwaitStanding(application string) {
 	await.Until(g.t, "sessions of "+application+" to stand at the gate", func() bool {
 		return Count(g.t, g.pool, `
 			SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
-			WHERE locktype = 'advisory' AND NOT granted AND ((classid::bigint << 32) | objid::bigint) = $1
+			WHERE locktype = 'advisory' AND NOT granted AND objid = $1
 				AND ($2 = '' OR application_name = $2)`, g.lock, application) > 0
 	})
 }
