@@ -1,0 +1,49 @@
+package compliance_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/redis/redistest"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
+	"github.com/packfinderz/outbox/packfinderz/internal/compliance"
+	"github.com/packfinderz/outbox/packfinderz/migrations"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
+)
+
+// An event that Pub/Sub delivers twice has one notification. In the worker a gcppubsub.Consumer does what is done here by hand:
+// it acknowledges what is answered with nil, and has the rest delivered again.
+func ExampleHandler() {
+	example := &testserver.Example{}
+	defer example.Done()
+	pool, done, err := pgtest.Example("", migrations.Files())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+	log := slog.New(slog.DiscardHandler)
+	events, err := idempotency.NewManager(idempotency.Config{RedisURL: redistest.New(example).URL(), Logger: log})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = events.Close() }()
+
+	handler := compliance.New(pool, events, log)
+	delivered := []outbox.Message{backendtest.Pending(example)}
+	for range 2 {
+		fmt.Println(handler.Publish(context.Background(), delivered))
+	}
+	var notifications int
+	err = pool.QueryRow(context.Background(), `SELECT count(*) FROM notifications WHERE audience = 'admin'`).Scan(&notifications)
+	fmt.Println(notifications, err)
+	// Output:
+	// [<nil>]
+	// [<nil>]
+	// 1 <nil>
+}
