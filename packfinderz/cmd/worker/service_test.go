@@ -113,6 +113,26 @@ func TestWithoutDeadLetters(t *testing.T) {
 	}
 }
 
+// TestStopFinishesWhatItHasBegun stops the worker in the middle of a notification: it is written and acknowledged, not left to come
+// again.
+func TestStopFinishesWhatItHasBegun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	gate := backendtest.NewGate(t, b.pool, "notifications", "INSERT")
+	gate.Close()
+	running := b.start(nil)
+	message := backendtest.Pending(t)
+	b.send(message)
+	gate.AwaitStanding("")
+	running.Cancel()
+	gate.Open()
+	running.Stop()
+	b.awaitNotified(message.ID)
+	if m := b.message(message.ID); m.Deliveries != 1 {
+		t.Errorf("it was delivered %d times", m.Deliveries)
+	}
+}
+
 // TestReadiness takes away what the worker needs.
 func TestReadiness(t *testing.T) {
 	t.Parallel()

@@ -34,6 +34,26 @@ func TestFailureReleasesTheKey(t *testing.T) {
 	}
 }
 
+// TestConnectionLost ends the session in the middle of its INSERT.
+func TestConnectionLost(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	gate := backendtest.NewGate(t, b.pool, "notifications", "INSERT")
+	message, delivered := backendtest.Pending(t), make(chan error, 1)
+	gate.Close()
+	go func() { delivered <- b.deliver(message) }()
+	gate.AwaitStanding("")
+	pgtest.Exec(t, b.pool, `SELECT pg_terminate_backend(pid) FROM pg_locks
+		WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+	wantDown(t, <-delivered)
+	if mark := b.mark(message.ID); mark != "" {
+		t.Errorf("the failure has left the mark %q", mark)
+	}
+	gate.Open()
+	b.handled(message)
+	b.wantOne(message.ID)
+}
+
 // TestRedisAway takes Redis away: an error and no effect, never a silent skip. What it remembers, it remembers.
 func TestRedisAway(t *testing.T) {
 	t.Parallel()
