@@ -11,25 +11,15 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
 
+	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/migrate"
+	"github.com/packfinderz/outbox/packfinderz/internal/program"
 )
 
-func main() {
-	log := slog.New(slog.NewJSONHandler(os.Stdout, nil))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.LookupEnv, log)
-	stop()
-	if err != nil {
-		log.Error("the api ended", "error", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("api", run) }
 
-func run(ctx context.Context, args []string, lookup func(string) (string, bool), log *slog.Logger) error {
+func run(ctx context.Context, args []string, lookup program.Lookup, log *slog.Logger) error {
 	config, err := readConfig(lookup)
 	switch {
 	case err != nil:
@@ -39,5 +29,5 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 	case len(args) == 1 && args[0] == "migrate":
 		return migrate.Up(ctx, config.database, log)
 	}
-	return fmt.Errorf("the arguments are %q; there can be none, or migrate", args)
+	return fmt.Errorf("%w: the arguments are %q; there can be none, or migrate", env.ErrUsage, args)
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/httpapi"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/licensing"
+	"github.com/packfinderz/outbox/packfinderz/internal/program"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
 )
 
 // config is the environment of the api.
 type config struct{ database, listen string }
 
-func readConfig(lookup func(string) (string, bool)) (config, error) {
+func readConfig(lookup program.Lookup) (config, error) {
 	r := env.NewReader(lookup)
 	listen := "127.0.0.1:8080" // it knows no users, so that a gateway has to be in front
 	if port := r.Text("", "PORT"); port != "" {

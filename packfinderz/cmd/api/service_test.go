@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
+	"github.com/packfinderz/outbox/packfinderz/internal/program"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -21,9 +21,7 @@ func start(t *testing.T, database string) (address string, running *consumetest.
 	t.Helper()
 	address = backendtest.Address(t)
 	environment := map[string]string{"DATABASE_URL": database, "PACKFINDERZ_API_LISTEN": address}
-	running = backendtest.Start(t, environment, func(ctx context.Context, lookup func(string) (string, bool)) error {
-		return run(ctx, nil, lookup, slog.New(slog.DiscardHandler))
-	})
+	running = backendtest.Start(t, environment, slog.New(slog.DiscardHandler), run)
 	backendtest.AwaitStatus(t, address, "/healthz", http.StatusOK)
 	return address, running
 }
@@ -62,7 +60,8 @@ func TestArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	backendtest.Count(t, pgtest.Connect(t, url), `SELECT count(*) FROM outbox_events, notifications`)
-	if err := run(t.Context(), []string{"migrat"}, lookup, log); err == nil || !strings.Contains(err.Error(), "migrate") {
+	err := run(t.Context(), []string{"migrat"}, lookup, log)
+	if err == nil || !strings.Contains(err.Error(), "migrate") || program.ExitCode(err) != 2 {
 		t.Errorf("%v does not say what there is", err)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
@@ -34,7 +33,7 @@ func readConfig(lookup func(string) (string, bool)) (config, error) {
 		maxAttempts: r.Int("PACKFINDERZ_OUTBOX_MAX_ATTEMPTS", packfinderz.Layout().MaxAttempts, 1, 1_000_000),
 		listen:      r.Address("127.0.0.1:8081", "PACKFINDERZ_PUBLISHER_LISTEN"),
 	}
-	return c, refused(r)
+	return c, r.Err()
 }
 
 // cleanupConfig is the environment of the cleanup.
@@ -57,12 +56,5 @@ func readCleanupConfig(lookup func(string) (string, bool)) (cleanupConfig, error
 		// What nobody has looked at is not thrown away by default.
 		dead: r.Duration("PACKFINDERZ_OUTBOX_DLQ_RETENTION", 0, leastRetention),
 	}
-	return c, refused(r)
-}
-
-func refused(r *env.Reader) error {
-	if err := r.Err(); err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
-	}
-	return nil
+	return c, r.Err()
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packfinderz/outbox/packfinderz/internal/env"
+	"github.com/packfinderz/outbox/packfinderz/internal/program"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 )
 
@@ -85,7 +87,7 @@ func TestEnvironment(t *testing.T) {
 			}
 			for _, bad := range test.bad {
 				_, err := test.read(environment(map[string]string{name: bad}))
-				if !errors.Is(err, errUsage) || !strings.Contains(err.Error(), name) {
+				if !errors.Is(err, env.ErrUsage) || !strings.Contains(err.Error(), name) {
 					t.Errorf("%s=%q: %v", name, bad, err)
 				}
 			}
@@ -122,11 +124,11 @@ func TestAllProblemsAtOnce(t *testing.T) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"frobnicate"}, {"cleanup", "now"}, {"--help"}} {
-		if err := run(t.Context(), args, environment(nil), nil); exitCode(err) != 2 {
+		if err := run(t.Context(), args, environment(nil), nil); program.ExitCode(err) != 2 {
 			t.Errorf("%q: %v", args, err)
 		}
 	}
-	if exitCode(errors.New("no database")) != 1 {
+	if program.ExitCode(errors.New("no database")) != 1 {
 		t.Error("a failure of a server is taken for a wrong use")
 	}
 }

@@ -9,41 +9,21 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/packfinderz/outbox/packfinderz/internal/env"
+	"github.com/packfinderz/outbox/packfinderz/internal/program"
 )
 
-func main() {
-	log := slog.New(slog.NewJSONHandler(os.Stdout, nil))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.LookupEnv, log)
-	stop()
-	if err != nil {
-		log.Error("the publisher ended", "error", err)
-		os.Exit(exitCode(err))
-	}
-}
+func main() { program.Main("publisher", run) }
 
-// errUsage is what whoever started the program has to mend, not whoever runs the servers.
-var errUsage = errors.New("wrong use")
-
-func exitCode(err error) int {
-	if errors.Is(err, errUsage) {
-		return 2
-	}
-	return 1
-}
-
-func run(ctx context.Context, args []string, lookup func(string) (string, bool), log *slog.Logger) error {
+func run(ctx context.Context, args []string, lookup program.Lookup, log *slog.Logger) error {
 	switch {
 	case len(args) == 0:
 		return publish(ctx, lookup, log)
 	case len(args) == 1 && args[0] == "cleanup":
 		return cleanup(ctx, lookup, log)
 	}
-	return fmt.Errorf("%w: the arguments are %q; there can be none, or cleanup", errUsage, args)
+	return fmt.Errorf("%w: the arguments are %q; there can be none, or cleanup", env.ErrUsage, args)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
 	"github.com/packfinderz/outbox/inbox"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
+	"github.com/packfinderz/outbox/packfinderz/internal/program"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 )
 
@@ -23,7 +24,7 @@ type config struct {
 
 const deadLetterTopic = "PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC"
 
-func readConfig(lookup func(string) (string, bool)) (config, error) {
+func readConfig(lookup program.Lookup) (config, error) {
 	r := env.NewReader(lookup)
 	c := config{
 		// The worker has a database role of its own; see migrations/roles.

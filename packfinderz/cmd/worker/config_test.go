@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
+	"github.com/packfinderz/outbox/packfinderz/internal/program"
 )
 
 // read reads an environment that has what has no default, with a variable on top.
@@ -71,8 +72,15 @@ func TestConfigRefuses(t *testing.T) {
 		"PACKFINDERZ_WORKER_CONCURRENCY":           "0",
 		"PACKFINDERZ_WORKER_LISTEN":                "8082",
 	} {
-		if _, err := read(name, value); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := read(name, value); program.ExitCode(err) != 2 || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%s: %v, want it to be named", name, value, err)
 		}
+	}
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	if err := run(t.Context(), []string{"now"}, nil, nil); program.ExitCode(err) != 2 {
+		t.Errorf("%v, want arguments to be refused", err)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"maps"
 	"path"
 	"testing"
@@ -59,9 +58,7 @@ func (b *bench) start(more map[string]string) *consumetest.Running {
 		"PUBSUB_EMULATOR_HOST": b.broker.Endpoint(), "PACKFINDERZ_WORKER_LISTEN": "127.0.0.1:0",
 	}
 	maps.Copy(environment, more)
-	return backendtest.Start(b, environment, func(ctx context.Context, lookup func(string) (string, bool)) error {
-		return run(ctx, lookup, b.log.Logger())
-	})
+	return backendtest.Start(b, environment, b.log.Logger(), run)
 }
 
 // send publishes events, as the publisher does.

@@ -4,19 +4,22 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/packfinderz/outbox/packfinderz/internal/env"
+	"github.com/packfinderz/outbox/packfinderz/internal/program"
 )
 
-func main() {
-	log := slog.New(slog.NewJSONHandler(os.Stdout, nil))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.LookupEnv, log)
-	stop()
-	if err != nil {
-		log.Error("the worker ended", "error", err)
-		os.Exit(1)
+func main() { program.Main("worker", run) }
+
+func run(ctx context.Context, args []string, lookup program.Lookup, log *slog.Logger) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%w: the arguments are %q; there can be none", env.ErrUsage, args)
 	}
+	config, err := readConfig(lookup)
+	if err != nil {
+		return err
+	}
+	return work(ctx, config, log)
 }

@@ -16,12 +16,8 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
 )
 
-// run consumes until ctx ends. What is away is waited for; only what can never work is an error.
-func run(ctx context.Context, lookup func(string) (string, bool), log *slog.Logger) (err error) {
-	config, err := readConfig(lookup)
-	if err != nil {
-		return err
-	}
+// work consumes until ctx ends. What is away is waited for; only what can never work is an error.
+func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	pool, err := pgxpool.New(ctx, config.database)
 	if err != nil {
 		return fmt.Errorf("connect to PostgreSQL: %w", err)

@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,27 +11,25 @@ import (
 	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/packfinderz/internal/program"
 )
 
-// program is what main runs, with its environment.
-type program func(ctx context.Context, lookup func(string) (string, bool)) error
-
 // Start runs a program in the test's own process, until the test ends at the latest.
-func Start(t testing.TB, environment map[string]string, run program) *consumetest.Running {
+func Start(
+	t testing.TB, environment map[string]string, log *slog.Logger,
+	run func(ctx context.Context, args []string, lookup program.Lookup, log *slog.Logger) error,
+) *consumetest.Running {
 	t.Helper()
-	return consumetest.Start(t, started{run, Lookup(environment)})
+	return consumetest.Start(t, started(func(ctx context.Context) error { return run(ctx, nil, Lookup(environment), log) }))
 }
 
-type started struct {
-	program
-	lookup func(string) (string, bool)
-}
+type started func(ctx context.Context) error
 
 // Run makes it something that consumetest can start.
-func (s started) Run(ctx context.Context) error { return s.program(ctx, s.lookup) }
+func (s started) Run(ctx context.Context) error { return s(ctx) }
 
 // Lookup is os.LookupEnv for an environment of a test's own.
-func Lookup(environment map[string]string) func(string) (string, bool) {
+func Lookup(environment map[string]string) program.Lookup {
 	return func(name string) (string, bool) {
 		value, ok := environment[name]
 		return value, ok

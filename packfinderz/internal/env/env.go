@@ -20,8 +20,16 @@ type Reader struct {
 // NewReader makes a reader; lookup is os.LookupEnv, or a test's own.
 func NewReader(lookup func(string) (string, bool)) *Reader { return &Reader{lookup: lookup} }
 
-// Err is what was wrong, or nil.
-func (r *Reader) Err() error { return errors.Join(r.errs...) }
+// ErrUsage is what whoever started the program has to mend.
+var ErrUsage = errors.New("wrong use")
+
+// Err is what was wrong, as an ErrUsage, or nil.
+func (r *Reader) Err() error {
+	if len(r.errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrUsage, errors.Join(r.errs...))
+}
 
 // Refuse reports a problem with a variable's value.
 func (r *Reader) Refuse(name, format string, args ...any) {
