@@ -14,6 +14,7 @@ import (
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpapi"
+	"github.com/packfinderz/outbox/packfinderz/internal/licensing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -31,21 +32,30 @@ func newBench(t *testing.T) *bench {
 	return &bench{t, pool, httpapi.New(backendtest.Licensing(t, pool), slog.New(slog.DiscardHandler))}
 }
 
-// want sends a request and compares the status. It returns the answer, which must be JSON.
-func (b *bench) want(status int, method, path, body string) map[string]any {
+// want sends a request and compares the status. It returns the answer, which must be a JSON object.
+func (b *bench) want(status int, method, path, body string) (answer map[string]any) {
+	b.Helper()
+	b.ask(&answer, status, method, path, body)
+	if (status >= http.StatusBadRequest) != (answer["error"] != nil) {
+		b.Errorf("%s %s: %d %v", method, path, status, answer)
+	}
+	return answer
+}
+
+// ask sends a request, compares the status and decodes the answer.
+func (b *bench) ask(answer any, status int, method, path, body string) {
 	b.Helper()
 	r := httptest.NewRequestWithContext(b.Context(), method, path, strings.NewReader(body))
 	r.Header.Set("X-User-ID", "ada")
 	w := httptest.NewRecorder()
 	b.api.ServeHTTP(w, r)
-	var answer map[string]any
-	if err := json.NewDecoder(w.Body).Decode(&answer); err != nil {
-		b.Fatalf("%s %s: the answer is no JSON object: %v", method, path, err)
+	text := w.Body.String()
+	if w.Code != status || w.Header().Get("Content-Type") != "application/json" {
+		b.Errorf("%s %s: %d %s, want %d", method, path, w.Code, text, status)
 	}
-	if w.Code != status || w.Header().Get("Content-Type") != "application/json" || (status >= 400) != (answer["error"] != nil) {
-		b.Errorf("%s %s: %d %v, want %d", method, path, w.Code, answer, status)
+	if err := json.Unmarshal([]byte(text), answer); err != nil {
+		b.Fatalf("%s %s: %q is not the JSON that was expected: %v", method, path, text, err)
 	}
-	return answer
 }
 
 // TestLifeOfALicense goes through all requests, and sends each twice.
@@ -70,6 +80,26 @@ func TestLifeOfALicense(t *testing.T) {
 	events := backendtest.Count(t, b.pool, `SELECT count(*) FROM outbox_events WHERE payload_json #>> '{actor,id}' = 'ada'`)
 	if events != 4 {
 		t.Errorf("%d events, want 4: two uploads and two decisions", events)
+	}
+}
+
+// TestNotifications reads what was told about a licence, and of nothing else.
+func TestNotifications(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	license := uuid.New()
+	for _, about := range []uuid.UUID{license, uuid.New()} {
+		pgtest.Exec(t, b.pool, `INSERT INTO notifications (event_id, type, audience, store_id, license_id, status, reason, message)
+			VALUES (gen_random_uuid(), 'compliance', 'store', gen_random_uuid(), $1, 'rejected', 'expired', 'Your licence was rejected: expired')`, about)
+	}
+	var told []licensing.Notification
+	b.ask(&told, http.StatusOK, http.MethodGet, "/v1/licenses/"+license.String()+"/notifications", "")
+	if len(told) != 1 || told[0].LicenseID != license || told[0].Status != "rejected" || told[0].Reason != "expired" || told[0].Audience != "store" {
+		t.Errorf("told %+v", told)
+	}
+	b.ask(&told, http.StatusOK, http.MethodGet, "/v1/licenses/"+uuid.NewString()+"/notifications", "")
+	if told == nil || len(told) != 0 {
+		t.Errorf("%+v was told about nothing", told)
 	}
 }
 
