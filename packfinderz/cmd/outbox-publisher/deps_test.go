@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The publisher is a transport. It is built of the registry and nothing else of the backend: no consumer, no API,
+// no GORM, and no server that only a developer needs.
+func TestDependencies(t *testing.T) {
+	t.Parallel()
+	const module = "github.com/packfinderz/outbox/packfinderz/"
+	allowed := []string{
+		module + "cmd/outbox-publisher", module + "internal/env", module + "internal/httpserver",
+		module + "pkg/enums", module + "pkg/outbox/payloads", module + "pkg/outbox/registry",
+	}
+	forbidden := []string{
+		"gorm.io/", "github.com/redis/", "github.com/packfinderz/outbox/brokers/redis", "github.com/packfinderz/outbox/outboxgorm",
+		"github.com/packfinderz/outbox/internal/pgserver", "cloud.google.com/go/pubsub/v2/pstest", "github.com/pressly/goose", "testing",
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dependencies := strings.Fields(string(out))
+	if !slices.Contains(dependencies, "github.com/packfinderz/outbox/pgstore") {
+		t.Fatalf("the list is not that of the publisher: %s", out)
+	}
+	for _, dependency := range dependencies {
+		if strings.HasPrefix(dependency, module) && !slices.Contains(allowed, dependency) {
+			t.Errorf("the publisher depends on %s", dependency)
+		}
+		for _, prefix := range forbidden {
+			if dependency == prefix || strings.HasPrefix(dependency, strings.TrimSuffix(prefix, "/")+"/") {
+				t.Errorf("the publisher depends on %s", dependency)
+			}
+		}
+	}
+}

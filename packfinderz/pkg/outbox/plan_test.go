@@ -1,0 +1,114 @@
+package outbox_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
+)
+
+const (
+	planBatch   = 50
+	planDead    = 100_000
+	planWaiting = 5_000
+	// planRatio is what dead rows may cost the others.
+	planRatio = 1.3
+)
+
+// A hundred thousand dead rows at the head of the table are not read again for every claim: it costs as much as
+// before they were there. Whether a row is dead is looked up for each that is claimed, in an index, so that the size
+// of the DLQ counts only by its logarithm; it is the same before and after.
+func TestPlanDeadRowsAtTheHead(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := pgtest.Connect(t, url)
+	pftest.Migrate(t, pool)
+	pgtest.Exec(t, pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at)
+		SELECT gen_random_uuid(), 'ad_paused', 'ad', gen_random_uuid(), '{}', now() - interval '1 hour' + n * interval '1 ms'
+		FROM generate_series(1, $1::int) AS n`, planWaiting)
+	pgtest.Exec(t, pool, `INSERT INTO outbox_dlq
+			(event_id, event_type, aggregate_type, aggregate_id, payload_json, error_reason, created_at, attempt_count)
+		SELECT gen_random_uuid(), 'ad_paused', 'ad', gen_random_uuid(), '{}', 'rejected', now() - interval '1 day' + n * interval '1 ms', 1
+		FROM generate_series(1, $1::int) AS n`, planDead)
+	pgtest.Exec(t, pool, `VACUUM ANALYZE outbox_events, outbox_dlq`)
+	clean := claimBuffers(t, url, pool)
+	pgtest.Exec(t, pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at)
+		SELECT event_id, event_type, aggregate_type, aggregate_id, payload_json, created_at FROM outbox_dlq`)
+	pgtest.Exec(t, pool, `VACUUM ANALYZE outbox_events`)
+	full := claimBuffers(t, url, pool)
+	t.Logf("a claim of %d rows reads %d buffers, and %d with %d dead rows before them", planBatch, clean, full, planDead)
+	if float64(full) > planRatio*float64(clean) {
+		t.Errorf("a claim reads %d buffers with %d dead rows at the head and %d without", full, planDead, clean)
+	}
+}
+
+// claimBuffers is what a claim reads once the publisher has been through the table.
+func claimBuffers(t *testing.T, url string, pool *pgxpool.Pool) int {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &lastClaim{}
+	config.ConnConfig.Tracer = log
+	traced, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(traced.Close)
+	repository, err := outbox.NewRepository(traced, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		fetched, err := repository.FetchUnpublishedForPublish(t.Context(), planBatch)
+		if err != nil || len(fetched.Events()) != planBatch {
+			t.Fatalf("fetched %d rows: %v", len(fetched.Events()), err)
+		}
+		fetched.Rollback()
+	}
+	return explained(t, pool, log)
+}
+
+// explained runs the claim once more, and counts what it reads.
+func explained(t *testing.T, pool *pgxpool.Pool, claim *lastClaim) int {
+	t.Helper()
+	tx, err := pool.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: claim.begin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	var plans []struct{ Plan pgtest.PlanNode }
+	row := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+claim.sql, claim.args...)
+	if err := row.Scan(&plans); err != nil {
+		t.Fatal(err)
+	}
+	if rows := plans[0].Plan.Rows; rows != planBatch {
+		t.Fatalf("the claim took %v rows", rows)
+	}
+	return plans[0].Plan.Hit + plans[0].Plan.Read
+}
+
+// lastClaim is a tracer that keeps the last claim, and what its transaction began with.
+type lastClaim struct {
+	begin, sql string
+	args       []any
+}
+
+func (l *lastClaim) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	switch {
+	case strings.HasPrefix(strings.ToUpper(data.SQL), "BEGIN"):
+		l.begin = data.SQL
+	case strings.Contains(data.SQL, "SKIP LOCKED"):
+		l.sql, l.args = data.SQL, data.Args
+	}
+	return ctx
+}
+
+func (*lastClaim) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}

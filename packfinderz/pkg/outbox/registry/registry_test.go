@@ -1,0 +1,142 @@
+package registry_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
+	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
+)
+
+func routes(t *testing.T, topics registry.Topics) outbox.Registry {
+	t.Helper()
+	routes, err := registry.New(topics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return routes
+}
+
+// The contract's table, written out once more: a route that changes has to be changed here, too.
+func contract() map[string]string {
+	return map[string]string{
+		"order_created": "checkout_group domain", "order_state_changed": "vendor_order domain",
+		"line_item_state_changed": "vendor_order domain", "order_expired": "vendor_order domain", "order_canceled": "vendor_order domain",
+		"reservation_released": "vendor_order domain", "license_status_changed": "license domain", "media_uploaded": "media domain",
+		"payment_settled": "ledger_event billing", "cash_collected": "ledger_event billing", "vendor_payout_recorded": "ledger_event billing",
+		"notification_requested": "notification notifications",
+		"ad_created":             "ad analytics", "ad_updated": "ad analytics", "ad_paused": "ad analytics",
+		"ad_activated": "ad analytics", "ad_expired": "ad analytics", "ad_daily_rollup_ready": "ad analytics",
+	}
+}
+
+// Every value of the enum has exactly one topic, its aggregate and a decoder, and nothing else has one.
+func TestRegistryIsExhaustive(t *testing.T) {
+	t.Parallel()
+	got := routes(t, registry.Topics{Domain: "domain", Analytics: "analytics", Notifications: "notifications", Billing: "billing"})
+	if len(got) != len(enums.EventTypes()) || len(got) != len(contract()) {
+		t.Errorf("%d routes for %d event types", len(got), len(enums.EventTypes()))
+	}
+	for _, eventType := range enums.EventTypes() {
+		route, known := got[string(eventType)]
+		if !known || route.Decode == nil {
+			t.Errorf("%s has no route or no decoder", eventType)
+			continue
+		}
+		if now := route.AggregateType + " " + route.Topic; now != contract()[string(eventType)] {
+			t.Errorf("%s goes to %s, want %s", eventType, now, contract()[string(eventType)])
+		}
+	}
+}
+
+// The environment renames topics; which event belongs to which does not change.
+func TestRenamingATopicReroutesNothing(t *testing.T) {
+	t.Parallel()
+	before := routes(t, registry.DefaultTopics())
+	renamed := registry.DefaultTopics()
+	renamed.Billing = "money"
+	after := routes(t, renamed)
+	for eventType, route := range before {
+		want := route.Topic
+		if want == registry.DefaultTopics().Billing {
+			want = "money"
+		}
+		if got := after[eventType]; got.Topic != want || got.AggregateType != route.AggregateType {
+			t.Errorf("%s went to %s, and goes to %s", eventType, route.Topic, got.Topic)
+		}
+	}
+}
+
+func TestTopicNames(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{"", "ab", "a b", "1st", "-x-", "google", "projects/p/topics/t", strings.Repeat("x", 256)} {
+		topics := registry.DefaultTopics()
+		topics.Analytics = bad
+		if _, err := registry.New(topics); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+// message is a row of an event type, with data.
+func message(eventType enums.EventType, aggregate, data string) *outbox.Message {
+	payload := fmt.Appendf(nil, `{"version": 1, "eventId": %q, "occurredAt": "2026-05-31T12:00:00Z", "data": %s}`, uuid.New(), data)
+	return &outbox.Message{Event: outbox.Event{
+		ID: uuid.New(), Type: string(eventType), AggregateType: aggregate, AggregateID: uuid.NewString(), Payload: payload,
+	}}
+}
+
+// Every valid payload passes, with fields that nobody knows yet, too; none passes as another type's, or without data.
+func TestRegistryChecksPayloads(t *testing.T) {
+	t.Parallel()
+	got := routes(t, registry.DefaultTopics())
+	for _, payload := range pftest.Payloads() {
+		eventType := payload.EventType()
+		aggregate := got[string(eventType)].AggregateType
+		data, err := json.Marshal(payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, data := range []string{string(data), strings.Replace(string(data), "{", `{"fromTheFuture":[1],`, 1)} {
+			data = strings.Replace(data, ",}", "}", 1)
+			if err := got.Check(message(eventType, aggregate, data)); err != nil {
+				t.Errorf("%s with %s: %v", eventType, data, err)
+			}
+		}
+		for _, none := range []string{"null", `"text"`, "[]", "7"} {
+			wantReason(t, got.Check(message(eventType, aggregate, none)), outbox.ReasonInvalidPayload, eventType)
+		}
+		wantReason(t, got.Check(message(eventType, "store", string(data))), outbox.ReasonInvalidAggregate, eventType)
+		wantReason(t, got.Check(message(eventType, "", string(data))), outbox.ReasonInvalidAggregate, eventType)
+		nobody := message(eventType, aggregate, string(data))
+		nobody.AggregateID = ""
+		wantReason(t, got.Check(nobody), outbox.ReasonInvalidAggregate, eventType)
+	}
+	wantReason(t, got.Check(message("order_teleported", "vendor_order", "{}")), outbox.ReasonUnknownType, "order_teleported")
+}
+
+// wantReason wants an error that no retry can mend.
+func wantReason(t *testing.T, err error, want outbox.Reason, eventType enums.EventType) {
+	t.Helper()
+	if err == nil || outbox.Classify(err) != outbox.Dead || outbox.ReasonOf(err) != want {
+		t.Errorf("%s: %v, want %s", eventType, err, want)
+	}
+}
+
+// An empty object is data; what must be in it is the type's own rule.
+func TestEmptyDataIsNotNull(t *testing.T) {
+	t.Parallel()
+	got := routes(t, registry.DefaultTopics())
+	for _, eventType := range []enums.EventType{enums.AdPaused, enums.AdActivated} {
+		if err := got.Check(message(eventType, "ad", "{}")); err != nil {
+			t.Errorf("%s: %v", eventType, err)
+		}
+	}
+	wantReason(t, got.Check(message(enums.OrderExpired, "vendor_order", "{}")), outbox.ReasonInvalidPayload, enums.OrderExpired)
+}

@@ -1,0 +1,82 @@
+package outbox_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
+	"github.com/packfinderz/outbox/packfinderz/pkg/db/model"
+	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
+)
+
+// fetchable is how many rows a publisher would get.
+func fetchable(t *testing.T, pool *pgxpool.Pool) int {
+	t.Helper()
+	repository, err := outbox.NewRepository(pool, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetched, err := repository.FetchUnpublishedForPublish(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fetched.Rollback()
+	return len(fetched.Events())
+}
+
+// Rows are marked one by one: published, failed and fetched again, failed for the last time, and left alone.
+func TestFetchAndMark(t *testing.T) {
+	t.Parallel()
+	pool := pftest.Pool(t)
+	db := pftest.GORM(t, pool)
+	ids := make([]uuid.UUID, 4)
+	for i := range ids {
+		ids[i] = emit(t, db, licenseEvent()).ID
+	}
+	timeout := errors.New("timeout")
+	for round, first := range []int{0, 1} {
+		// One that goes on looks at what is new before it looks at what has failed.
+		repository, err := outbox.NewRepository(pool, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fetched, err := repository.FetchUnpublishedForPublish(t.Context(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer fetched.Rollback() // does nothing after the commit
+		if len(fetched.Events()) != 3 || fetched.Events()[0].ID != ids[first] {
+			t.Fatalf("round %d fetched %v", round, fetched.Events())
+		}
+		marks := []error{fetched.MarkFailed(ids[1], timeout), fetched.MarkFailed(ids[2], timeout)}
+		if round == 0 {
+			marks = append(marks, fetched.MarkPublished(ids[0]))
+		}
+		if err := errors.Join(append(marks, fetched.Commit(t.Context()))...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var letters []model.OutboxDLQ
+	if err := db.Find(&letters).Error; err != nil || len(letters) != 2 {
+		t.Fatalf("%d DLQ rows (%v), want 2", len(letters), err)
+	}
+	for _, letter := range letters {
+		if letter.ErrorReason != enums.ReasonMaxAttempts || letter.AttemptCount != 2 || letter.LastError == nil || *letter.LastError != timeout.Error() {
+			t.Errorf("the DLQ row is %+v", letter)
+		}
+	}
+	var published model.OutboxEvent
+	if err := db.Take(&published, "published_at IS NOT NULL").Error; err != nil || published.ID != ids[0] {
+		t.Errorf("published is %s (%v), want %s", published.ID, err, ids[0])
+	}
+	if n := fetchable(t, pool); n != 1 {
+		t.Errorf("%d rows can be fetched, want 1", n)
+	}
+	if _, err := outbox.NewRepository(pool, -1); err == nil {
+		t.Error("a negative maximum was taken")
+	}
+}
