@@ -12,14 +12,17 @@ GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)
 FUZZ ?= 20000x
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race chaos fuzz lint fmt bench modules postgres servers
+.PHONY: help demo run-outbox-publisher build test race chaos fuzz lint fmt bench modules postgres servers
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: postgres build ## a shop, a relay, a broker and a consumer, on private servers; Ctrl-C ends it
 	go build -o bin/outbox-demo ./cmd/outbox/demo
 	bin/outbox-demo
+
+run-outbox-publisher: postgres ## run the PackFinderz publisher, on private servers where the environment names none
+	@$(MAKE) --no-print-directory -C packfinderz run-outbox-publisher
 
 build: ## build the outbox program into bin/
 	go build -o bin/outbox ./cmd/outbox

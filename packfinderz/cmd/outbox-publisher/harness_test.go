@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +21,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
@@ -46,15 +44,13 @@ type bed struct {
 
 func newBed(t *testing.T, reactors ...pstest.ServerReactorOption) *bed {
 	t.Helper()
-	url := pgtest.URL(t)
-	return newBedOn(t, url, reactors...)
+	url, pool := backendtest.Database(t)
+	return newBedOn(t, url, pool, reactors...)
 }
 
-func newBedOn(t *testing.T, url string, reactors ...pstest.ServerReactorOption) *bed {
+func newBedOn(t *testing.T, url string, pool *pgxpool.Pool, reactors ...pstest.ServerReactorOption) *bed {
 	t.Helper()
-	b := &bed{T: t, url: url, pool: pgtest.Connect(t, url), broker: pubsubtest.New(t, reactors...), log: &lines{}}
-	pftest.Migrate(t, b.pool)
-	b.db = pftest.GORM(t, b.pool)
+	b := &bed{T: t, url: url, pool: pool, db: pftest.GORM(t, pool), broker: pubsubtest.New(t, reactors...), log: &lines{}}
 	var err error
 	if b.events, err = outbox.NewService(); err != nil {
 		t.Fatal(err)
@@ -62,11 +58,7 @@ func newBedOn(t *testing.T, url string, reactors ...pstest.ServerReactorOption) 
 	for _, topic := range registry.DefaultTopics().Names() {
 		b.broker.CreateTopic(t, topic)
 	}
-	port, err := testserver.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	b.listen = backendtest.Address(t)
 	b.env = map[string]string{"PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS": "20"}
 	return b
 }
@@ -143,12 +135,9 @@ func (b *bed) insert(eventType, aggregateType string, payload []byte) uuid.UUID 
 }
 
 // number is the one number that a query answers.
-func (b *bed) number(query string, args ...any) (n int) {
+func (b *bed) number(query string, args ...any) int {
 	b.Helper()
-	if err := b.pool.QueryRow(b.Context(), query, args...).Scan(&n); err != nil {
-		b.Fatalf("%s: %v", query, err)
-	}
-	return n
+	return backendtest.Count(b, b.pool, query, args...)
 }
 
 // await waits until nothing waits any more: every row is published or dead.
@@ -174,23 +163,14 @@ func (b *bed) messages() map[uuid.UUID][]*pstest.Message {
 	return messages
 }
 
-// ready is the answer of the publisher's readiness: the status, or 0 if nobody listens.
-func (b *bed) ready() int { return b.get("/readyz") }
-
+// get asks the publisher, and gives the status of its answer.
 func (b *bed) get(path string) int {
 	b.Helper()
-	request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "http://"+b.listen+path, http.NoBody)
-	if err != nil {
-		b.Fatal(err)
-	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Do(request)
-	if err != nil {
-		return 0
-	}
-	_ = response.Body.Close()
-	return response.StatusCode
+	return backendtest.Request(b, http.MethodGet, "http://"+b.listen+path, "")
 }
+
+// ready is the status of the publisher's readiness.
+func (b *bed) ready() int { return b.get("/readyz") }
 
 // moody is a Pub/Sub that has no quota for some events, for some time.
 type moody struct {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"path"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgserver"
 	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/packfinderz/internal/migrate"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 	"github.com/packfinderz/outbox/pgstore"
@@ -171,7 +173,11 @@ func TestRefusesToStart(t *testing.T) {
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Server(t, nil)
-	b := newBedOn(t, server.TCPURL("postgres"))
+	url := server.TCPURL("postgres")
+	if err := migrate.Up(t.Context(), url, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	b := newBedOn(t, url, pgtest.Connect(t, url))
 	b.broker.Stop(t)
 	b.start()
 	await.Until(t, "the publisher to be alive, and not ready", func() bool { return b.get("/healthz") == 200 && b.ready() == 503 })

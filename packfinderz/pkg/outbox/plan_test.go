@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/internal/pgtest"
-	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
+	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
 )
 
@@ -26,9 +26,7 @@ const (
 // of the DLQ counts only by its logarithm; it is the same before and after.
 func TestPlanDeadRowsAtTheHead(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
-	pool := pgtest.Connect(t, url)
-	pftest.Migrate(t, pool)
+	url, pool := backendtest.Database(t)
 	pgtest.Exec(t, pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at)
 		SELECT gen_random_uuid(), 'ad_paused', 'ad', gen_random_uuid(), '{}', now() - interval '1 hour' + n * interval '1 ms'
 		FROM generate_series(1, $1::int) AS n`, planWaiting)

@@ -1,0 +1,64 @@
+// Command local runs one of the programs on a developer's machine, and gives it what the environment does not
+// name: a private PostgreSQL with the backend's tables, and a Pub/Sub server with its topics. Both are gone when the
+// program ends.
+//
+//	local bin/outbox-publisher
+//
+// It is a program of its own so that what is deployed has neither in it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/packfinderz/outbox/internal/pgserver"
+)
+
+func main() {
+	pgserver.RunKeeperIfAsked() // for the private PostgreSQL
+	os.Exit(run())
+}
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "local: which program? For example: local bin/outbox-publisher")
+		return 2
+	}
+	err := serve(ctx, os.Args[1:])
+	var ended *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &ended):
+		return max(ended.ExitCode(), 1) // it has said why
+	}
+	fmt.Fprintln(os.Stderr, "local:", err)
+	return 1
+}
+
+// serve runs the command between the start and the end of the servers.
+func serve(ctx context.Context, command []string) (err error) {
+	found, err := lend(ctx, os.LookupEnv, func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "local: "+format+"\n", args...)
+	})
+	defer func() { err = errors.Join(err, found.close()) }()
+	if err != nil {
+		return err
+	}
+	program := exec.CommandContext(ctx, command[0], command[1:]...)
+	program.Env = append(os.Environ(), found.environment...)
+	program.Stdin, program.Stdout, program.Stderr = os.Stdin, os.Stdout, os.Stderr
+	// It finishes what it has begun. A terminal tells both of us; to be told twice does no harm.
+	program.Cancel = func() error { return program.Process.Signal(syscall.SIGTERM) }
+	if err := program.Run(); ctx.Err() == nil || program.ProcessState == nil || program.ProcessState.ExitCode() != 0 {
+		return err
+	}
+	return nil // it was told to end, and did
+}
