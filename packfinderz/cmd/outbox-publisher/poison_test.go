@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 )
@@ -68,5 +69,27 @@ func TestPoisonedRows(t *testing.T) {
 	// A check is no attempt: only what was handed to the publisher is counted.
 	if n := b.number(`SELECT count(*) FROM outbox_dlq WHERE attempt_count = 0 AND last_error <> ''`); n != len(want)-1 {
 		t.Errorf("%d dead rows without an attempt and with an error, want %d", n, len(want)-1)
+	}
+}
+
+// The DLQ row and the event's own mark are written together or not at all, whichever of the two fails.
+func TestDLQRowAndMarkAreOneTransaction(t *testing.T) {
+	t.Parallel()
+	for table, event := range map[string]string{"outbox_dlq": "INSERT", "outbox_events": "UPDATE"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t)
+			pgtest.Exec(t, b.pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$`)
+			pgtest.Exec(t, b.pool, fmt.Sprintf(`CREATE TRIGGER refuse BEFORE %s ON %s FOR EACH ROW EXECUTE FUNCTION refuse()`, event, table))
+			poison := b.insert("order_expired", "vendor_order", []byte(`null`))
+			b.start()
+			await.Until(t, "the settle to fail twice", func() bool { return len(b.log.all(t, "a batch could not be settled; it will be published again")) >= 2 })
+			if n := b.number(`SELECT (SELECT count(*) FROM outbox_dlq) + (SELECT count(*) FROM outbox_events WHERE last_error IS NOT NULL)`); n != 0 {
+				t.Error("one of the two was written")
+			}
+			pgtest.Exec(t, b.pool, "DROP TRIGGER refuse ON "+table)
+			b.await()
+			b.wantDead(map[uuid.UUID]enums.ErrorReason{poison: enums.ReasonInvalidPayload})
+		})
 	}
 }
