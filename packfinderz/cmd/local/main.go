@@ -52,7 +52,7 @@ func serve(ctx context.Context, command []string) (err error) {
 	if err != nil {
 		return err
 	}
-	program := exec.CommandContext(ctx, command[0], command[1:]...)
+	program := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // G702: to run what it is told is what it is for
 	program.Env = append(os.Environ(), found.environment...)
 	program.Stdin, program.Stdout, program.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// It finishes what it has begun. A terminal tells both of us; to be told twice does no harm.

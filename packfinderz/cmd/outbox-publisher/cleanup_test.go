@@ -13,28 +13,26 @@ import (
 func TestCleanup(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	row := func(age, published string) uuid.UUID {
+	// row writes a row of last year, published so long ago, or waiting.
+	row := func(published any) uuid.UUID {
 		id := uuid.New()
 		pgtest.Exec(t, b.pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at, published_at)
-			VALUES ($1, 'ad_paused', 'ad', gen_random_uuid(), '{}', now() - $2::interval, now() - $3::interval)`, id, age, published)
+			VALUES ($1, 'ad_paused', 'ad', gen_random_uuid(), '{}', now() - interval '1 year', now() - $2::text::interval)`, id, published)
 		return id
 	}
-	bury := func(id uuid.UUID, age string) {
+	// dead writes one that has been dead for so long.
+	dead := func(age string) uuid.UUID {
+		id := row(nil)
 		pgtest.Exec(t, b.pool, `INSERT INTO outbox_dlq (event_id, event_type, aggregate_type, aggregate_id, payload_json, error_reason,
 				failed_at, created_at, attempt_count)
-			SELECT id, event_type, aggregate_type, aggregate_id, payload_json, 'rejected', now() - $2::interval, created_at, 1
+			SELECT id, event_type, aggregate_type, aggregate_id, payload_json, 'rejected', now() - $2::text::interval, created_at, 1
 			FROM outbox_events WHERE id = $1`, id, age)
+		return id
 	}
-	row("60 days", "31 days") // the only one to go
-	recent := row("60 days", "29 days")
-	pgtest.Exec(t, b.pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at)
-		VALUES (gen_random_uuid(), 'ad_paused', 'ad', gen_random_uuid(), '{}', now() - interval '1 year')`)
-	old, new := uuid.New(), uuid.New()
-	for id, age := range map[uuid.UUID]string{old: "91 days", new: "89 days"} {
-		pgtest.Exec(t, b.pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at)
-			VALUES ($1, 'ad_paused', 'ad', gen_random_uuid(), '{}', now() - interval '1 year')`, id)
-		bury(id, age)
-	}
+	row("31 days") // the only one to go
+	recent := row("29 days")
+	row(nil)
+	old, young := dead("91 days"), dead("89 days")
 	if err := b.run(t.Context(), "cleanup"); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +50,7 @@ func TestCleanup(t *testing.T) {
 	if n := b.number(`SELECT count(*) FROM outbox_events WHERE id = $1`, old) + b.number(`SELECT count(*) FROM outbox_dlq WHERE event_id = $1`, old); n != 0 {
 		t.Error("a dead letter past its retention is still there")
 	}
-	if n := b.number(`SELECT count(*) FROM outbox_dlq WHERE event_id = $1`, new); n != 1 {
+	if n := b.number(`SELECT count(*) FROM outbox_dlq WHERE event_id = $1`, young); n != 1 {
 		t.Error("a dead letter within its retention is gone")
 	}
 	lines := b.log.all(t, "cleaned up")

@@ -27,7 +27,7 @@ func (AdCreated) EventType() enums.EventType { return enums.AdCreated }
 // Validate says what is wrong with the data.
 func (p AdCreated) Validate() error {
 	errs := errors.Join(id("adId", p.AdID), id("storeId", p.StoreID), text("placement", p.Placement),
-		amount("dailyBudgetCents", p.DailyBudgetCents), currency("currency", p.Currency),
+		amount("dailyBudgetCents", p.DailyBudgetCents), currency(p.Currency),
 		moment("startsAt", p.StartsAt), moment("endsAt", p.EndsAt))
 	if errs == nil && !p.EndsAt.After(p.StartsAt) {
 		return errors.New("endsAt is not after startsAt")

@@ -25,7 +25,7 @@ func (PaymentSettled) EventType() enums.EventType { return enums.PaymentSettled 
 // Validate says what is wrong with the data.
 func (p PaymentSettled) Validate() error {
 	return errors.Join(id("ledgerEventId", p.LedgerEventID), id("vendorOrderId", p.VendorOrderID),
-		amount("amountCents", p.AmountCents), currency("currency", p.Currency), text("method", p.Method), moment("settledAt", p.SettledAt))
+		amount("amountCents", p.AmountCents), currency(p.Currency), text("method", p.Method), moment("settledAt", p.SettledAt))
 }
 
 // CashCollected is cash that a driver took at delivery.
@@ -44,7 +44,7 @@ func (CashCollected) EventType() enums.EventType { return enums.CashCollected }
 // Validate says what is wrong with the data.
 func (p CashCollected) Validate() error {
 	return errors.Join(id("ledgerEventId", p.LedgerEventID), id("vendorOrderId", p.VendorOrderID),
-		amount("amountCents", p.AmountCents), currency("currency", p.Currency),
+		amount("amountCents", p.AmountCents), currency(p.Currency),
 		id("collectedBy", p.CollectedBy), moment("collectedAt", p.CollectedAt))
 }
 
@@ -64,5 +64,5 @@ func (VendorPayoutRecorded) EventType() enums.EventType { return enums.VendorPay
 // Validate says what is wrong with the data.
 func (p VendorPayoutRecorded) Validate() error {
 	return errors.Join(id("ledgerEventId", p.LedgerEventID), id("vendorStoreId", p.VendorStoreID),
-		amount("amountCents", p.AmountCents), currency("currency", p.Currency), moment("paidAt", p.PaidAt))
+		amount("amountCents", p.AmountCents), currency(p.Currency), moment("paidAt", p.PaidAt))
 }

@@ -33,7 +33,7 @@ func (OrderCreated) EventType() enums.EventType { return enums.OrderCreated }
 func (p OrderCreated) Validate() error {
 	return errors.Join(
 		id("checkoutGroupId", p.CheckoutGroupID), id("buyerStoreId", p.BuyerStoreID),
-		count("totalCents", p.TotalCents), currency("currency", p.Currency),
+		count("totalCents", p.TotalCents), currency(p.Currency),
 		each("vendorOrders", p.VendorOrders, func(o VendorOrder) error {
 			return errors.Join(id("vendorOrderId", o.VendorOrderID), id("vendorStoreId", o.VendorStoreID),
 				count("totalCents", o.TotalCents), amount("lineItems", o.LineItems))

@@ -51,9 +51,9 @@ func count(name string, n int64) error {
 }
 
 // currency wants an ISO 4217 code.
-func currency(name, code string) error {
+func currency(code string) error {
 	if len(code) != 3 || strings.ContainsFunc(code, func(r rune) bool { return r < 'A' || r > 'Z' }) {
-		return fmt.Errorf("%s is %q; it must be a code such as USD", name, code)
+		return fmt.Errorf("currency is %q; it must be a code such as USD", code)
 	}
 	return nil
 }
