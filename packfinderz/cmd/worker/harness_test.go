@@ -5,6 +5,7 @@ import (
 	"path"
 	"testing"
 
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -48,6 +49,21 @@ func newBench(t *testing.T) *bench {
 	b.broker.CreateTopic(t, letterTopic)
 	b.publish = publishertest.Open(t, b.broker.URL(), gcppubsub.ParseURL, gcppubsub.New)
 	return b
+}
+
+// impatient makes the subscription one with a retry policy, for which this server does not wait.
+func (b *bench) impatient() {
+	b.Helper()
+	name := "projects/" + pubsubtest.Project + "/subscriptions/" + subscription
+	if _, err := b.broker.Server.GServer.DeleteSubscription(b.Context(), &pubsubpb.DeleteSubscriptionRequest{Subscription: name}); err != nil {
+		b.Fatal(err)
+	}
+	_, err := b.broker.Server.GServer.CreateSubscription(b.Context(), &pubsubpb.Subscription{
+		Name: name, Topic: pubsubtest.TopicPath(publishertest.Topic), EnableMessageOrdering: true, RetryPolicy: &pubsubpb.RetryPolicy{},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
 }
 
 // start runs a worker until the test ends, with some of the environment a test's own.

@@ -16,6 +16,10 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
 )
 
+// anyNumber of deliveries may fail. What can never succeed is terminal, and a dead letter at once; all else is an outage, which
+// must not make dead letters however long it lasts.
+const anyNumber = 1_000_000_000
+
 // work consumes until ctx ends. What is away is waited for; only what can never work is an error.
 func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	pool, err := pgxpool.New(ctx, config.database)
@@ -31,7 +35,7 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	}
 	defer func() { err = errors.Join(err, events.Close()) }()
 
-	process := consume.Config{Handlers: compliance.New(pool, events, log), Logger: log}
+	process := consume.Config{Handlers: compliance.New(pool, events, log), Logger: log, MaxDeliveries: anyNumber}
 	if config.deadLetters != "" {
 		letters, err := gcppubsub.New(config.pubsub)
 		if err != nil {
