@@ -22,7 +22,8 @@ const DefaultMaxDeliveries = 5
 
 // fatal is how many times MaxDeliveries an event is delivered before it is given up unhandled.
 // Handled or not, its deliveries end; where they do not, the event may be what ends its
-// consumer.
+// consumer. An event whose deliveries have ended here is not: while something is away, it may come
+// any number of times.
 const fatal = 2
 
 var errNeverEnds = errors.New("it was delivered too often, and no delivery came to an end: it may be what ends its consumers")
@@ -95,7 +96,10 @@ const (
 )
 
 // Processor handles deliveries. It is safe for concurrent use.
-type Processor struct{ config Config }
+type Processor struct {
+	config Config
+	ended  ended
+}
 
 // New checks the configuration and fills in the defaults.
 func New(config Config) (*Processor, error) {
@@ -119,7 +123,7 @@ func New(config Config) (*Processor, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	return &Processor{config}, nil
+	return &Processor{config: config}, nil
 }
 
 // Process handles one delivery and says what to tell the broker. It acknowledges only what is
@@ -130,10 +134,16 @@ func (p *Processor) Process(ctx context.Context, delivery Delivery) Verdict {
 	err := p.handle(ctx, &delivery)
 	took := time.Since(start)
 	if err == nil {
+		p.ended.forget(message.ID)
 		p.report(Report{Message: message, Outcome: Handled, Took: took})
 		return Verdict{Ack: true}
 	}
 	verdict, outcome := p.judge(ctx, &message, err)
+	if verdict.Ack {
+		p.ended.forget(message.ID)
+	} else {
+		p.ended.add(message.ID)
+	}
 	p.log(&message, outcome, err)
 	p.report(Report{Message: message, Outcome: outcome, Err: err, Took: took})
 	return verdict
@@ -143,7 +153,7 @@ func (p *Processor) handle(ctx context.Context, delivery *Delivery) error {
 	if delivery.Err != nil {
 		return outbox.Terminal(delivery.Err)
 	}
-	if p.config.DeadLetters != nil && delivery.Message.Attempt > fatal*p.config.MaxDeliveries {
+	if p.config.DeadLetters != nil && delivery.Message.Attempt > fatal*p.config.MaxDeliveries && !p.ended.has(delivery.Message.ID) {
 		return errNeverEnds
 	}
 	if p.config.Registry != nil {

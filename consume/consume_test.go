@@ -117,6 +117,28 @@ func TestNothingIsGivenUp(t *testing.T) {
 	}
 }
 
+// TestOutage has something be away for longer than any event may fail: none becomes a dead letter by it.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{
+		"away": outbox.Unavailable(errors.New("no route")), "elsewhere": &inbox.InProgressError{Left: time.Second},
+	} {
+		letters := &outboxtest.Broker{}
+		processor, err := consume.New(consume.Config{
+			Handlers: answer{failure}, MaxDeliveries: 3, DeadLetters: letters, DeadLetterTopic: "dead", Logger: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		event := outbox.Message{Event: outbox.Event{ID: uuid.New(), Payload: []byte("{}")}}
+		for event.Attempt = 1; event.Attempt <= 20; event.Attempt++ {
+			if verdict := processor.Process(t.Context(), consume.Delivery{Message: event}); verdict.Ack {
+				t.Fatalf("%s: delivery %d was acknowledged; the dead letters are %+v", name, event.Attempt, letters.Received())
+			}
+		}
+	}
+}
+
 // panics is a publisher that does.
 type panics struct{}
 
