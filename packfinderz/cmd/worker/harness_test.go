@@ -66,15 +66,20 @@ func (b *bench) impatient() {
 	}
 }
 
-// start runs a worker until the test ends, with some of the environment a test's own.
-func (b *bench) start(more map[string]string) *consumetest.Running {
-	b.Helper()
-	environment := map[string]string{
+// environment is a worker's, with some of it a test's own.
+func (b *bench) environment(more map[string]string) map[string]string {
+	all := map[string]string{
 		"PACKFINDERZ_DATABASE_URL": b.url, "PACKFINDERZ_REDIS_URL": b.redis.URL(), "PACKFINDERZ_PUBSUB_PROJECT": pubsubtest.Project,
 		"PUBSUB_EMULATOR_HOST": b.broker.Endpoint(), "PACKFINDERZ_WORKER_LISTEN": "127.0.0.1:0",
 	}
-	maps.Copy(environment, more)
-	return backendtest.Start(b, environment, b.log.Logger(), run)
+	maps.Copy(all, more)
+	return all
+}
+
+// start runs a worker until the test ends.
+func (b *bench) start(more map[string]string) *consumetest.Running {
+	b.Helper()
+	return backendtest.Start(b, b.environment(more), b.log.Logger(), run)
 }
 
 // send publishes events, as the publisher does.

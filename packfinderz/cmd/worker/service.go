@@ -12,6 +12,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/packfinderz/internal/compliance"
+	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
 )
@@ -37,9 +38,9 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 
 	process := consume.Config{Handlers: compliance.New(pool, events, log), Logger: log, MaxDeliveries: anyNumber}
 	if config.deadLetters != "" {
-		letters, err := gcppubsub.New(config.pubsub)
+		letters, err := openDeadLetters(ctx, config, log)
 		if err != nil {
-			return fmt.Errorf("set up the dead letters: %w", err)
+			return err
 		}
 		defer func() { _ = letters.Close() }() // all are published
 		process.DeadLetters, process.DeadLetterTopic = letters, config.deadLetters
@@ -60,4 +61,21 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	return consumer.Run(ctx)
+}
+
+// openDeadLetters refuses a topic that is not there: what is to be given up would come again and again.
+func openDeadLetters(ctx context.Context, config config, log *slog.Logger) (*gcppubsub.Publisher, error) {
+	letters, err := gcppubsub.New(config.pubsub)
+	if err != nil {
+		return nil, fmt.Errorf("set up the dead letters: %w", err)
+	}
+	missing, err := letters.MissingTopics(ctx, config.deadLetters)
+	if err != nil {
+		log.Warn("Pub/Sub does not answer yet", "error", err)
+	}
+	if len(missing) > 0 {
+		err := fmt.Errorf("%w: Pub/Sub has no topic %s: create it, or leave %s empty", env.ErrUsage, config.deadLetters, deadLetterTopic)
+		return nil, errors.Join(err, letters.Close())
+	}
+	return letters, nil
 }

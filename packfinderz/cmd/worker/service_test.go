@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"path"
+	"strings"
 	"testing"
 
 	"cloud.google.com/go/pubsub/v2/pstest"
@@ -14,6 +15,7 @@ import (
 	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
+	"github.com/packfinderz/outbox/packfinderz/internal/program"
 )
 
 // TestWorkerRole runs the worker under a role that has the rights of migrations/roles/worker.sql. They are enough, and it can
@@ -111,6 +113,17 @@ func TestWithoutDeadLetters(t *testing.T) {
 	await.Until(t, "a second delivery", func() bool { return b.message(bad.ID).Deliveries > 1 })
 	if m := b.message(bad.ID); m.Acks > 0 {
 		t.Error("it was acknowledged")
+	}
+}
+
+// TestNoSuchTopic names a dead-letter topic that is not there.
+func TestNoSuchTopic(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	environment := b.environment(map[string]string{"PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC": "elsewhere"})
+	err := run(t.Context(), nil, backendtest.Lookup(environment), b.log.Logger())
+	if program.ExitCode(err) != 2 || !strings.Contains(err.Error(), "elsewhere") {
+		t.Errorf("%v, want the topic to be named", err)
 	}
 }
 
