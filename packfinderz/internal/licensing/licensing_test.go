@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
@@ -151,6 +152,31 @@ func TestNoChangeWithoutItsEvent(t *testing.T) {
 	if now, err := b.calls.License(t.Context(), license); err != nil || now.Status != payloads.LicensePending {
 		t.Errorf("%+v, %v; want it pending", now, err)
 	}
+}
+
+// TestUploadsAtOnce sends one upload many times at once: one licence, told once.
+func TestUploadsAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	id := uuid.New()
+	var made atomic.Int32
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			license, created, err := b.calls.Upload(t.Context(), nil, b.store, id, "C11-0000123")
+			if err != nil || license.ID != id {
+				t.Errorf("%+v, %v", license, err)
+			}
+			if created {
+				made.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if n := made.Load(); n != 1 {
+		t.Errorf("%d say that they have uploaded it", n)
+	}
+	b.wantEvents(id, "pending")
 }
 
 // TestDecisionsAtOnce has many decide on one licence: one decision stands, and is told once.
