@@ -1,6 +1,7 @@
 package env_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func TestIdempotencyTTL(t *testing.T) {
 	} {
 		r := env.NewReader(of(test.values))
 		got := r.IdempotencyTTL()
-		if err := r.Err(); got != test.want || (err != nil) != (test.bad != "") || err != nil && !strings.HasPrefix(err.Error(), test.bad+" is ") {
+		if err := r.Err(); got != test.want || errors.Is(err, env.ErrUsage) != (test.bad != "") || err != nil && !strings.Contains(err.Error(), test.bad+" is ") {
 			t.Errorf("%v gives %s, %v", test.values, got, err)
 		}
 	}
