@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -157,14 +159,17 @@ func (b *bed) wantDead(want map[uuid.UUID]enums.ErrorReason) {
 // The publisher does not start where every event would die or wait for ever, and says what to do.
 func TestRefusesToStart(t *testing.T) {
 	t.Parallel()
+	// Only if it does start, the context has to end it.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	b := newBed(t)
 	b.env["PACKFINDERZ_PUBSUB_ANALYTICS_TOPIC"] = "not-there"
-	if err := b.run(t.Context()); err == nil || !strings.Contains(err.Error(), "not-there") {
+	if err := b.run(ctx); err == nil || !strings.Contains(err.Error(), "not-there") {
 		t.Errorf("with a topic that is missing: %v", err)
 	}
 	delete(b.env, "PACKFINDERZ_PUBSUB_ANALYTICS_TOPIC")
 	b.env["PACKFINDERZ_DATABASE_URL"] = pgtest.URL(t)
-	if err := b.run(t.Context()); !errors.Is(err, pgstore.ErrMismatch) || !strings.Contains(err.Error(), "migrate") {
+	if err := b.run(ctx); !errors.Is(err, pgstore.ErrMismatch) || !strings.Contains(err.Error(), "migrate") {
 		t.Errorf("without its tables: %v", err)
 	}
 }
