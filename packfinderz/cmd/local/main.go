@@ -1,4 +1,4 @@
-// Command local runs one of the programs on a developer's machine, and gives it what the environment does not
+// Command local runs a program of the backend on a developer's machine, and gives it what the environment does not
 // name: a private PostgreSQL with the backend's tables, and a Pub/Sub server with its topics. Both are gone when the
 // program ends.
 //
