@@ -190,8 +190,8 @@ func TestAttemptLevel(t *testing.T) {
 	config.AttemptLevel = slog.LevelInfo
 	b.drain(config)
 	for line, want := range map[string]int{"level=INFO msg=\"event delivered\"": 2, "level=INFO msg=\"event failed\"": 1, "level=INFO msg=\"event dead\"": 1, "msg=\"event ": 4} {
-		if n := b.logs.count(line); n != want {
-			b.Errorf("%d lines with %s, want %d: %s", n, line, want, b.logs.text())
+		if n := b.logs.Count(line); n != want {
+			b.Errorf("%d lines with %s, want %d: %s", n, line, want, b.logs.Text())
 		}
 	}
 }
