@@ -1,6 +1,6 @@
 # The two commands that matter: make demo, make test. make help lists the rest.
 
-MODULES := . bench brokers/gcppubsub brokers/gocloud brokers/kafka brokers/natsjs brokers/rabbitmq brokers/redis cmd/outbox examples layoutfile outboxgorm
+MODULES := . bench brokers/gcppubsub brokers/gocloud brokers/kafka brokers/natsjs brokers/rabbitmq brokers/redis cmd/outbox examples layoutfile outboxgorm packfinderz
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 BROKERS := $(filter ./brokers/%,$(PACKAGES))
 OTHERS := ./... $(filter-out $(BROKERS),$(PACKAGES))
@@ -33,7 +33,7 @@ test: servers ## run all tests of all modules, on private servers
 
 # The detector sees nothing in tests of processes, which run the program as it is shipped, of
 # query plans, which run in the server, and of the peers, which are others' code.
-UNRACED := cmd/outbox/internal/chaos cmd/outbox/internal/endtoend outbox/bench
+UNRACED := cmd/outbox/internal/chaos cmd/outbox/internal/endtoend packfinderz/internal/e2e outbox/bench
 race: servers ## run the tests with the race detector, but for those that it cannot see into
 	go test -race -skip '^TestPlan' $$(go list $(OTHERS) | grep -v $(patsubst %,-e %,$(UNRACED)))
 	go test -race $(WAITING) $(BROKERS)
