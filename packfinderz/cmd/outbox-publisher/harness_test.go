@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/internal/logtest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
@@ -215,26 +215,15 @@ func (m *moody) React(request any) (handled bool, answer any, err error) {
 	return err != nil, &pubsubpb.PublishResponse{}, err
 }
 
-// lines is a log.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
+// lines is a log of JSON.
+type lines struct{ logtest.Log }
 
 // all are the lines with a message, decoded.
 func (l *lines) all(t *testing.T, message string) (found []map[string]any) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range bytes.Lines(l.text.Bytes()) {
+	for line := range strings.Lines(l.Text()) {
 		var fields map[string]any
-		if err := json.Unmarshal(line, &fields); err != nil {
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
 			t.Fatalf("%s is no line of the log: %v", line, err)
 		}
 		if fields["msg"] == message {
