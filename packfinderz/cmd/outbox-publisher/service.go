@@ -19,8 +19,12 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// publishTimeout bounds the publish of one batch. A stop waits for it, and Heroku kills after 30 s.
-const publishTimeout = 20 * time.Second
+const (
+	// publishTimeout bounds the publish of one batch. A stop waits for it, and Heroku kills after 30 s.
+	publishTimeout = 20 * time.Second
+	// checkTimeout bounds the look at the servers before the start.
+	checkTimeout = 10 * time.Second
+)
 
 // publish relays until ctx ends. What is away is waited for; only what can never work is an error.
 func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.Logger) (err error) {
@@ -83,6 +87,8 @@ func open(ctx context.Context, database string, config pgstore.Config) (*pgxpool
 // check refuses to start on tables that are not the outbox's, and with topics that are not there: every
 // event would use its attempts up in vain. A server that does not answer is no reason not to start.
 func check(ctx context.Context, store *pgstore.Store, broker *gcppubsub.Publisher, topics registry.Topics, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
 	err := store.Verify(ctx)
 	switch {
 	case errors.Is(err, pgstore.ErrMismatch):
