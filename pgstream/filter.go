@@ -19,8 +19,9 @@ type Filter struct {
 	TenantID uuid.UUID `json:"tenantId,omitzero"`
 }
 
-// conditions are the filter as SQL on a table e, with parameters from $first on.
-func (f Filter) conditions(first int) (sql string, args []any) {
+// Conditions are the filter as SQL on a table e, each begun with AND, with parameters from
+// $first on.
+func (f Filter) Conditions(first int) (sql string, args []any) {
 	var b strings.Builder
 	add := func(condition string, value any) {
 		fmt.Fprintf(&b, "\n    AND e."+condition, first+len(args))

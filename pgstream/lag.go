@@ -2,6 +2,7 @@ package pgstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,7 +31,7 @@ type Lag struct {
 type ShardLag struct {
 	// Shard is its number.
 	Shard int `json:"shard"`
-	// Events are unread; the count stops at outbox.StatsLimit.
+	// Events are unread; the count stops at outbox.StatsLimit, or the limit of LagUpTo.
 	Events int64 `json:"events"`
 	// Seconds is the age of the oldest unread event.
 	Seconds float64 `json:"seconds"`
@@ -86,20 +87,25 @@ ORDER BY xact_start LIMIT 1`
 
 // Lag reads how far a subscription is behind.
 func (s Stream) Lag(ctx context.Context, pool *pgxpool.Pool, name string) (*Lag, error) {
+	return s.LagUpTo(ctx, pool, name, outbox.StatsLimit)
+}
+
+// LagUpTo is Lag that counts up to limit unread events of a shard.
+func (s Stream) LagUpTo(ctx context.Context, pool *pgxpool.Pool, name string, limit int) (*Lag, error) {
 	subscription, err := s.FindSubscription(ctx, pool, name)
 	if err != nil {
 		return nil, err
 	}
 	lag := &Lag{Subscription: name, Parked: map[string]int64{stateRetry: 0, stateWaiting: 0, stateDead: 0, stateHeld: 0}}
-	if err := s.readLag(ctx, pool, subscription, lag); err != nil {
+	if err := s.readLag(ctx, pool, subscription, limit, lag); err != nil {
 		return nil, fmt.Errorf("outbox: read the lag of subscription %q: %w", name, err)
 	}
 	return lag, nil
 }
 
-func (s Stream) readLag(ctx context.Context, pool *pgxpool.Pool, subscription *Subscription, lag *Lag) error {
-	conditions, args := subscription.Filter.conditions(3)
-	rows, err := pool.Query(ctx, s.names(fmt.Sprintf(lagSQL, conditions)), append([]any{lag.Subscription, outbox.StatsLimit}, args...)...)
+func (s Stream) readLag(ctx context.Context, pool *pgxpool.Pool, subscription *Subscription, limit int, lag *Lag) error {
+	conditions, args := subscription.Filter.Conditions(3)
+	rows, err := pool.Query(ctx, s.names(fmt.Sprintf(lagSQL, conditions)), append([]any{lag.Subscription, limit}, args...)...)
 	if err != nil {
 		return err
 	}
@@ -131,14 +137,20 @@ func (s Stream) readLag(ctx context.Context, pool *pgxpool.Pool, subscription *S
 	if err != nil {
 		return err
 	}
-	if rows, err = pool.Query(ctx, oldestTransactionSQL); err != nil {
-		return err
-	}
-	oldest, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t Transaction, err error) {
-		return t, row.Scan(&t.PID, &t.Seconds, &t.State, &t.Application)
-	})
-	if err == nil && len(oldest) > 0 {
-		lag.OldestTransaction = &oldest[0]
-	}
+	lag.OldestTransaction, err = OldestTransaction(ctx, pool)
 	return err
+}
+
+// OldestTransaction is the transaction of the server that has been running longest, of those
+// that the role may see; nil if there is none.
+func OldestTransaction(ctx context.Context, pool *pgxpool.Pool) (*Transaction, error) {
+	var t Transaction
+	err := pool.QueryRow(ctx, oldestTransactionSQL).Scan(&t.PID, &t.Seconds, &t.State, &t.Application)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("outbox: look for the oldest transaction: %w", err)
+	}
+	return &t, nil
 }

@@ -8,24 +8,31 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Replay says which delivered events to publish again, and to whom. At least one of ID,
-// Since, Until, Key, Type and Topic is set; together they narrow each other.
+// Replay says which delivered events to publish again, and to whom. At least one of the
+// conditions is set; together they narrow each other.
 type Replay struct {
 	// Subscription is whose relay publishes them. Default "default".
 	Subscription string
-	// ID is a single event.
-	ID uuid.UUID
+	// ID is a single event; IDs are some.
+	ID  uuid.UUID
+	IDs []uuid.UUID
 	// Since and Until bound when the events were emitted: at or after, and before.
 	Since, Until time.Time
-	// Key, Type and Topic are those of the events.
-	Key, Type, Topic string
+	// Key, Type, Topic and so on are those of the events.
+	Key, Type, Topic, Namespace, AggregateType, AggregateID string
+	// TenantID is the events' tenant.
+	TenantID uuid.UUID
 	// Rate is how many events become due per second; zero for all at once.
 	Rate int
 	// DryRun counts only.
 	DryRun bool
+	// Step is called in the transaction of each step, with the events that it parks; an error
+	// takes the step back. Nil for nobody.
+	Step func(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) error
 	// Progress is told the number so far, after each step; nil for nobody.
 	Progress func(done int64)
 }
@@ -58,12 +65,12 @@ WITH picked AS MATERIALIZED (SELECT e.*` + replayFrom + `), parked AS (
   FROM picked AS e
   ORDER BY e.seq
   ON CONFLICT DO NOTHING
-  RETURNING seq
+  RETURNING id
 )
-SELECT (SELECT count(*) FROM parked), (SELECT count(*) FROM picked), coalesce((SELECT max(seq) FROM picked), 0)`
+SELECT coalesce((SELECT array_agg(id) FROM parked), '{}'), (SELECT count(*) FROM picked), coalesce((SELECT max(seq) FROM picked), 0)`
 
 const replayCountSQL = `
-SELECT 0, count(*), coalesce(max(seq), 0)
+SELECT '{}'::uuid[], count(*), coalesce(max(seq), 0)
 FROM (SELECT e.seq` + replayFrom + `) AS e
 WHERE ($4::timestamptz, $5::float8, $6::bigint) IS NOT NULL`
 
@@ -88,7 +95,7 @@ func (s Stream) Replay(ctx context.Context, pool *pgxpool.Pool, replay Replay) (
 	if err != nil {
 		return 0, err
 	}
-	filter, filterArgs := subscription.Filter.conditions(7 + len(args))
+	filter, filterArgs := subscription.Filter.Conditions(7 + len(args))
 	sql := replaySQL
 	if replay.DryRun {
 		sql = replayCountSQL
@@ -106,17 +113,28 @@ func (s Stream) Replay(ctx context.Context, pool *pgxpool.Pool, replay Replay) (
 	}
 	var total, last int64
 	for {
-		var parked, picked, until int64
+		var parked [][16]byte
+		var picked, until int64
 		all := append([]any{replay.Subscription, last, replayStep, began, gap, total}, args...)
-		err := pool.QueryRow(ctx, sql, all...).Scan(&parked, &picked, &until)
+		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			if err := tx.QueryRow(ctx, sql, all...).Scan(&parked, &picked, &until); err != nil || len(parked) == 0 || replay.Step == nil {
+				return err
+			}
+			ids := make([]uuid.UUID, len(parked))
+			for i, id := range parked {
+				ids[i] = id
+			}
+			return replay.Step(ctx, tx, ids)
+		})
 		if err != nil {
 			return total, fmt.Errorf("outbox: replay: %w", err)
 		}
 		if replay.DryRun {
-			parked = picked
+			total += picked
+		} else {
+			total += int64(len(parked))
 		}
-		total += parked
-		if parked > 0 && !replay.DryRun {
+		if len(parked) > 0 {
 			_ = WakeParked(ctx, pool, s) // relays find them by themselves, later
 		}
 		if replay.Progress != nil {
@@ -145,9 +163,22 @@ func (r *Replay) conditions(first int) (sql string, args []any, err error) {
 	if !r.Until.IsZero() {
 		add("created_at < $%d", r.Until)
 	}
-	for condition, value := range map[string]string{"key = $%d": r.Key, "type = $%d": r.Type, "topic = $%d": r.Topic} {
+	if len(r.IDs) > 0 {
+		plain := make([][16]byte, len(r.IDs))
+		for i, id := range r.IDs {
+			plain[i] = id
+		}
+		add("id = ANY($%d)", plain)
+	}
+	if r.TenantID != uuid.Nil {
+		add("tenant_id = $%d", [16]byte(r.TenantID))
+	}
+	for column, value := range map[string]string{
+		"key": r.Key, "type": r.Type, "topic": r.Topic, "namespace": r.Namespace,
+		"aggregate_type": r.AggregateType, "aggregate_id": r.AggregateID,
+	} {
 		if value != "" {
-			add(condition, value)
+			add(column+" = $%d", value)
 		}
 	}
 	if len(args) == 0 {

@@ -33,6 +33,13 @@ func of(alias string) string {
 	return alias + "." + strings.ReplaceAll(eventColumns, ", ", ", "+alias+".")
 }
 
+// SQL writes the stream's tables into a statement, for packages that look at them: {shards}
+// becomes "schema"."outbox_shards", and {behind} the condition that the cursor c of a shard
+// has gone past a row e of the log: it is delivered, or parked.
+func (s Stream) SQL(statement string) string {
+	return s.names(strings.ReplaceAll(statement, "{behind}", behindCursor))
+}
+
 // names writes the stream's tables into a statement: {shards} becomes "schema"."outbox_shards".
 func (s Stream) names(sql string) string {
 	list := []string{"{event}", eventColumns, "{e.event}", of("e"), "{p.event}", of("p"), "{f.event}", of("f")}
@@ -50,7 +57,7 @@ func (s Stream) names(sql string) string {
 const filterParam = 7
 
 func (s Stream) statements(filter Filter) *statements {
-	conditions, filterArgs := filter.conditions(filterParam)
+	conditions, filterArgs := filter.Conditions(filterParam)
 	return &statements{
 		filterArgs: filterArgs,
 		refresh:    s.names(refreshSQL), open: s.names(openSQL),

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-
 	"github.com/packfinderz/outbox"
 )
 
@@ -142,48 +139,4 @@ func (s *Store) purgeRows(ctx context.Context, sql string, retention time.Durati
 			return nil
 		}
 	}
-}
-
-// retrySQL brings dead events back. The shards are locked in the order of their numbers, as
-// everybody does. What waits behind one under DeadBlocks goes on waiting
-// until it is delivered. $1 subscription, $2 ids.
-const retrySQL = `
-WITH locked AS MATERIALIZED (
-  SELECT c.shard FROM {shards} AS c
-  WHERE c.subscription = $1
-    AND c.shard IN (SELECT p.shard FROM {parked} AS p WHERE p.subscription = $1 AND p.state = 'dead' AND p.id = ANY($2))
-  ORDER BY c.shard
-  FOR UPDATE
-), retried AS (
-  UPDATE {parked} SET state = 'retry', attempts = 0, next_attempt_at = now(), reason = NULL, changed_at = now()
-  WHERE subscription = $1 AND shard IN (SELECT shard FROM locked) AND state = 'dead' AND id = ANY($2)
-  RETURNING shard, id
-), told AS (
-  UPDATE {shards} AS c SET parked_changes = c.parked_changes + 1
-  WHERE c.subscription = $1 AND c.shard IN (SELECT shard FROM retried)
-)
-SELECT id FROM retried`
-
-// Retry brings dead events back: no attempts counted, due now, the same id. It returns those
-// that were dead.
-func (s *Store) Retry(ctx context.Context, ids ...uuid.UUID) ([]uuid.UUID, error) {
-	plain := make([][16]byte, len(ids))
-	for i, id := range ids {
-		plain[i] = id
-	}
-	rows, err := s.pool.Query(ctx, s.stream.names(retrySQL), s.config.Subscription, plain)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: retry dead events: %w", err)
-	}
-	retried, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (id uuid.UUID, err error) {
-		return id, row.Scan((*[16]byte)(&id))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("outbox: retry dead events: %w", err)
-	}
-	s.mu.Lock()
-	s.lookAt = time.Time{}
-	s.mu.Unlock()
-	_ = WakeParked(ctx, s.pool, s.stream) // relays find them by themselves, later
-	return retried, nil
 }

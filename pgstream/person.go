@@ -1,0 +1,102 @@
+package pgstream
+
+// What a person does to parked events.
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Querier is a transaction, a connection or a pool.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// personSQL changes parked events that are in a state to another, and tells the relays. The shards are locked in the order of
+// their numbers, as everybody does. %[1]s is which states, %[2]s what to set. $1 subscription, $2 ids.
+const personSQL = `
+WITH locked AS MATERIALIZED (
+  SELECT c.shard FROM {shards} AS c
+  WHERE c.subscription = $1
+    AND c.shard IN (SELECT p.shard FROM {parked} AS p WHERE p.subscription = $1 AND p.state IN (%[1]s) AND p.id = ANY($2))
+  ORDER BY c.shard
+  FOR UPDATE
+), changed AS (
+  UPDATE {parked} SET %[2]s, changed_at = now()
+  WHERE subscription = $1 AND shard IN (SELECT shard FROM locked) AND state IN (%[1]s) AND id = ANY($2)
+  RETURNING shard, id
+), told AS (
+  UPDATE {shards} AS c SET parked_changes = c.parked_changes + 1
+  WHERE c.subscription = $1 AND c.shard IN (SELECT shard FROM changed)
+)
+SELECT id FROM changed`
+
+// change changes parked events and returns those that were in one of the states.
+func (s Stream) change(ctx context.Context, db Querier, subscription, states, set string, ids []uuid.UUID) ([]uuid.UUID, error) {
+	plain := make([][16]byte, len(ids))
+	for i, id := range ids {
+		plain[i] = id
+	}
+	rows, err := db.Query(ctx, s.names(fmt.Sprintf(personSQL, states, set)), subscription, plain)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (id uuid.UUID, err error) {
+		return id, row.Scan((*[16]byte)(&id))
+	})
+	if err != nil || len(changed) == 0 {
+		return nil, err
+	}
+	// In a transaction they hear of it when it is committed.
+	return changed, WakeParked(ctx, db, s)
+}
+
+// Retry brings dead events of a subscription back: no attempts counted, due now, the same id.
+// It returns those that were dead. What waits behind one under DeadBlocks goes on waiting until it
+// is delivered.
+func (s Stream) Retry(ctx context.Context, db Querier, subscription string, ids ...uuid.UUID) ([]uuid.UUID, error) {
+	retried, err := s.change(ctx, db, subscription, `'dead'`, `state = 'retry', attempts = 0, next_attempt_at = now(), reason = NULL`, ids)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: retry dead events: %w", err)
+	}
+	return retried, nil
+}
+
+// Hold keeps parked events of a subscription, those that wait or are to be retried, from being
+// published until Release, and with each the later events of its key, unless it is one that
+// does not gate it. It returns those that are held now. One that a relay is publishing at this
+// moment may still be delivered.
+func (s Stream) Hold(ctx context.Context, db Querier, subscription string, ids ...uuid.UUID) ([]uuid.UUID, error) {
+	held, err := s.change(ctx, db, subscription, `'retry', 'waiting'`, `state = 'held', next_attempt_at = NULL`, ids)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: hold parked events: %w", err)
+	}
+	return held, nil
+}
+
+// Release makes held events of a subscription due. It returns those that were held.
+func (s Stream) Release(ctx context.Context, db Querier, subscription string, ids ...uuid.UUID) ([]uuid.UUID, error) {
+	released, err := s.change(ctx, db, subscription, `'held'`, `state = 'retry', next_attempt_at = now()`, ids)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: release held events: %w", err)
+	}
+	return released, nil
+}
+
+// Retry brings dead events back; see Stream.Retry.
+func (s *Store) Retry(ctx context.Context, ids ...uuid.UUID) ([]uuid.UUID, error) {
+	retried, err := s.stream.Retry(ctx, s.pool, s.config.Subscription, ids...)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.lookAt = time.Time{}
+	s.mu.Unlock()
+	return retried, nil
+}
