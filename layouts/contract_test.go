@@ -61,7 +61,11 @@ func TestContracts(t *testing.T) {
 				"last_error text null",
 				"retried_at timestamptz null",
 			},
-			indexes: []string{"outbox_dlq_pkey UNIQUE (id)", "idx_outbox_dlq_event_id (event_id)"},
+			indexes: []string{
+				"outbox_dlq_pkey UNIQUE (id)",
+				"idx_outbox_dlq_event_id (event_id)",
+				"idx_outbox_dlq_open (failed_at, id) WHERE (retried_at IS NULL)",
+			},
 		}},
 		"doorito": {{
 			table: "outbox_event",
@@ -86,6 +90,7 @@ func TestContracts(t *testing.T) {
 				"unique_event_type_idempotency_key UNIQUE (event_type, idempotency_key)",
 				"idx_outbox_event_pending_next_attempt (next_attempt_at) WHERE ((status)::text = 'pending'::text)",
 				"idx_outbox_event_claim (next_attempt_at, id) WHERE ((status)::text = 'pending'::text)",
+				"idx_outbox_event_dead (created_at, id) WHERE ((status)::text = 'failed'::text)",
 			},
 		}},
 		"modkit": {{

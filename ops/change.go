@@ -3,6 +3,8 @@ package ops
 import (
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/packfinderz/outbox"
 )
 
@@ -37,6 +39,8 @@ type Replay struct {
 type Result struct {
 	// Events is how many events were changed, or would be with DryRun.
 	Events int64 `json:"events"`
+	// IDs are the events that were changed, where the filter names ids.
+	IDs []uuid.UUID `json:"ids,omitempty"`
 	// AtLeast is set where counting stopped at Events; with DryRun.
 	AtLeast bool `json:"atLeast,omitempty"`
 	// DryRun is set where nothing was changed.

@@ -118,11 +118,21 @@ func (s *Store) Stats(ctx context.Context) (outbox.Stats, error) {
 // Retry brings dead events back: no attempts counted, due now, the same id. It returns
 // those that were dead.
 func (s *Store) Retry(ctx context.Context, ids ...uuid.UUID) ([]uuid.UUID, error) {
+	return s.RetryIn(ctx, s.pool, ids...)
+}
+
+// Querier is a transaction, a connection or a pool.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// RetryIn is Retry in a transaction of the caller's.
+func (s *Store) RetryIn(ctx context.Context, db Querier, ids ...uuid.UUID) ([]uuid.UUID, error) {
 	plain := make([][16]byte, len(ids))
 	for i, id := range ids {
 		plain[i] = id
 	}
-	rows, err := s.pool.Query(ctx, s.sql.retry.sql, append([]any{onTheFly}, s.sql.retry.with(plain)...)...)
+	rows, err := db.Query(ctx, s.sql.retry.sql, append([]any{onTheFly}, s.sql.retry.with(plain)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: retry dead events: %w", err)
 	}

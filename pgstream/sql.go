@@ -34,10 +34,11 @@ func of(alias string) string {
 }
 
 // SQL writes the stream's tables into a statement, for packages that look at them: {shards}
-// becomes "schema"."outbox_shards", and {behind} the condition that the cursor c of a shard
-// has gone past a row e of the log: it is delivered, or parked.
+// becomes "schema"."outbox_shards". {behind} is the condition that the cursor c of a shard has
+// gone past a row e of the log, which is delivered then, or parked; {unread} that it has not,
+// in a form that an index serves.
 func (s Stream) SQL(statement string) string {
-	return s.names(strings.ReplaceAll(statement, "{behind}", behindCursor))
+	return s.names(strings.NewReplacer("{behind}", behindCursor, "{unread}", unread).Replace(statement))
 }
 
 // names writes the stream's tables into a statement: {shards} becomes "schema"."outbox_shards".

@@ -111,11 +111,12 @@ func TestMigrateAdopt(t *testing.T) {
 				return append([]string{"migrate", command, "--from", url, "--layout", shipped.Layout.Name}, more...)
 			}
 			refused(t, "no such table to adopt", "", args("up", "--adopt")...)
-			// The team's own migrations made the table, and the index is all that is missing.
+			// The team's own migrations made the table, and our indexes are all that is missing.
 			ok(t, "", args("up")...)
 			pgtest.Exec(t, pool, `DROP TABLE `+shipped.Layout.Table+`_`+shipped.Layout.Name+`_goose`)
 			table := pgx.Identifier{shipped.Layout.Table}.Sanitize()
 			pgtest.Exec(t, pool, `DROP INDEX idx_`+shipped.Layout.Table+`_claim`)
+			pgtest.Exec(t, pool, `DROP INDEX IF EXISTS idx_`+shipped.Layout.Table+`_dead`)
 			pgtest.Exec(t, pool, `DROP TABLE IF EXISTS outbox_dlq; DROP FUNCTION IF EXISTS outbox_dlq_append_only; DROP TYPE IF EXISTS outbox_dlq_reason_enum`)
 			before := relations(t, pool)
 

@@ -1,0 +1,166 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// lagLimit is up to how many unread events of a shard are counted.
+const lagLimit = countLimit / 8
+
+// Overview is how the subscription is doing.
+func (s *subscription) Overview(ctx context.Context) (*Overview, error) {
+	o := &Overview{ByState: make(map[State]Count), Relays: []Relay{}}
+	for _, state := range s.description.States {
+		o.ByState[state] = Count{}
+	}
+	var err error
+	if o.Lag, err = s.stream.LagUpTo(ctx, s.pool, s.name, lagLimit); err != nil {
+		return nil, err
+	}
+	o.OldestTransaction = o.Lag.OldestTransaction
+	s.relays(o)
+	err = byIndex(ctx, s.pool, func(tx pgx.Tx) error {
+		for _, part := range []func(context.Context, pgx.Tx, *Overview) error{s.backlog, s.delivered, s.shares} {
+			if err := part(ctx, tx, o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, s.wrap("look at the events", err)
+	}
+	o.At = o.At.UTC()
+	return o, nil
+}
+
+// relays are those that are alive, with the shards they have.
+func (s *subscription) relays(o *Overview) {
+	for i := range o.Lag.Relays {
+		is := &o.Lag.Relays[i]
+		relay := Relay{Worker: is.Worker, Host: is.Host, PID: is.PID, StartedAt: is.StartedAt}
+		for j := range o.Lag.Shards {
+			if shard := &o.Lag.Shards[j]; shard.Owner == is.Worker {
+				relay.Holds++
+				relay.LeaseSeconds = max(relay.LeaseSeconds, shard.LeaseSeconds)
+			}
+		}
+		o.Relays = append(o.Relays, relay)
+	}
+}
+
+// parkedSQL counts parked events by state, and what failed of late. $1 subscription, $2 limit.
+const parkedSQL = `
+SELECT ` + parkedState + `, count(*), coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8,
+  count(*) FILTER (WHERE attempts > 0 AND changed_at > now() - interval '1 min')
+FROM (SELECT state, next_attempt_at, attempts, created_at, changed_at FROM {parked} WHERE subscription = $1 LIMIT $2) AS p
+GROUP BY 1`
+
+// backlog adds up what is unread and what is parked.
+func (s *subscription) backlog(ctx context.Context, tx pgx.Tx, o *Overview) error {
+	var unread Count
+	for i := range o.Lag.Shards {
+		shard := &o.Lag.Shards[i]
+		unread.N += shard.Events
+		unread.AtLeast = unread.AtLeast || shard.Events >= lagLimit
+		o.OldestSeconds = max(o.OldestSeconds, shard.Seconds)
+	}
+	if unread.AtLeast {
+		// Seqs are numbered through all shards, with few gaps.
+		sql := s.stream.SQL(`SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) - coalesce(min(greatest(q1, pos)), 0) FROM {shards} WHERE subscription = $1`)
+		var behind int64
+		if err := tx.QueryRow(ctx, sql, s.name).Scan(&behind); err != nil {
+			return err
+		}
+		unread = Count{N: max(behind, unread.N), Estimate: true}
+	}
+	o.ByState[StateDue], o.Backlog = unread, unread
+	rows, err := tx.Query(ctx, s.stream.SQL(parkedSQL), onTheFly, s.name, countLimit)
+	if err != nil {
+		return err
+	}
+	var state State
+	var n, failed, parked int64
+	var oldest float64
+	o.Failed = &Count{}
+	_, err = pgx.ForEachRow(rows, []any{&state, &n, &oldest, &failed}, func() error {
+		parked += n
+		o.Failed.N += failed
+		count := o.ByState[state]
+		count.N += n
+		o.ByState[state] = count
+		if state != StateDead {
+			o.Backlog.N += n
+			o.OldestSeconds = max(o.OldestSeconds, oldest)
+		}
+		return nil
+	})
+	if err != nil || parked < countLimit {
+		return err
+	}
+	// There are more parked events than were counted; Lag has counted them by the table's states.
+	o.Failed.AtLeast = true
+	for _, state := range []State{StateWaiting, StateHeld, StateDead} {
+		o.ByState[state] = Count{N: o.Lag.Parked[string(state)]}
+	}
+	retry := o.ByState[StateRetrying]
+	o.ByState[StateRetrying] = Count{N: retry.N, AtLeast: true}
+	o.Backlog.N = unread.N + o.Lag.Parked["retry"] + o.Lag.Parked["waiting"] + o.Lag.Parked["held"]
+	return nil
+}
+
+// deliveredSQL is how many events the slots hold, and how far the cursors went in the last
+// minute. $1 subscription.
+const deliveredSQL = `
+SELECT now(), (SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+    WHERE i.inhparent = to_regclass($2)),
+  (SELECT coalesce(max(to_seq) - min(from_seq) + 1, 0) FROM {deliveries}
+    WHERE subscription = $1 AND settled_at > now() - interval '1 min' AND part = 'main')`
+
+// delivered are estimates: a page says from where to where it went, not how much was in it.
+func (s *subscription) delivered(ctx context.Context, tx pgx.Tx, o *Overview) error {
+	var kept, minute int64
+	err := tx.QueryRow(ctx, s.stream.SQL(deliveredSQL), onTheFly, s.name, s.stream.SQL("{stream}")).Scan(&o.At, &kept, &minute)
+	if err != nil {
+		return err
+	}
+	o.ByState[StateDelivered] = Count{N: max(kept-o.Backlog.N-o.ByState[StateDead].N, 0), Estimate: true}
+	o.Delivered = &Count{N: minute, Estimate: true}
+	return nil
+}
+
+// sharesSQL divides the backlog: unread events, oldest first, and parked ones. $1 subscription, $2
+// how many of each.
+const sharesSQL = `
+WITH waiting AS MATERIALIZED (
+  SELECT e.* FROM {shards} AS c CROSS JOIN LATERAL (
+    SELECT e.topic, e.type, coalesce(e.tenant_id::text, '') AS tenant, e.created_at AS created
+    FROM {stream} AS e WHERE {unread}%s ORDER BY e.xid LIMIT $2
+  ) AS e
+  WHERE c.subscription = $1
+  UNION ALL
+  (SELECT p.topic, p.type, coalesce(p.tenant_id::text, ''), p.created_at
+   FROM {parked} AS p WHERE p.subscription = $1 AND p.state <> 'dead' LIMIT $2)
+)
+SELECT CASE WHEN grouping(topic) = 0 THEN 'topic' WHEN grouping(type) = 0 THEN 'type' ELSE 'tenant' END,
+  coalesce(topic, type, tenant), count(*), coalesce(extract(epoch FROM now() - min(created)), 0)::float8, (SELECT count(*) FROM waiting)
+FROM waiting
+GROUP BY GROUPING SETS ((topic), (type), (tenant))`
+
+func (s *subscription) shares(ctx context.Context, tx pgx.Tx, o *Overview) error {
+	args := arguments{s.name, lagLimit}
+	mine, err := s.mine(ctx, &args)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, s.stream.SQL(fmt.Sprintf(sharesSQL, mine)), args.all()...)
+	if err != nil {
+		return err
+	}
+	total, err := readShares(rows, o)
+	o.Sampled = total > 0 && total < o.Backlog.N
+	return err
+}

@@ -1,0 +1,117 @@
+package ops
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// claimLooks is how long a row whose due time is its hold is taken to be held: it looks like
+// one that is scheduled soon.
+const claimLooks = "interval '30 s'"
+
+// state is the state of a row, as SQL.
+func (t *table) state() string {
+	c := &t.layout.Columns
+	var b strings.Builder
+	fmt.Fprintf(&b, "CASE WHEN %s THEN 'delivered' WHEN %s THEN 'dead'", t.is.Delivered, t.is.Dead)
+	if t.layout.Hold == pgstore.HoldLease {
+		fmt.Fprintf(&b, " WHEN %s THEN 'claimed'", t.is.Leased)
+	}
+	if next := c.NextAttemptAt; !next.IsZero() {
+		if t.layout.Hold == pgstore.HoldDefer {
+			fmt.Fprintf(&b, " WHEN %[1]s > now() AND %[1]s <= now() + %[2]s AND %[3]s = 0 THEN 'claimed'", col(next), claimLooks, col(c.Attempts))
+		}
+		fmt.Fprintf(&b, " WHEN %[1]s > now() AND %[2]s > 0 THEN 'retrying' WHEN %[1]s > now() THEN 'scheduled'", col(next), col(c.Attempts))
+	}
+	b.WriteString(" ELSE 'due' END")
+	return b.String()
+}
+
+// endedAt is when a row came into the state it is in, where the table knows; of a walk along
+// dead letters it is theirs.
+func (t *table) changedAt(w *walk) string {
+	if w.letters {
+		return "t.outbox_failed_at"
+	}
+	return orElse(t.layout.Columns.UpdatedAt, "%s", "")
+}
+
+// eventList are the columns of an event, in the order in which scanEvent reads them. What the
+// table lacks is empty.
+func (t *table) eventList(reason string, whole bool) string {
+	c := &t.layout.Columns
+	const text = "coalesce(%s::text, '')"
+	const none = "'00000000-0000-0000-0000-000000000000'::uuid"
+	const never = "NULL::timestamptz"
+	next := orElse(c.NextAttemptAt, "CASE WHEN NOT ("+t.is.Delivered+") AND NOT ("+t.is.Dead+") THEN %s END", never)
+	list := []string{
+		col(c.ID),
+		orElse(c.Namespace, text, "''"), orElse(c.Topic, text, "''"), orElse(c.Type, text, "''"),
+		orElse(c.AggregateType, text, "''"), orElse(c.AggregateID, text, "''"),
+		orElse(c.TenantID, "coalesce(%s, "+none+")", none),
+		orElse(c.DedupeKey, text, "''"), orElse(c.Key, text, "''"),
+		col(c.Attempts), orElse(c.MaxAttempts, "coalesce(%s, 0)", "0"),
+		orElse(c.LastError, text, "''"), reason, col(c.CreatedAt), next,
+		orElse(c.DeliveredAt, "%s", never),
+		orElse(c.LockedBy, text, "''"), orElse(c.LockedUntil, "%s", never),
+		t.state(),
+	}
+	if whole {
+		list = append(list, t.payload(), orElse(c.Headers, "%s::text", "NULL::text"), orElse(c.ContentType, text, "''"))
+	}
+	return strings.Join(list, ",\n  ")
+}
+
+// payload is the payload as bytes.
+func (t *table) payload() string {
+	column := t.layout.Columns.Payload
+	if column.Type == "bytea" {
+		return col(column)
+	}
+	return "convert_to(" + col(column) + "::text, 'UTF8')"
+}
+
+// scanEvent reads a row of eventList, and what follows it into more.
+func (t *table) scanEvent(row pgx.CollectableRow, whole bool, more ...any) (e Event, err error) {
+	var next, delivered, claimed pgtype.Timestamptz
+	var headers []byte
+	dests := []any{
+		(*[16]byte)(&e.ID), &e.Namespace, &e.Topic, &e.Type, &e.AggregateType, &e.AggregateID, (*[16]byte)(&e.TenantID),
+		&e.DedupeKey, &e.Key, &e.Attempts, &e.MaxAttempts, &e.LastError, &e.Reason, &e.CreatedAt, &next, &delivered,
+		&e.ClaimedBy, &claimed, &e.State,
+	}
+	if whole {
+		dests = append(dests, &e.Payload, &headers, &e.ContentType)
+	}
+	if err := row.Scan(append(dests, more...)...); err != nil {
+		return e, err
+	}
+	if e.MaxAttempts == 0 {
+		e.MaxAttempts = t.layout.MaxAttempts
+	}
+	if e.Key == "" && e.AggregateType != "" && e.AggregateID != "" {
+		e.Key = e.AggregateType + "/" + e.AggregateID // a queue table's key is its aggregate
+	}
+	if len(headers) > 0 {
+		if err := json.Unmarshal(headers, &e.Headers); err != nil {
+			return e, fmt.Errorf("read the headers of event %s: %w", e.ID, err)
+		}
+	}
+	e.CreatedAt, e.NextAttemptAt, e.DeliveredAt, e.ClaimedUntil = e.CreatedAt.UTC(), moment(next), moment(delivered), moment(claimed)
+	return e, nil
+}
+
+// moment is a time that may be NULL, or infinite.
+func moment(t pgtype.Timestamptz) time.Time {
+	if !t.Valid || t.InfinityModifier != pgtype.Finite {
+		return time.Time{}
+	}
+	return t.Time.UTC()
+}

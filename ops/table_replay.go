@@ -1,0 +1,227 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox"
+)
+
+const (
+	// replayBatch is how many events of a queue table are published at once.
+	replayBatch = 100
+	// replayPoll is how often a replay with a rate looks whether it may go on.
+	replayPoll = 50 * time.Millisecond
+)
+
+// Replay publishes delivered events of the table again, by a relay of its own that reads them
+// and writes nothing: failures are waited out and order is kept as any relay does it.
+func (t *table) Replay(ctx context.Context, filter Filter, replay Replay) (*Result, error) {
+	filter.State = StateDelivered
+	if err := begin(ctx, t.pool, &filter, &t.description, OperationReplay, &replay.Change); err != nil {
+		return nil, err
+	}
+	if filter.Empty() {
+		return nil, fmt.Errorf("outbox: say what to replay: an id, a time, a type, a topic or a key: %w", ErrFilter)
+	}
+	if replay.Rate < 0 {
+		return nil, fmt.Errorf("outbox: the rate of a replay is negative: %w", ErrFilter)
+	}
+	if replay.DryRun {
+		return t.count(ctx, &filter, Change{DryRun: true})
+	}
+	if replay.Publisher == nil {
+		return nil, fmt.Errorf("outbox: events of %s are replayed by who asks for it, and there is no destination: %w", t.description.Name, ErrFilter)
+	}
+	result := &Result{}
+	entry, err := t.log.open(ctx, OperationReplay, replay.Change, auditRequest{Filter: filter, Rate: replay.Rate}, result)
+	if err != nil {
+		return nil, err
+	}
+	store := &replayStore{table: t, filter: &filter, replay: &replay, began: time.Now(), result: result, entry: entry}
+	relay, err := outbox.NewRelay(outbox.Config{
+		Store: store, Publisher: replay.Publisher, DefaultTopic: replay.DefaultTopic, Concurrency: 1, BatchSize: replayBatch,
+		Poll:   replayPoll,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return result, t.log.close(ctx, entry, result, err)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	store.fail = stop
+	err = relay.Drain(ctx)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
+		err = cause
+	} else if err != nil {
+		result.Interrupted, err = true, nil
+	}
+	if err == nil && store.dead > 0 {
+		err = fmt.Errorf("outbox: %d of the events could not be published again; the first: %s", store.dead, store.deadError)
+	}
+	return result, t.log.close(ctx, entry, result, err)
+}
+
+// replayStore gives a relay the delivered events of a table, in order, and one batch at a time.
+type replayStore struct {
+	table  *table
+	filter *Filter
+	replay *Replay
+	began  time.Time
+	entry  int64
+	// fail ends the replay: the database, unlike a broker, is not waited for.
+	fail context.CancelCauseFunc
+
+	mu sync.Mutex
+	// pending are events that were read and not published yet, in order.
+	pending []outbox.Message
+	walk    *walk
+	from    *position
+	read    bool // to the end
+	handed  int64
+	result  *Result
+	// dead are the events that the destination refused for good.
+	dead      int64
+	deadError string
+}
+
+var (
+	_ outbox.Store = (*replayStore)(nil)
+	_ outbox.Idler = (*replayStore)(nil)
+)
+
+// Traits are those of a store that keeps order, with one batch at a time.
+func (s *replayStore) Traits() outbox.Traits {
+	return outbox.Traits{Name: "replay of " + s.table.description.Name, Lease: time.Minute, OpenBatches: 1, InOrder: true}
+}
+
+// Sweep has nothing to do.
+func (s *replayStore) Sweep(context.Context) (int64, error) { return 0, nil }
+
+// Purge has nothing to do.
+func (s *replayStore) Purge(context.Context, outbox.Purge) (int64, error) { return 0, nil }
+
+// Stats is not asked: Idle says what is left.
+func (s *replayStore) Stats(context.Context) (outbox.Stats, error) { return outbox.Stats{}, nil }
+
+// Idle reports whether all is published.
+func (s *replayStore) Idle(context.Context) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.read && len(s.pending) == 0, nil
+}
+
+// Claim takes the next events, when the rate allows.
+func (s *replayStore) Claim(ctx context.Context, n int) (outbox.Batch, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.pending) == 0 && !s.read {
+		if err := s.readMore(ctx); err != nil {
+			s.fail(err)
+			return nil, err
+		}
+	}
+	n = min(n, len(s.pending))
+	if rate := s.replay.Rate; rate > 0 {
+		n = min(n, max(1, rate/10))
+		due := s.began.Add(time.Duration(float64(s.handed) / float64(rate) * float64(time.Second)))
+		if time.Until(due) > 0 {
+			return &replayBatchOf{store: s}, nil // the relay asks again
+		}
+	}
+	s.handed += int64(n)
+	return &replayBatchOf{store: s, messages: s.pending[:n:n]}, nil
+}
+
+// readMore reads the next events of the table.
+func (s *replayStore) readMore(ctx context.Context) error {
+	r := request{filter: s.filter, ascending: true, from: s.from, want: defaultBatch, limit: scanLimit, whole: true}
+	err := pgx.BeginTxFunc(ctx, s.table.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		found, err := s.table.stepIn(ctx, tx, &s.walk, &r)
+		if err != nil {
+			return err
+		}
+		s.from, s.read = r.from, r.from == nil
+		for i := range found.events {
+			event := &found.events[i]
+			s.pending = append(s.pending, outbox.Message{Event: event.Event, CreatedAt: event.CreatedAt, Attempt: 1, ReplayedAt: s.began})
+		}
+		return nil
+	})
+	return s.table.wrap("read delivered events", err)
+}
+
+// settle takes what was published off the list, and keeps the rest in its place.
+func (s *replayStore) settle(ctx context.Context, messages []outbox.Message, outcomes []outbox.Outcome) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []uuid.UUID
+	var left []outbox.Message
+	for i := range messages {
+		switch outcomes[i].Kind {
+		case outbox.Delivered:
+			ids = append(ids, messages[i].ID)
+			continue
+		case outbox.Died:
+			s.dead++
+			if s.deadError == "" {
+				s.deadError = fmt.Sprintf("%s: %s", messages[i].ID, outcomes[i].Error)
+			}
+			continue
+		case outbox.Failed:
+			messages[i].Attempt++
+		case outbox.Released:
+		}
+		left = append(left, messages[i])
+	}
+	s.pending = append(left, s.pending[len(messages):]...)
+	s.handed -= int64(len(left))
+	s.result.Events += int64(len(ids))
+	if s.replay.Progress != nil {
+		s.replay.Progress(s.result.Events)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	err := s.table.log.noteAlone(ctx, s.entry, int64(len(ids)), ids)
+	if err != nil {
+		s.fail(err) // what is published and not written down ends here
+	}
+	return err
+}
+
+// replayBatchOf is a batch of a replay.
+type replayBatchOf struct {
+	store    *replayStore
+	messages []outbox.Message
+}
+
+// Messages are the events to publish.
+func (b *replayBatchOf) Messages() []outbox.Message { return b.messages }
+
+// Exhausted is empty.
+func (b *replayBatchOf) Exhausted() []outbox.Message { return nil }
+
+// Reclaimed is zero.
+func (b *replayBatchOf) Reclaimed() int { return 0 }
+
+// Renew has nothing to renew: nobody else has these.
+func (b *replayBatchOf) Renew(context.Context) error { return nil }
+
+// Settle notes what became of the events.
+func (b *replayBatchOf) Settle(ctx context.Context, outcomes []outbox.Outcome) ([]uuid.UUID, error) {
+	if len(outcomes) != len(b.messages) {
+		return nil, fmt.Errorf("outbox: %d outcomes for %d messages", len(outcomes), len(b.messages))
+	}
+	return nil, b.store.settle(ctx, b.messages, outcomes)
+}
+
+// Abandon has nothing to free.
+func (b *replayBatchOf) Abandon() {}

@@ -1,0 +1,306 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// walk is an order in which the rows of a table can be gone through by an index, from any
+// place on. Its base is what the index itself is limited to; whatever else a filter asks for
+// is looked at row by row, and how many rows are looked at is bounded.
+type walk struct {
+	name string
+	base string
+	// at is the column that orders the rows, before their ids; zero for ids alone.
+	at pgstore.Column
+	// letters is set where it goes along the dead letters.
+	letters bool
+	// unordered is set where the order is not that of time.
+	unordered bool
+}
+
+// byID reports whether the walk goes along the ids alone.
+func (w *walk) byID() bool { return !w.letters && w.at.IsZero() }
+
+// order is an ORDER BY list of the walk.
+func (w *walk) order(at, id string, ascending bool) string {
+	direction := " DESC"
+	if ascending {
+		direction = ""
+	}
+	if w.byID() {
+		return id + direction
+	}
+	return at + direction + ", " + id + direction
+}
+
+// place are the expressions that a walk is ordered by.
+func (t *table) place(w *walk) (at, id string) {
+	if w.letters {
+		letter := &t.layout.DeadLetter.Columns
+		return "d." + sqlname.Quote(letter.FailedAt.Name), "d." + sqlname.Quote(letter.ID.Name)
+	}
+	if w.at.IsZero() {
+		return "NULL::timestamptz", col(t.layout.Columns.ID)
+	}
+	return col(w.at), col(t.layout.Columns.ID)
+}
+
+// candidates are the walks that would serve a state, best first. The last one always does.
+func (t *table) candidates(f *Filter) []walk {
+	c := &t.layout.Columns
+	var list []walk
+	add := func(name, base string, at pgstore.Column) {
+		if !at.IsZero() {
+			list = append(list, walk{name: name, base: base, at: at})
+		}
+	}
+	due := c.NextAttemptAt
+	if due.IsZero() {
+		due = c.CreatedAt
+	}
+	switch f.State {
+	case StateDue, StateScheduled, StateRetrying, StateClaimed:
+		if f.State == StateClaimed && t.layout.Hold == pgstore.HoldLease {
+			add("leased", t.is.Leased, c.LockedUntil)
+			add("leased-due", t.is.Leased, c.NextAttemptAt)
+			break
+		}
+		add("pending", t.is.Pending, due)
+	case StateDead:
+		if t.layout.DeadLetter != nil {
+			d := &t.layout.DeadLetter.Columns
+			list = append(list, walk{name: "letters", base: "d." + sqlname.Quote(d.RetriedAt.Name) + " IS NULL", letters: true})
+			break
+		}
+		add("dead", t.is.Dead, c.CreatedAt)
+		if c.NextAttemptAt.NotNull {
+			add("dead-due", t.is.Dead, c.NextAttemptAt)
+		}
+	case StateDelivered:
+		if t.layout.Done == pgstore.DoneTimestamp {
+			add("delivered", t.is.Delivered, c.DeliveredAt)
+		}
+		add("delivered-created", t.is.Delivered, c.CreatedAt)
+		if c.NextAttemptAt.NotNull {
+			add("delivered-due", t.is.Delivered, c.NextAttemptAt)
+		}
+	case "", StateWaiting, StateHeld:
+		add("all", "", c.CreatedAt)
+	}
+	return append(list, walk{name: "ids"})
+}
+
+// choose finds the first walk that an index serves, or the one that a list was begun with.
+func (t *table) choose(ctx context.Context, tx pgx.Tx, f *Filter, after *position) (*walk, error) {
+	candidates := t.candidates(f)
+	if len(f.IDs) > 0 {
+		return &walk{name: "ids"}, nil // found one by one
+	}
+	ordered, err := t.idsInOrder(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	last := &candidates[len(candidates)-1]
+	last.unordered = !ordered
+	// Within a time, ids that begin with it are better than what an index has of a state.
+	if after == nil && ordered && (!f.Since.IsZero() || !f.Until.IsZero()) && (f.State == StateDelivered || f.State == "") {
+		return last, nil
+	}
+	for i := range candidates {
+		w := &candidates[i]
+		if after != nil {
+			if after.Walk == w.name {
+				return w, nil
+			}
+			continue
+		}
+		if w == last || w.letters { // dead letters are few, with an index or without
+			return w, nil
+		}
+		var args arguments
+		p, err := explain(ctx, tx, t.rows(w, "", false, nil, scanLimit, &args), args)
+		if err != nil {
+			return nil, err
+		}
+		if p.walks() {
+			return w, nil
+		}
+	}
+	return nil, fmt.Errorf("outbox: %w: %w", ErrFilter, errCursor)
+}
+
+// idsInOrder reports whether the table's ids are in the order of time: the highest one is of
+// a kind that begins with it. An id of any other kind among them would be higher, but for a
+// chance that halves with every event.
+func (t *table) idsInOrder(ctx context.Context, tx pgx.Tx) (bool, error) {
+	var id uuid.UUID
+	var now time.Time
+	sql := fmt.Sprintf("SELECT %[1]s, now() FROM %[2]s AS t ORDER BY %[1]s DESC LIMIT 1", col(t.layout.Columns.ID), t.is.Table)
+	err := tx.QueryRow(ctx, sql).Scan((*[16]byte)(&id), &now)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return true, nil
+	}
+	at, tells := idTime(id)
+	return tells && at.Before(now.Add(24*time.Hour)), err
+}
+
+// rows is the part of a table that one step of a walk looks at, at most limit rows from a place on.
+func (t *table) rows(w *walk, more string, ascending bool, from *position, limit int, args *arguments) string {
+	at, id := t.place(w)
+	compare, keyset := "<", ""
+	if ascending {
+		compare = ">"
+	}
+	switch {
+	case from == nil:
+	case w.byID():
+		keyset = fmt.Sprintf("%s %s %s::uuid", id, compare, args.add([16]byte(from.ID)))
+	default:
+		keyset = fmt.Sprintf("(%s, %s) %s (%s::timestamptz, %s::uuid)", at, id, compare, args.add(from.At), args.add([16]byte(from.ID)))
+	}
+	tables, letter := t.is.Table+" AS t", "''::text AS outbox_reason, NULL::timestamptz AS outbox_failed_at"
+	if w.letters {
+		d := &t.layout.DeadLetter.Columns
+		tables = fmt.Sprintf("%s AS d JOIN %s AS t ON %s = d.%s", t.is.Letters, t.is.Table, col(t.layout.Columns.ID), sqlname.Quote(d.EventID.Name))
+		letter = fmt.Sprintf("d.%s::text AS outbox_reason, d.%s AS outbox_failed_at", sqlname.Quote(d.Reason.Name), sqlname.Quote(d.FailedAt.Name))
+	}
+	return fmt.Sprintf("SELECT t.*, %s AS outbox_at, %s AS outbox_id, %s\nFROM %s\nWHERE %s\nORDER BY %s\nLIMIT %d",
+		at, id, letter, tables, both(w.base, more, keyset), w.order(at, id, ascending), limit)
+}
+
+// within bounds a walk by a filter's ids and times, as far as its order knows them.
+func (t *table) within(w *walk, f *Filter, args *arguments) string {
+	c := &t.layout.Columns
+	var list []string
+	if len(f.IDs) > 0 {
+		return col(c.ID) + " = ANY(" + args.add(plainIDs(f.IDs)) + ")"
+	}
+	bound := func(column, since, until string) {
+		if !f.Since.IsZero() && since != "" {
+			list = append(list, column+" >= "+since)
+		}
+		if !f.Until.IsZero() && until != "" {
+			list = append(list, column+" < "+until)
+		}
+	}
+	switch {
+	case w.letters:
+		if !f.Since.IsZero() { // an event dies after it was emitted
+			at, _ := t.place(w)
+			bound(at, args.add(f.Since), "")
+		}
+	case !w.byID() && (w.at.Name == c.CreatedAt.Name || w.at.Name == c.DeliveredAt.Name):
+		var since, until string
+		if !f.Since.IsZero() { // an event is delivered after it was emitted
+			since = args.add(f.Since)
+		}
+		if !f.Until.IsZero() && w.at.Name == c.CreatedAt.Name {
+			until = args.add(f.Until)
+		}
+		bound(col(w.at), since, until)
+	case w.byID() && !w.unordered:
+		var since, until string
+		if !f.Since.IsZero() {
+			since = args.add([16]byte(firstID(f.Since.Add(-idEarlier))))
+		}
+		if !f.Until.IsZero() {
+			until = args.add([16]byte(firstID(f.Until.Add(idLater))))
+		}
+		bound(col(c.ID), since, until)
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return both(list...)
+}
+
+// step is what one step of a walk found.
+type step struct {
+	events []Event
+	// places are where the events stand.
+	places []position
+	// last is the last place that was looked at, if it was not the end; nil if it was.
+	last *position
+	// lastCreated is when that row was emitted.
+	lastCreated time.Time
+	// looked is how many rows were looked at, if it did not find enough.
+	looked int
+}
+
+// request is what a step looks for.
+type request struct {
+	filter    *Filter
+	ascending bool
+	from      *position
+	// want is how many events are enough; limit how many rows are looked at.
+	want, limit int
+	// before leaves out what changed at or after it; zero for nothing.
+	before time.Time
+	// whole reads payloads, too.
+	whole bool
+}
+
+// look goes one step of a walk.
+func (t *table) look(ctx context.Context, tx pgx.Tx, w *walk, r request) (*step, error) {
+	var args arguments
+	inner := t.rows(w, t.within(w, r.filter, &args), r.ascending, r.from, r.limit, &args)
+	innerArgs := len(args)
+	equal, err := t.equal(r.filter, &args)
+	if err != nil {
+		return nil, err
+	}
+	rest := t.rest(r.filter, &args)
+	changed := ""
+	if at := t.changedAt(w); at != "" && !r.before.IsZero() {
+		changed = at + " < " + args.add(r.before)
+	}
+	order := w.order("t.outbox_at", "t.outbox_id", r.ascending)
+	sql := fmt.Sprintf("SELECT %s, t.outbox_at, t.outbox_id\nFROM (\n%s\n) AS t\nWHERE %s\nORDER BY %s\nLIMIT %d",
+		t.eventList("t.outbox_reason", r.whole), inner, both(equal, rest, changed), order, r.want)
+	rows, err := tx.Query(ctx, sql, args.all()...)
+	if err != nil {
+		return nil, err
+	}
+	s := &step{}
+	s.events, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Event, error) {
+		place := position{Walk: w.name}
+		var at pgtype.Timestamptz
+		event, err := t.scanEvent(row, r.whole, &at, (*[16]byte)(&place.ID))
+		place.At = moment(at)
+		s.places = append(s.places, place)
+		return event, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(s.events) == r.want {
+		s.last = &s.places[len(s.places)-1]
+		s.lastCreated = s.events[len(s.events)-1].CreatedAt
+		return s, nil
+	}
+	return s, t.end(ctx, tx, w, inner, args[:innerArgs], r.limit, s)
+}
+
+// end finds where a step ended that did not find enough.
+func (t *table) end(ctx context.Context, tx pgx.Tx, w *walk, inner string, args arguments, limit int, s *step) error {
+	sql := fmt.Sprintf("SELECT t.outbox_at, t.outbox_id, %s FROM (\n%s\n) AS t OFFSET %d", col(t.layout.Columns.CreatedAt), inner, limit-1)
+	last := position{Walk: w.name}
+	var at pgtype.Timestamptz
+	err := tx.QueryRow(ctx, sql, args.all()...).Scan(&at, (*[16]byte)(&last.ID), &s.lastCreated)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil // it went to the end
+	}
+	last.At = moment(at)
+	s.last, s.looked = &last, limit
+	return err
+}

@@ -1,0 +1,38 @@
+package pgstore
+
+// Conditions are what a layout says of its rows, as SQL, for packages that look at tables
+// themselves. The table's alias is t, the dead-letter table's d; names are quoted.
+type Conditions struct {
+	// Table and Letters are the tables; Letters is empty where there is no dead-letter table.
+	Table, Letters string
+	// Pending rows wait for an attempt, unless they are Dead. Under row locks a relay may hold
+	// some of them.
+	Pending string
+	// Leased rows are held under a lease, run out or not; false where there are no leases.
+	Leased string
+	// Delivered rows were published.
+	Delivered string
+	// Dead rows will not be tried again.
+	Dead string
+}
+
+// Conditions compiles what the layout, which has been validated, says of its rows.
+func (l Layout) Conditions() Conditions {
+	c := &compiler{l: &l, config: &Config{}}
+	conditions := Conditions{Table: c.table(), Leased: "false", Pending: c.pending()}
+	if l.Hold == HoldLease {
+		conditions.Leased = c.leased()
+	}
+	if l.Done == DoneStatus {
+		conditions.Delivered = t(l.Columns.Status) + " = " + literal(l.States.Delivered)
+	} else {
+		conditions.Delivered = t(l.Columns.DeliveredAt) + " IS NOT NULL"
+	}
+	if l.Terminal == TerminalStatus {
+		conditions.Dead = t(l.Columns.Status) + " = " + literal(l.States.Dead)
+	} else {
+		conditions.Letters = c.letters()
+		conditions.Dead = "NOT (" + conditions.Delivered + ") AND " + c.hasLetter()
+	}
+	return conditions
+}
