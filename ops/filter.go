@@ -123,6 +123,26 @@ func (f *Filter) check(d *Description) error {
 	return nil
 }
 
+// matches reports whether an event is one of the filter's, apart from its ids.
+func (f *Filter) matches(e *Event) bool {
+	for _, c := range []struct{ want, is string }{
+		{string(f.State), string(e.State)},
+		{f.Namespace, e.Namespace},
+		{f.Topic, e.Topic},
+		{f.Type, e.Type},
+		{f.AggregateType, e.AggregateType},
+		{f.AggregateID, e.AggregateID},
+		{f.Key, e.Key},
+		{f.Error, normal(e.LastError)},
+	} {
+		if c.want != "" && c.want != c.is {
+			return false
+		}
+	}
+	return (f.TenantID == uuid.Nil || f.TenantID == e.TenantID) &&
+		(f.Since.IsZero() || !e.CreatedAt.Before(f.Since)) && (f.Until.IsZero() || e.CreatedAt.Before(f.Until))
+}
+
 // Page is a part of a list.
 type Page struct {
 	// Size is how many entries it has at most. Default 50; at most 1,000.

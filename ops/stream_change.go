@@ -54,6 +54,9 @@ func (s *subscription) changeParked(ctx context.Context, filter Filter, change C
 	result, err := s.log.run(ctx, job{
 		operation: c.operation, change: change, request: auditRequest{Filter: filter, Before: change.Before}, keepIDs: len(filter.IDs) > 0,
 		step: func(ctx context.Context, tx pgx.Tx) (ids []uuid.UUID, more bool, err error) {
+			if _, err := tx.Exec(ctx, byIndexSQL); err != nil {
+				return nil, false, err
+			}
 			args := arguments{s.name, change.Before, shard, seq}
 			sql := fmt.Sprintf(`SELECT p.id, p.shard, p.seq FROM {parked} AS p WHERE %s AND (p.shard, p.seq) > ($3, $4) ORDER BY p.shard, p.seq LIMIT %d`,
 				s.parkedWhere(&filter, c, &args), change.BatchSize)

@@ -56,7 +56,7 @@ func (s *subscription) listIDs(ctx context.Context, tx pgx.Tx, f *Filter) (*List
 		if err != nil {
 			return nil, err
 		}
-		if f.State == "" || f.State == event.State {
+		if f.matches(&event.Event) {
 			listing.Events = append(listing.Events, event.Event)
 		}
 	}

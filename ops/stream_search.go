@@ -136,16 +136,28 @@ func (s *subscription) history(ctx context.Context, tx pgx.Tx, event *found) ([]
 	}
 	var part, worker string
 	var at time.Time
+	var pages []int
+	alone := false
 	_, err = pgx.ForEachRow(rows, []any{&part, &at, &worker}, func() error {
 		m := Moment{At: at.UTC(), What: "delivered", Detail: "by relay " + worker}
-		if part != "parked" && (event.State != StateDelivered || event.parkedAt.Valid) {
-			m.What = "parked"
+		if part != "parked" {
+			pages = append(pages, len(list))
+		} else {
+			alone = true
 		}
 		list = append(list, m)
 		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, i := range pages {
+		switch {
+		case event.parkedAt.Valid:
+			list[i].What = "parked"
+		case alone: // it may have been parked then, and delivered since, or been replayed since
+			list[i].What = "read"
+		}
 	}
 	if event.parkedAt.Valid {
 		what := map[State]string{StateDead: "dead", StateHeld: "held", StateWaiting: "waits behind an earlier event of its key"}[event.State]
