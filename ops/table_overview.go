@@ -52,15 +52,6 @@ func (t *table) waiting(ctx context.Context, tx pgx.Tx, o *Overview) error {
 		due = c.CreatedAt
 	}
 	const name = "coalesce(%s::text, '')"
-	sets := []string{"(state)"}
-	for _, field := range []struct {
-		column pgstore.Column
-		set    string
-	}{{c.Topic, "(topic)"}, {c.Type, "(type)"}, {c.TenantID, "(tenant)"}} {
-		if !field.column.IsZero() {
-			sets = append(sets, field.set)
-		}
-	}
 	sql := fmt.Sprintf(`
 WITH waiting AS MATERIALIZED (
   SELECT * FROM (
@@ -72,9 +63,9 @@ SELECT CASE WHEN grouping(state) = 0 THEN 'state' WHEN grouping(topic) = 0 THEN 
   coalesce(state, topic, type, tenant, ''), count(*), coalesce(extract(epoch FROM now() - min(created)), 0)::float8,
   (SELECT count(*) FROM waiting)
 FROM waiting
-GROUP BY GROUPING SETS (%s)`,
+GROUP BY GROUPING SETS ((state), (topic), (type), (tenant))`,
 		t.state(), orElse(c.Topic, name, "''"), orElse(c.Type, name, "''"), orElse(c.TenantID, name, "''"), col(c.CreatedAt),
-		t.is.Table, t.is.Pending, col(due), countLimit, strings.Join(sets, ", "))
+		t.is.Table, t.is.Pending, col(due), countLimit)
 	rows, err := tx.Query(ctx, sql, onTheFly)
 	if err != nil {
 		return err
@@ -84,6 +75,14 @@ GROUP BY GROUPING SETS (%s)`,
 		return err
 	}
 	o.Backlog.N = total
+	for _, field := range []struct {
+		column pgstore.Column
+		shares *[]Share
+	}{{c.Topic, &o.ByTopic}, {c.Type, &o.ByType}, {c.TenantID, &o.ByTenant}} {
+		if field.column.IsZero() {
+			*field.shares = nil
+		}
+	}
 	var looked int64
 	if err := tx.QueryRow(ctx, t.countUpTo(t.is.Pending), onTheFly).Scan(&looked); err != nil || looked < countLimit {
 		return err

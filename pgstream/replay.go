@@ -41,13 +41,15 @@ type Replay struct {
 const replayStep = 1000
 
 // replayFrom is the part of the stream that a replay can take: what the subscription has
-// passed. In steps, by seq over all shards. $1 subscription, $2 last seq, $3 step.
+// passed, and is not parked: that is still to be delivered, or dead. In steps, by seq over
+// all shards. $1 subscription, $2 last seq, $3 step.
 const replayFrom = `
 FROM {shards} AS c
 CROSS JOIN LATERAL (
   SELECT e.shard, e.seq, {e.event}
   FROM {stream} AS e
   WHERE e.shard = c.shard AND e.seq > $2 AND ` + behindCursor + `%[1]s
+    AND NOT EXISTS (SELECT FROM {parked} AS p WHERE p.subscription = $1 AND p.shard = e.shard AND p.seq = e.seq)
   ORDER BY e.seq
   LIMIT $3
 ) AS e
@@ -56,7 +58,7 @@ ORDER BY e.seq
 LIMIT $3`
 
 // replaySQL parks copies that gate nothing. $4 is when the replay began, $5 the seconds from
-// one to the next, $6 how many came before. One that is parked already is left alone.
+// one to the next, $6 how many came before. One that is parked meanwhile is left alone.
 const replaySQL = `
 WITH picked AS MATERIALIZED (SELECT e.*` + replayFrom + `), parked AS (
   INSERT INTO {parked} (subscription, shard, seq, state, gates, replayed, next_attempt_at, {event})

@@ -1,0 +1,55 @@
+package ops_test
+
+import (
+	"testing"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/ops"
+)
+
+// TestOverview counts what waits, by state and by what it is.
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(h *harness) {
+		ids := h.emit(10, nil)
+		h.kill("no", ids[:3]...)
+		h.emit(4, nil)
+		h.exec(`ANALYZE`)
+		o, err := h.target.Overview(h.Context())
+		h.must(err)
+		for state, want := range map[ops.State]int64{ops.StateDue: 4, ops.StateDead: 3, ops.StateDelivered: 7} {
+			if got := o.ByState[state]; got.N != want {
+				h.Errorf("%s: %+v, want %d", state, got, want)
+			}
+		}
+		if o.Backlog.N != 4 || o.Backlog.Estimate || o.Sampled || o.OldestSeconds <= 0 || o.At.IsZero() {
+			h.Errorf("the backlog: %+v", o)
+		}
+		is := h.target.Describe()
+		for field, shares := range map[ops.Field][]ops.Share{ops.FieldTopic: o.ByTopic, ops.FieldType: o.ByType, ops.FieldTenant: o.ByTenant} {
+			if is.Has(field) != (len(shares) == 1) || len(shares) == 1 && shares[0].Count != 4 {
+				h.Errorf("by %s: %+v", field, shares)
+			}
+		}
+	})
+}
+
+// TestOverviewRelays shows who holds events.
+func TestOverviewRelays(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "modkit")
+	h.emit(4, nil)
+	batch, err := h.store.Claim(h.Context(), 3)
+	h.must(err)
+	defer batch.Abandon()
+	o, err := h.target.Overview(h.Context())
+	h.must(err)
+	if len(o.Relays) != 1 || o.Relays[0].Holds != 3 || o.Relays[0].LeaseSeconds <= 0 || o.ByState[ops.StateClaimed].N != 3 || o.Backlog.N != 4 {
+		h.Errorf("relays: %+v, %+v", o.Relays, o)
+	}
+	if claimed := h.list(ops.Filter{State: ops.StateClaimed}); len(claimed) != 3 || claimed[0].ClaimedBy != o.Relays[0].Worker {
+		h.Errorf("claimed: %+v", claimed)
+	}
+	_, err = batch.Settle(h.Context(), []outbox.Outcome{{Kind: outbox.Delivered}, {Kind: outbox.Delivered}, {Kind: outbox.Delivered}})
+	h.must(err)
+}
