@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,6 +21,8 @@ type Change struct {
 	// time at which an interrupted retry began (Result.Before) another one goes on with it, and
 	// an event that it brought back and that died again is not brought back twice. Default now.
 	Before time.Time
+	// Logger is told what keeps a purge of a stream from emptying a slot. Default slog.Default().
+	Logger *slog.Logger
 	// Progress is told how many events are done, after each batch; nil for nobody.
 	Progress func(done int64)
 }

@@ -53,7 +53,10 @@ func newHarness(t *testing.T, layout string) *harness {
 // bare has no audit log.
 func bare(t *testing.T, layout string) *harness {
 	t.Helper()
-	h := &harness{T: t, layout: layout, pool: pgtest.Pool(t)}
+	url := pgtest.URL(t)
+	h := &harness{T: t, layout: layout, pool: pgtest.Connect(t, url)}
+	// Operations do with a single connection.
+	single := pgtest.Connect(t, url+"&pool_max_conns=1")
 	var files fs.FS
 	var err error
 	if layout == pgstream.LayoutName {
@@ -66,7 +69,7 @@ func bare(t *testing.T, layout string) *harness {
 	pgtest.Migrate(t, h.pool, "", files)
 	if layout == pgstream.LayoutName {
 		h.emits = pgstream.Stream{}
-		h.target, err = ops.Stream(h.pool, pgstream.Stream{}, "")
+		h.target, err = ops.Stream(single, pgstream.Stream{}, "")
 		h.must(err)
 		return h
 	}
@@ -74,7 +77,7 @@ func bare(t *testing.T, layout string) *harness {
 	h.emits = shipped.Layout
 	h.store, err = pgstore.New(h.pool, shipped.Layout, pgstore.Config{})
 	h.must(err)
-	h.target, err = ops.Table(h.pool, shipped.Layout)
+	h.target, err = ops.Table(single, shipped.Layout)
 	h.must(err)
 	return h
 }

@@ -139,14 +139,10 @@ func conditions(f *Filter, alias, state string, args *arguments) string {
 }
 
 // mine are the conditions that an event e is the subscription's.
-func (s *subscription) mine(ctx context.Context, args *arguments) (string, error) {
-	is, err := s.stream.FindSubscription(ctx, s.pool, s.name)
-	if err != nil {
-		return "", err
-	}
+func mine(is *pgstream.Subscription, args *arguments) string {
 	sql, values := is.Filter.Conditions(len(*args) + 1)
 	*args = append(*args, values...)
-	return sql, nil
+	return sql
 }
 
 // Show is all that the stream knows of an event.

@@ -148,7 +148,7 @@ func (s *subscription) Replay(ctx context.Context, filter Filter, replay Replay)
 
 // Purge empties slots of the ring, and deletes dead events if they have a retention.
 func (s *subscription) Purge(ctx context.Context, purge outbox.Purge, change Change) (*Result, error) {
-	store, err := pgstream.Open(ctx, s.pool, s.stream, pgstream.Config{Subscription: s.name})
+	store, err := pgstream.Open(ctx, s.pool, s.stream, pgstream.Config{Subscription: s.name, Logger: change.Logger})
 	if err != nil {
 		return nil, err
 	}

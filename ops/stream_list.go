@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 // maxListedIDs is how many ids a list looks for one by one.
@@ -27,6 +29,11 @@ func (s *subscription) List(ctx context.Context, filter Filter, page Page) (*Lis
 	if err != nil {
 		return nil, err
 	}
+	// Before the transaction: a pool may have a single connection.
+	is, err := s.stream.FindSubscription(ctx, s.pool, s.name)
+	if err != nil {
+		return nil, err
+	}
 	var listing *Listing
 	err = byIndex(ctx, s.pool, func(tx pgx.Tx) (err error) {
 		switch {
@@ -35,7 +42,7 @@ func (s *subscription) List(ctx context.Context, filter Filter, page Page) (*Lis
 		case filter.Error != "", filter.State != "" && filter.State != StateDue && filter.State != StateDelivered:
 			listing, err = s.listParked(ctx, tx, &filter, after, size)
 		default:
-			listing, err = s.listLog(ctx, tx, &filter, after, size)
+			listing, err = s.listLog(ctx, tx, is, &filter, after, size)
 		}
 		return err
 	})
@@ -82,7 +89,9 @@ func from(after *position, walk string) (int64, error) {
 
 // listLog goes back along the log, in windows of seqs that grow until the page is full or as
 // many events were looked at as a search may.
-func (s *subscription) listLog(ctx context.Context, tx pgx.Tx, f *Filter, after *position, size int) (*Listing, error) {
+func (s *subscription) listLog(
+	ctx context.Context, tx pgx.Tx, is *pgstream.Subscription, f *Filter, after *position, size int,
+) (*Listing, error) {
 	high, err := from(after, walkLog)
 	if err != nil {
 		return nil, err
@@ -112,7 +121,7 @@ func (s *subscription) listLog(ctx context.Context, tx pgx.Tx, f *Filter, after 
 		}
 		window = min(window, scanLimit-looked)
 		bottom := max(next+1-window, low)
-		events, err := s.logBetween(ctx, tx, f, bottom, next+1, size+1-len(listing.Events))
+		events, err := s.logBetween(ctx, tx, is, f, bottom, next+1, size+1-len(listing.Events))
 		if err != nil {
 			return nil, err
 		}
@@ -151,18 +160,17 @@ func (s *subscription) shardOf(f *Filter, args *arguments) string {
 }
 
 // logBetween are the events of a part of the log, newest first.
-func (s *subscription) logBetween(ctx context.Context, tx pgx.Tx, f *Filter, low, high int64, limit int) ([]found, error) {
+func (s *subscription) logBetween(
+	ctx context.Context, tx pgx.Tx, is *pgstream.Subscription, f *Filter, low, high int64, limit int,
+) ([]found, error) {
 	args := arguments{s.name, low, high}
-	mine, err := s.mine(ctx, &args)
-	if err != nil {
-		return nil, err
-	}
+	theirs := mine(is, &args)
 	where := both("c.subscription = $1", s.shardOf(f, &args), conditions(f, "e", logState, &args))
 	rows, err := tx.Query(ctx, s.stream.SQL(fmt.Sprintf(`SELECT %s
 FROM {shards} AS c JOIN {stream} AS e ON e.shard = c.shard AND e.seq >= $2 AND e.seq < $3
 LEFT JOIN {parked} AS p ON p.subscription = c.subscription AND p.shard = e.shard AND p.seq = e.seq AND NOT p.replayed
 WHERE %s%s
-ORDER BY e.seq DESC LIMIT %d`, eventList("e", logState, false), where, mine, limit)), args.all()...)
+ORDER BY e.seq DESC LIMIT %d`, eventList("e", logState, false), where, theirs, limit)), args.all()...)
 	if err != nil {
 		return nil, err
 	}

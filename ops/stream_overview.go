@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 // lagLimit is up to how many unread events of a shard are counted.
@@ -16,19 +18,23 @@ func (s *subscription) Overview(ctx context.Context) (*Overview, error) {
 	for _, state := range s.description.States {
 		o.ByState[state] = Count{}
 	}
-	var err error
+	// Before the transaction: a pool may have a single connection.
+	is, err := s.stream.FindSubscription(ctx, s.pool, s.name)
+	if err != nil {
+		return nil, err
+	}
 	if o.Lag, err = s.stream.LagUpTo(ctx, s.pool, s.name, lagLimit); err != nil {
 		return nil, err
 	}
 	o.OldestTransaction = o.Lag.OldestTransaction
 	s.relays(o)
 	err = byIndex(ctx, s.pool, func(tx pgx.Tx) error {
-		for _, part := range []func(context.Context, pgx.Tx, *Overview) error{s.backlog, s.delivered, s.shares} {
+		for _, part := range []func(context.Context, pgx.Tx, *Overview) error{s.backlog, s.delivered} {
 			if err := part(ctx, tx, o); err != nil {
 				return err
 			}
 		}
-		return nil
+		return s.shares(ctx, tx, is, o)
 	})
 	if err != nil {
 		return nil, s.wrap("look at the events", err)
@@ -150,13 +156,10 @@ SELECT CASE WHEN grouping(topic) = 0 THEN 'topic' WHEN grouping(type) = 0 THEN '
 FROM waiting
 GROUP BY GROUPING SETS ((topic), (type), (tenant))`
 
-func (s *subscription) shares(ctx context.Context, tx pgx.Tx, o *Overview) error {
+func (s *subscription) shares(ctx context.Context, tx pgx.Tx, is *pgstream.Subscription, o *Overview) error {
 	args := arguments{s.name, lagLimit}
-	mine, err := s.mine(ctx, &args)
-	if err != nil {
-		return err
-	}
-	rows, err := tx.Query(ctx, s.stream.SQL(fmt.Sprintf(sharesSQL, mine)), args.all()...)
+	sql := s.stream.SQL(fmt.Sprintf(sharesSQL, mine(is, &args)))
+	rows, err := tx.Query(ctx, sql, args.all()...)
 	if err != nil {
 		return err
 	}

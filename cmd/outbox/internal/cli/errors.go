@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -17,6 +18,16 @@ type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
+
+// interruptedError is the end of something that was told to stop. What it did is done.
+type interruptedError struct {
+	events int64
+	goOn   string
+}
+
+func (e interruptedError) Error() string {
+	return fmt.Sprintf("interrupted after %s; to go on: %s", plural(e.events, "event"), e.goOn)
+}
 
 func usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
@@ -64,7 +75,8 @@ func classify(err error, hint string) error {
 		return nil
 	case errors.Is(err, outbox.ErrInvalidEvent), errors.Is(err, outbox.ErrInvalidLayout),
 		errors.Is(err, pgstream.ErrNoStream), errors.Is(err, pgstream.ErrRestored),
-		errors.Is(err, pgstream.ErrNoSubscription), errors.Is(err, pgstream.ErrSubscriptionExists):
+		errors.Is(err, pgstream.ErrNoSubscription), errors.Is(err, pgstream.ErrSubscriptionExists),
+		errors.Is(err, ops.ErrUnsupported), errors.Is(err, ops.ErrFilter):
 		return &usageError{err}
 	case errors.As(err, &connectErr):
 		return usagef("cannot reach the database: %w", err)

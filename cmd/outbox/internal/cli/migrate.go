@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -38,9 +40,12 @@ A stream (layout standard) has a shape for life: a ring of slots, each written f
 --slot-length and emptied when its turn comes again, and shards, into which keys are divided.
 
 With --adopt a queue table itself stays as it is and only what it lacks is added: the
-claim's index (built without blocking writers) and, where the layout has one, the
-dead-letter table.`,
+indexes of the claim and of the dead events (built without blocking writers) and, where the
+layout has one, the dead-letter table.
+
+With --audit the tables of the audit log are made, beside the layout's, and nothing else.`,
 		Example: `  outbox migrate up --from postgres://localhost/shop
+  outbox migrate up --from postgres://localhost/shop --audit
   outbox migrate up --from postgres://localhost/shop --layout modkit`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -67,6 +72,7 @@ dead-letter table.`,
 	from.flags(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&options.adopt, "adopt", false, "keep a table that exists already and add only what it lacks")
+	options.auditFlag(cmd)
 	f.IntVar(&options.shape.Slots, "slots", 0, fmt.Sprintf("slots of a stream's ring (default %d)", pgstream.DefaultSlots))
 	f.DurationVar(&options.shape.SlotLength, "slot-length", 0,
 		fmt.Sprintf("how long a slot of a stream is written (default %s)", pgstream.DefaultSlotLength))
@@ -104,17 +110,19 @@ without --force, and a table that was adopted is never dropped.`,
 	}
 	from.flags(cmd)
 	cmd.Flags().BoolVar(&options.force, "force", false, "drop the table even if it holds events")
+	options.auditFlag(cmd)
 	return cmd
 }
 
 func newMigrateStatus(a *app) *cobra.Command {
 	var from source
+	var options migrationOptions
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "List the migrations and whether they are applied",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, m, err := a.migrator(cmd.Context(), &from, migrationOptions{})
+			_, m, err := a.migrator(cmd.Context(), &from, options)
 			if err != nil {
 				return err
 			}
@@ -141,7 +149,21 @@ func newMigrateStatus(a *app) *cobra.Command {
 		},
 	}
 	from.flags(cmd)
+	options.auditFlag(cmd)
 	return cmd
+}
+
+func (o *migrationOptions) auditFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.audit, "audit", false, "the tables of the audit log, instead of the layout's")
+}
+
+// auditMigration says how the audit log's tables are made, beside those of a target.
+func auditMigration(conn *pgx.ConnConfig, schema string, options migrationOptions) (migrate.Config, error) {
+	if options.adopt || options.shape != (pgstream.Shape{}) {
+		return migrate.Config{}, usagef("--audit makes the audit log's tables and nothing else; run it without --adopt, --slots, --slot-length and --shards")
+	}
+	files, err := ops.Migrations()
+	return migrate.Config{Conn: conn, Layout: "log", Schema: schema, Table: ops.AuditTable, Files: files, Force: options.force}, err
 }
 
 func (a *app) migrator(ctx context.Context, from *source, options migrationOptions) (target, *migrate.Migrator, error) {
@@ -149,7 +171,12 @@ func (a *app) migrator(ctx context.Context, from *source, options migrationOptio
 	if err != nil {
 		return nil, nil, err
 	}
-	config, err := found.migration(ctx, conn, options)
+	var config migrate.Config
+	if options.audit {
+		config, err = auditMigration(conn, found.schema(), options)
+	} else {
+		config, err = found.migration(ctx, conn, options)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,30 +1,39 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/packfinderz/outbox/ops"
 )
 
-// bar draws the progress of something that takes long, if there is somebody to see it. count
-// says how much there is to do; end is called in the end.
-func (a *app) bar(dryRun bool, count func() (int64, error)) (progress func(done int64), end func(), err error) {
-	if dryRun || !isTerminal(a.Err) {
-		return nil, func() {}, nil
+// withBar runs something that takes long and draws its progress, if there is somebody to see
+// it. A dry run says how much there is to do.
+func (a *app) withBar(
+	ctx context.Context, change ops.Change, do func(context.Context, ops.Change) (*ops.Result, error),
+) (*ops.Result, error) {
+	if change.DryRun || !isTerminal(a.Err) {
+		return do(ctx, change)
 	}
-	total, err := count()
+	count := change
+	count.DryRun = true
+	counted, err := do(ctx, count)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	const width = 40
-	progress = func(done int64) {
+	change.Progress = func(done int64) {
 		filled := width
-		if total > 0 {
-			filled = int(min(done*width/total, width))
+		if counted.Events > 0 {
+			filled = int(min(done*width/counted.Events, width))
 		}
-		_, _ = fmt.Fprintf(a.Err, "\r[%s%s] %d of %d", strings.Repeat("#", filled), strings.Repeat(".", width-filled), done, total)
+		_, _ = fmt.Fprintf(a.Err, "\r[%s%s] %d of %d", strings.Repeat("#", filled), strings.Repeat(".", width-filled), done, counted.Events)
 	}
-	return progress, func() { _, _ = fmt.Fprintln(a.Err) }, nil
+	result, err := do(ctx, change)
+	_, _ = fmt.Fprintln(a.Err)
+	return result, err
 }
 
 // isTerminal reports whether a stream is a screen with somebody before it.

@@ -5,17 +5,21 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 // defaultRetention is how long delivered events are kept unless said otherwise.
 const defaultRetention = 30 * 24 * time.Hour
 
 func newPurge(a *app) *cobra.Command {
-	var from source
+	var from operated
 	var purge outbox.Purge
+	var change ops.Change
 	cmd := &cobra.Command{
 		Use:   "purge",
 		Short: "Delete delivered events that are older than the retention",
@@ -31,47 +35,54 @@ settled by every subscription.`,
 			if purge.Retention <= 0 {
 				return usagef("--retention is %s; it must be positive", purge.Retention)
 			}
-			if purge.BatchSize < 1 {
-				return usagef("--batch-size is %d; it must be at least 1", purge.BatchSize)
+			if change.BatchSize < 1 {
+				return usagef("--batch-size is %d; it must be at least 1", change.BatchSize)
 			}
-			return a.purge(cmd.Context(), &from, purge)
+			return a.purge(cmd.Context(), &from, purge, change)
 		},
 	}
-	from.flags(cmd)
+	from.changeFlags(cmd, &change)
 	s := cmd.Flags()
+	_ = s.MarkHidden("subscription") // a stream is purged as a whole
 	s.DurationVar(&purge.Retention, "retention", defaultRetention, "how long delivered events are kept")
 	s.DurationVar(&purge.DeadLetterRetention, "dlq-retention", 0, "how long dead letters are kept (default: for ever)")
-	s.IntVar(&purge.BatchSize, "batch-size", 1000, "rows per step")
-	s.BoolVar(&purge.DryRun, "dry-run", false, "count only")
+	s.IntVar(&change.BatchSize, "batch-size", 1000, "rows per step")
 	return cmd
 }
 
-func (a *app) purge(ctx context.Context, from *source, purge outbox.Purge) error {
-	log := slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	found, err := from.open(ctx, storeOptions{purgesDead: purge.DeadLetterRetention > 0, upkeep: true, log: log})
-	if err != nil {
+func (a *app) purge(ctx context.Context, from *operated, purge outbox.Purge, change ops.Change) error {
+	change.Actor = from.actor()
+	change.Logger = slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if err := from.anySubscription(ctx); err != nil {
 		return err
 	}
-	defer found.close()
-	progress, end, err := a.bar(purge.DryRun, func() (int64, error) {
-		count := purge
-		count.DryRun = true
-		return found.store.Purge(ctx, count)
+	return from.operate(ctx, func(target ops.Target) error {
+		result, err := a.withBar(ctx, change, func(ctx context.Context, change ops.Change) (*ops.Result, error) {
+			return target.Purge(ctx, purge, change)
+		})
+		if err != nil {
+			return err
+		}
+		if a.json {
+			if err := a.printJSON(map[string]any{"events": result.Events, "dryRun": result.DryRun}); err != nil {
+				return err
+			}
+			return a.finish(result, "the same command")
+		}
+		return a.printResult(result, "deleted", "would delete", "the same command")
 	})
-	if err != nil {
-		return classify(err, found.target.ifMissing())
+}
+
+// anySubscription takes any subscription of a stream, should the usual one have been dropped.
+func (o *operated) anySubscription(ctx context.Context) error {
+	if o.layout != pgstream.LayoutName {
+		return nil
 	}
-	purge.Progress = progress
-	deleted, err := found.store.Purge(ctx, purge)
-	end()
-	if err != nil {
-		return classify(err, found.target.ifMissing())
-	}
-	switch {
-	case a.json:
-		return a.printJSON(map[string]any{"events": deleted, "dryRun": purge.DryRun})
-	case purge.DryRun:
-		return a.printf("would delete %s\n", plural(deleted, "event"))
-	}
-	return a.printf("deleted %s\n", plural(deleted, "event"))
+	return o.onStream(ctx, func(stream pgstream.Stream, pool *pgxpool.Pool) error {
+		list, err := stream.Subscriptions(ctx, pool)
+		if err == nil && len(list) > 0 {
+			o.subscription = list[0].Name
+		}
+		return err
+	})
 }

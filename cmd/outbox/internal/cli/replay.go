@@ -2,82 +2,89 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// replayFlags say which events, as text.
+// replayFlags say which events, and how they are published.
 type replayFlags struct {
-	source
-	id, since, until, rate string
+	operated
+	filterFlags
+	id, rate, to string
+	replay       ops.Replay
 }
 
 func newReplay(a *app) *cobra.Command {
 	var f replayFlags
-	var replay pgstream.Replay
 	cmd := &cobra.Command{
 		Use:   "replay",
-		Short: "Publish delivered events of a stream again",
-		Long: `Has the relay of a subscription publish delivered events again, with the same ids and in
-order. The cursors do not move, and new events do not wait behind replayed ones. The
-conditions narrow each other; at least one is needed. Events are there until their slot
-of the ring is emptied.`,
+		Short: "Publish delivered events again",
+		Long: `Publishes delivered events again, with the same ids and in order. The conditions narrow each
+other; at least one is needed.
+
+The relay of a stream's subscription does it: copies are parked for it, the cursors do not
+move, and new events do not wait behind replayed ones. Events are there until their slot of
+the ring is emptied. Events of a queue table are published by this command, to --to, and
+their rows are not changed.`,
 		Example: `  outbox replay --subscription billing --since 2030-01-31T12:00:00Z --until 2030-01-31T13:00:00Z --rate 100/s
-  outbox replay --key order-42 --dry-run`,
+  outbox replay --key order-42 --dry-run
+  outbox replay --layout modkit --topic orders --since 2030-01-31T12:00:00Z --to nats://localhost:4222`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.parse(&replay); err != nil {
+			filter, err := f.parse()
+			if err != nil {
 				return err
 			}
-			ctx := cmd.Context()
-			return f.onStream(ctx, func(stream pgstream.Stream, pool *pgxpool.Pool) error {
-				return a.replay(ctx, stream, pool, replay)
-			})
+			return f.operate(cmd.Context(), func(target ops.Target) error { return a.replay(cmd.Context(), target, &f, filter) })
 		},
 	}
-	f.databaseFlags(cmd)
+	f.changeFlags(cmd, &f.replay.Change)
+	f.filterFlags.flags(cmd)
 	s := cmd.Flags()
-	s.StringVar(&replay.Subscription, "subscription", pgstream.DefaultSubscription, "`name` of the subscription whose relay publishes them")
 	s.StringVar(&f.id, "id", "", "only the event of this `UUID`")
-	s.StringVar(&f.since, "since", "", "only events emitted at or after this `time`, such as 2030-01-31T12:00:00Z")
-	s.StringVar(&f.until, "until", "", "only events emitted before this `time`")
-	s.StringVar(&replay.Key, "key", "", "only events of this `key`")
-	s.StringVar(&replay.Type, "type", "", "only events of this `type`")
-	s.StringVar(&replay.Topic, "topic", "", "only events of this `topic`")
 	s.StringVar(&f.rate, "rate", "", "events per second, such as `100/s` (default: all at once)")
-	s.BoolVar(&replay.DryRun, "dry-run", false, "count only")
+	s.StringVar(&f.to, "to", "", "destination `URL` of events of a queue table")
+	s.StringVar(&f.replay.DefaultTopic, "topic-default", "", "`topic` of events of a queue table that have none")
 	return cmd
 }
 
-func (f *replayFlags) parse(replay *pgstream.Replay) (err error) {
-	if f.id == "" && f.since == "" && f.until == "" && replay.Key == "" && replay.Type == "" && replay.Topic == "" {
-		return usagef("say what to replay: --id, --since, --until, --key, --type or --topic")
+func (f *replayFlags) parse() (ops.Filter, error) {
+	var ids []string
+	if f.id != "" {
+		if _, err := parseUUID(f.id); err != nil {
+			return ops.Filter{}, usagef("--id: %w", err)
+		}
+		ids = append(ids, f.id)
 	}
-	if replay.ID, err = parseUUID(f.id); err != nil {
-		return usagef("--id: %w", err)
+	filter, err := f.filterFlags.parse(ids)
+	if err != nil {
+		return filter, err
 	}
-	if replay.Since, err = parseTime("since", f.since); err != nil {
-		return err
-	}
-	if replay.Until, err = parseTime("until", f.until); err != nil {
-		return err
-	}
-	if f.since != "" && f.until != "" && !replay.Since.Before(replay.Until) {
-		return usagef("--until is not after --since")
+	if filter.Empty() {
+		return filter, usagef("say what to replay: --id, --since, --until, --key, --type or --topic")
 	}
 	if f.rate != "" {
-		replay.Rate, err = strconv.Atoi(strings.TrimSuffix(f.rate, "/s"))
-		if err != nil || replay.Rate < 1 {
-			return usagef("--rate is %q; it looks like 100/s", f.rate)
+		f.replay.Rate, err = strconv.Atoi(strings.TrimSuffix(f.rate, "/s"))
+		if err != nil || f.replay.Rate < 1 {
+			return filter, usagef("--rate is %q; it looks like 100/s", f.rate)
 		}
 	}
-	return nil
+	switch isStream := f.layout == pgstream.LayoutName; {
+	case isStream && f.to != "":
+		return filter, usagef("--to: a stream's relay publishes replayed events itself; leave it out")
+	case !isStream && f.to == "" && !f.replay.DryRun:
+		return filter, usagef("--to is missing: events of a queue table are published by this command; choose one of %s", dest.Names())
+	}
+	f.replay.Actor = f.actor()
+	return filter, nil
 }
 
 // parseTime reads a flag that is a time; empty is none.
@@ -92,29 +99,37 @@ func parseTime(flag, text string) (time.Time, error) {
 	return parsed, nil
 }
 
-func (a *app) replay(ctx context.Context, stream pgstream.Stream, pool *pgxpool.Pool, replay pgstream.Replay) error {
-	progress, end, err := a.bar(replay.DryRun, func() (int64, error) {
-		count := replay
-		count.DryRun = true
-		return stream.Replay(ctx, pool, count)
+func (a *app) replay(ctx context.Context, target ops.Target, f *replayFlags, filter ops.Filter) error {
+	is := target.Describe()
+	done, goOn := "replaying", "--since with the time of the last event that arrived"
+	if is.Kind == ops.KindTable && !f.replay.DryRun {
+		destination, err := dest.Open(f.to, a.Out)
+		if err != nil {
+			return &usageError{err}
+		}
+		defer func() { _ = destination.Close() }() // every event was acknowledged, or the replay has failed
+		f.replay.Publisher, done = destination, "replayed"
+	}
+	result, err := a.withBar(ctx, f.replay.Change, func(ctx context.Context, change ops.Change) (*ops.Result, error) {
+		replay := f.replay
+		replay.Change = change
+		if change.DryRun {
+			replay.Publisher = nil
+		}
+		return target.Replay(ctx, filter, replay)
 	})
-	if err != nil {
+	if err != nil && (result == nil || result.Events == 0) {
 		return err
-	}
-	replay.Progress = progress
-	events, err := stream.Replay(ctx, pool, replay)
-	end()
-	if err != nil {
-		return err
-	}
-	if !replay.DryRun {
-		_ = pgstream.Wake(ctx, pool, stream) // if it fails relays poll
 	}
 	switch {
 	case a.json:
-		return a.printJSON(map[string]any{"events": events, "dryRun": replay.DryRun})
-	case replay.DryRun:
-		return a.printf("would replay %s\n", plural(events, "event"))
+		err = errors.Join(a.printJSON(map[string]any{"events": result.Events, "dryRun": result.DryRun}), err)
+	case result.DryRun:
+		err = errors.Join(a.printf("would replay %s\n", atLeast(result.Events, result.AtLeast)), err)
+	case is.Kind == ops.KindStream:
+		err = errors.Join(a.printf("%s %s through the relay of subscription %s\n", done, plural(result.Events, "event"), is.Subscription), err)
+	case f.to != "stdout:": // there the events are the answer
+		err = errors.Join(a.printf("%s %s\n", done, plural(result.Events, "event")), err)
 	}
-	return a.printf("replaying %s through the relay of subscription %s\n", plural(events, "event"), replay.Subscription)
+	return errors.Join(err, a.finish(result, goOn))
 }

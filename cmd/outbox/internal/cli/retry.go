@@ -5,70 +5,92 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+
+	"github.com/packfinderz/outbox/ops"
 )
 
 func newRetry(a *app) *cobra.Command {
-	var from source
-	var subscription string
+	var from operated
+	var filter filterFlags
+	var change ops.Change
+	var all bool
+	var before string
 	cmd := &cobra.Command{
-		Use:   "retry ID…",
+		Use:   "retry [ID…]",
 		Short: "Bring dead events back",
-		Long: `Makes dead events due again, with the same ids and no attempts counted. Exits with 1 if one
-of them is not dead; the others are retried all the same.`,
-		Example: "  outbox retry 01890000-0000-7000-8000-000000000000 --subscription billing",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("%s takes the ids of events; see --help", cmd.CommandPath())
-			}
-			return nil
-		},
+		Long: `Makes dead events due again, with the same ids and no attempts counted: those named by their
+ids, or all that the flags narrow down to. It works in batches, each committed whole with
+its entry in the audit log. Interrupted, it finishes the batch and says how to go on.
+
+With ids it exits with 1 if one of them is not dead; the others are retried all the same.`,
+		Example: `  outbox retry --from postgres://localhost/shop 01890000-0000-7000-8000-000000000000
+  outbox retry --from postgres://localhost/shop --type order_paid --error 'connection # refused' --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ids := make([]uuid.UUID, len(args))
-			for i, text := range args {
-				id, err := parseUUID(text)
-				if err != nil || id == uuid.Nil {
-					return usagef("%q is not the id of an event; it looks like 01890000-0000-7000-8000-000000000000", text)
-				}
-				ids[i] = id
+			wanted, err := filter.parse(args)
+			if err != nil {
+				return err
 			}
-			return a.retry(cmd.Context(), &from, subscription, ids)
+			if wanted.Empty() && !all {
+				return usagef("%s takes the ids of events, a filter such as --type, or --all; see --help", cmd.CommandPath())
+			}
+			if change.Before, err = parseTime("before", before); err != nil {
+				return err
+			}
+			change.Actor = from.actor()
+			return from.operate(cmd.Context(), func(target ops.Target) error {
+				return a.retry(cmd.Context(), target, wanted, change)
+			})
 		},
 	}
-	from.flags(cmd)
-	cmd.Flags().StringVar(&subscription, "subscription", "", "`name` of the stream's subscription (default \"default\")")
+	from.changeFlags(cmd, &change)
+	filter.flags(cmd)
+	filter.errorFlag(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&all, "all", false, "all dead events")
+	f.IntVar(&change.BatchSize, "batch-size", 1000, "events per transaction")
+	f.StringVar(&before, "before", "", "only events that died before this `time`: goes on with a retry that was interrupted")
 	return cmd
 }
 
-func (a *app) retry(ctx context.Context, from *source, subscription string, ids []uuid.UUID) error {
-	found, err := from.open(ctx, storeOptions{subscription: subscription})
+func (a *app) retry(ctx context.Context, target ops.Target, filter ops.Filter, change ops.Change) error {
+	result, err := a.withBar(ctx, change, func(ctx context.Context, change ops.Change) (*ops.Result, error) {
+		return target.Retry(ctx, filter, change)
+	})
 	if err != nil {
 		return err
 	}
-	defer found.close()
-	retried, err := found.store.Retry(ctx, ids...)
-	if err != nil {
-		return classify(err, found.target.ifMissing())
+	goOn := "the same command with --before " + result.Before.Format(time.RFC3339Nano)
+	if len(filter.IDs) == 0 || result.DryRun {
+		return a.printResult(result, "retrying", "would retry", goOn)
 	}
-	_ = found.target.wake(ctx, found.pool) // if it fails relays poll
 	if a.json {
-		err = a.printJSON(map[string]any{"retried": retried})
+		err = a.printJSON(map[string]any{"retried": result.IDs})
 	} else {
-		err = a.printf("retrying %s\n", plural(int64(len(retried)), "event"))
+		err = a.printf("retrying %s\n", plural(result.Events, "event"))
+	}
+	if err == nil {
+		err = a.finish(result, goOn)
 	}
 	if err != nil {
 		return err
 	}
+	return leftAlone("dead", filter.IDs, result.IDs)
+}
+
+// leftAlone is an error that names the events that were not changed.
+func leftAlone(state string, wanted, changed []uuid.UUID) error {
 	var others []string
-	for _, id := range ids {
-		if !slices.Contains(retried, id) {
+	for _, id := range wanted {
+		if !slices.Contains(changed, id) {
 			others = append(others, id.String())
 		}
 	}
-	if len(others) > 0 {
-		return fmt.Errorf("not dead, and left alone: %s", strings.Join(others, ", "))
+	if len(others) == 0 {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("not %s, and left alone: %s", state, strings.Join(others, ", "))
 }

@@ -58,18 +58,19 @@ func newRoot(streams Streams) *cobra.Command {
 		Long: `outbox makes and serves transactional outboxes on PostgreSQL: streams, and tables you have.
 
 Exit codes: 0 done, 1 tried and failed, 2 not tried (bad flags or input, no database, no table).`,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		Args:              noArgs,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%s; see %s --help", err, cmd.CommandPath())
 	})
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON for machines")
 	root.AddCommand(newMigrate(a), newLayouts(a), newDestinations(a), newEmit(a), newRelay(a), newDrain(a), newPurge(a),
-		newStats(a), newRetry(a), newSubscriptions(a), newReplay(a), newRepair(a), newVersion(a))
+		newStats(a), newTop(a), newList(a), newShow(a), newRetry(a), newReplay(a), newHold(a), newRelease(a), newAudit(a),
+		newSubscriptions(a), newRepair(a), newVersion(a))
+	completeFlags(root)
 	return root
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -27,7 +28,8 @@ func newStats(a *app) *cobra.Command {
 		Short: "Show what waits, what failed, and why",
 		Long: `Shows, for every subscription of a stream or for one of them, how far each shard is behind
 and which relay has it, the parked events by state, the relays, and the transaction of
-the server that has been running longest. For a queue table it counts the events.`,
+the server that has been running longest. For a queue table it counts the events. The
+backlog is divided by topic, type and tenant.`,
 		Example: "  outbox stats --from postgres://localhost/shop --subscription billing",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -77,11 +79,14 @@ type tableReport struct {
 	Dead          int64   `json:"dead"`
 	Exhausted     int64   `json:"exhausted"`
 	OldestSeconds float64 `json:"oldestSeconds"`
+	// Overview is the same in more detail, with counts that stop earlier.
+	Overview *ops.Overview `json:"overview"`
 }
 
-func newTableReport(layout string, stats outbox.Stats) tableReport {
+func newTableReport(layout string, stats outbox.Stats, overview *ops.Overview) tableReport {
 	return tableReport{
-		Layout: layout, Due: stats.Due, Scheduled: stats.Scheduled, Retrying: stats.Retrying, Held: stats.Held,
+		Overview: overview,
+		Layout:   layout, Due: stats.Due, Scheduled: stats.Scheduled, Retrying: stats.Retrying, Held: stats.Held,
 		Dead: stats.Dead, Exhausted: stats.Exhausted, OldestSeconds: stats.OldestAge.Seconds(),
 	}
 }
@@ -96,10 +101,20 @@ func (r tableReport) write(columns io.Writer) {
 	} {
 		_, _ = fmt.Fprintf(columns, "%s\t%v\n", row.name, row.value)
 	}
+	if delivered := r.Overview.Delivered; delivered != nil {
+		_, _ = fmt.Fprintf(columns, "delivered in the last minute\t%s\n", number(*delivered))
+	}
+	writeShares(columns, r.Overview)
+	_, _ = fmt.Fprintln(columns)
+	writeRelays(columns, r.Overview)
 }
 
 // lagReport is how far a subscription is behind.
-type lagReport struct{ *pgstream.Lag }
+type lagReport struct {
+	*pgstream.Lag
+	// Overview divides the backlog.
+	Overview *ops.Overview `json:"overview"`
+}
 
 func (r lagReport) write(columns io.Writer) {
 	var b strings.Builder
@@ -130,6 +145,7 @@ func (r lagReport) write(columns io.Writer) {
 		fmt.Fprintf(&b, "oldest transaction: process %d of the server, %s, %s, application %q\n",
 			oldest.PID, seconds(oldest.Seconds), oldest.State, oldest.Application)
 	}
+	writeShares(&b, r.Overview)
 	_, _ = io.WriteString(columns, b.String())
 }
 

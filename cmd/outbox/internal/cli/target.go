@@ -12,6 +12,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
@@ -23,6 +24,8 @@ type target interface {
 	outboxpgx.Target
 	// migration says how its tables are made.
 	migration(ctx context.Context, conn *pgx.ConnConfig, options migrationOptions) (migrate.Config, error)
+	// schema is where its tables are; empty for the search path.
+	schema() string
 	// ifMade is what to do with tables that somebody else's migrations made.
 	ifMade() string
 	// open connects, and checks that the tables are there and are what the target says.
@@ -30,6 +33,8 @@ type target interface {
 	// stats are how its events are doing: one report for a table, one for each subscription of
 	// a stream, or for the one that is named.
 	stats(ctx context.Context, conn *pgx.ConnConfig, subscription string) ([]report, error)
+	// operations are what a person can do with it; of a subscription, if it is a stream.
+	operations(ctx context.Context, pool *pgxpool.Pool, subscription string) (ops.Target, error)
 	// wake tells relays that there is something to do.
 	wake(ctx context.Context, db execer) error
 	// ifMissing is the hint for a database that lacks the tables.
@@ -44,6 +49,8 @@ type execer interface {
 // migrationOptions are the flags of migrate.
 type migrationOptions struct {
 	adopt, force bool
+	// audit is set where the audit log's tables are meant, not the target's own.
+	audit bool
 	// shape is that of a stream; what is zero was not given.
 	shape pgstream.Shape
 }
@@ -57,16 +64,13 @@ type storeOptions struct {
 	concurrency  int
 	// purgesDead is set where dead events have a retention.
 	purgesDead bool
-	// upkeep is set where no events are taken, and no subscription is needed.
-	upkeep bool
-	log    *slog.Logger
+	log        *slog.Logger
 }
 
 // store is what the commands use of either kind.
 type store interface {
 	outbox.Store
 	WorkerID() uuid.UUID
-	Retry(ctx context.Context, ids ...uuid.UUID) ([]uuid.UUID, error)
 }
 
 // opened is a store with what belongs to it.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -65,6 +66,8 @@ func (s stream) keepShape(ctx context.Context, config *pgx.ConnConfig, wanted pg
 	return is, nil
 }
 
+func (s stream) schema() string { return s.Schema }
+
 func (s stream) ifMade() string {
 	return "go on migrating it with what made it, or make a stream in another --schema"
 }
@@ -88,7 +91,7 @@ func (s stream) open(ctx context.Context, conn *pgx.ConnConfig, options storeOpt
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.openStore(ctx, pool, config, options.upkeep)
+	found, err := s.openStore(ctx, pool, config)
 	if err != nil {
 		pool.Close()
 		// Whatever it is, nothing was tried yet.
@@ -97,17 +100,7 @@ func (s stream) open(ctx context.Context, conn *pgx.ConnConfig, options storeOpt
 	return found, nil
 }
 
-func (s stream) openStore(ctx context.Context, pool *pgxpool.Pool, config pgstream.Config, upkeep bool) (*opened, error) {
-	if upkeep {
-		// Any subscription will do, should the usual one have been dropped.
-		list, err := s.Subscriptions(ctx, pool)
-		if err != nil {
-			return nil, err
-		}
-		if len(list) > 0 {
-			config.Subscription = list[0].Name
-		}
-	}
+func (s stream) openStore(ctx context.Context, pool *pgxpool.Pool, config pgstream.Config) (*opened, error) {
 	store, err := pgstream.Open(ctx, pool, s.Stream, config)
 	if err != nil {
 		return nil, err
@@ -143,7 +136,16 @@ func (s stream) stats(ctx context.Context, conn *pgx.ConnConfig, subscription st
 		if err != nil {
 			return nil, classify(err, s.ifMissing())
 		}
-		reports[i] = lagReport{lag}
+		target, err := ops.Stream(pool, s.Stream, name)
+		if err != nil {
+			return nil, &usageError{err}
+		}
+		overview, err := target.Overview(ctx)
+		if err != nil {
+			return nil, classify(err, s.ifMissing())
+		}
+		overview.Lag, overview.OldestTransaction = nil, nil // these stand beside it
+		reports[i] = lagReport{lag, overview}
 	}
 	return reports, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -35,6 +36,8 @@ func (q queueTable) migration(_ context.Context, conn *pgx.ConnConfig, options m
 		Adopt: options.adopt, Force: options.force,
 	}, err
 }
+
+func (q queueTable) schema() string { return q.Schema }
 
 func (q queueTable) ifMade() string { return "use --adopt to keep it and add only what it lacks" }
 
@@ -93,7 +96,15 @@ func (q queueTable) stats(ctx context.Context, conn *pgx.ConnConfig, subscriptio
 	if err != nil {
 		return nil, classify(err, q.ifMissing())
 	}
-	return []report{newTableReport(q.Name, stats)}, nil
+	target, err := ops.Table(from.pool, q.Layout)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	overview, err := target.Overview(ctx)
+	if err != nil {
+		return nil, classify(err, q.ifMissing())
+	}
+	return []report{newTableReport(q.Name, stats, overview)}, nil
 }
 
 func (q queueTable) wake(ctx context.Context, db execer) error {

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packfinderz/outbox/ops"
+)
+
+func newAudit(a *app) *cobra.Command {
+	var from operated
+	var page ops.Page
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "List who retried, replayed, held, released or purged events",
+		Long: `Lists what was done to the events of a table or a subscription, newest first. The log has
+tables of its own, which outbox migrate up --audit makes. An entry that stays "running" was
+cut off; its number of events is right all the same.`,
+		Example: "  outbox audit --from postgres://localhost/shop",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return from.operate(cmd.Context(), func(target ops.Target) error {
+				log, err := target.Audit(cmd.Context(), page)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(log)
+				}
+				if log.Missing != "" {
+					a.note("nothing is audited: " + log.Missing)
+				}
+				return a.printAudit(log)
+			})
+		},
+	}
+	from.flags(cmd)
+	cmd.Flags().IntVar(&page.Size, "limit", 0, "entries of a page, up to 1000 (default 50)")
+	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "where to go on, as the page before said")
+	return cmd
+}
+
+func (a *app) printAudit(log *ops.AuditLog) error {
+	err := a.columns(func(w io.Writer) {
+		row(w, "ENTRY", "STARTED", "WHO", "WHAT", "EVENTS", "OUTCOME", "REQUEST")
+		for i := range log.Entries {
+			e := &log.Entries[i]
+			row(w, e.ID, e.StartedAt.Format(time.RFC3339), e.Actor, e.Operation, e.Events, e.Outcome, short(string(e.Request), 120))
+		}
+	})
+	if err == nil && log.Next != "" {
+		a.note("more with --cursor " + log.Next)
+	}
+	return err
+}

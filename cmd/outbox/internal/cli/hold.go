@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packfinderz/outbox/ops"
+)
+
+func newHold(a *app) *cobra.Command {
+	return a.holdCommand(&cobra.Command{
+		Use:   "hold [ID…]",
+		Short: "Keep parked events of a stream from being published",
+		Long: `Holds events that are parked, to be retried or waiting behind another, and with each the later
+events of its key, until they are released. What has not failed is not parked, and cannot
+be held. Queue tables have no state for it.`,
+		Example: "  outbox hold --from postgres://localhost/shop --key order/42",
+	}, "held", "would hold", "parked", ops.Target.Hold)
+}
+
+func newRelease(a *app) *cobra.Command {
+	return a.holdCommand(&cobra.Command{
+		Use:     "release [ID…]",
+		Short:   "Make held events due",
+		Example: "  outbox release --from postgres://localhost/shop --key order/42",
+	}, "released", "would release", "held", ops.Target.Release)
+}
+
+// holdCommand is hold or release.
+func (a *app) holdCommand(
+	cmd *cobra.Command, done, would, state string,
+	do func(ops.Target, context.Context, ops.Filter, ops.Change) (*ops.Result, error),
+) *cobra.Command {
+	var from operated
+	var filter filterFlags
+	var change ops.Change
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		wanted, err := filter.parse(args)
+		if err != nil {
+			return err
+		}
+		if wanted.Empty() {
+			return usagef("%s takes the ids of events, or a filter such as --key; see --help", cmd.CommandPath())
+		}
+		change.Actor = from.actor()
+		return from.operate(cmd.Context(), func(target ops.Target) error {
+			result, err := do(target, cmd.Context(), wanted, change)
+			if err != nil {
+				return err
+			}
+			if err := a.printResult(result, done, would, "the same command"); err != nil || result.DryRun {
+				return err
+			}
+			return leftAlone(state, wanted.IDs, result.IDs)
+		})
+	}
+	from.changeFlags(cmd, &change)
+	filter.flags(cmd)
+	return cmd
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packfinderz/outbox/ops"
+)
+
+func newList(a *app) *cobra.Command {
+	var from operated
+	var filter filterFlags
+	var page ops.Page
+	var state string
+	var groups bool
+	cmd := &cobra.Command{
+		Use:   "list [ID…]",
+		Short: "Find events, newest first",
+		Long: `Lists events, newest first, a page at a time: --cursor takes what the page before ended with.
+A search that no index serves looks at a part of the events, says how far it came, and goes
+on from there with --cursor. With --dead-groups the dead events are grouped by what they
+died of.`,
+		Example: `  outbox list --from postgres://localhost/shop --state dead
+  outbox list --from postgres://localhost/shop --layout packfinderz --aggregate vendor_order/0b9c2a52-4f0c-4f0e-9d61-0f9d3c1f7a11`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			wanted, err := filter.parse(args)
+			if err != nil {
+				return err
+			}
+			wanted.State = ops.State(state)
+			return from.operate(cmd.Context(), func(target ops.Target) error {
+				if groups {
+					found, err := target.DeadGroups(cmd.Context())
+					if err != nil {
+						return err
+					}
+					return a.printGroups(found)
+				}
+				listing, err := target.List(cmd.Context(), wanted, page)
+				if err != nil {
+					return err
+				}
+				return a.printListing(listing)
+			})
+		},
+	}
+	from.flags(cmd)
+	filter.flags(cmd)
+	filter.errorFlag(cmd)
+	f := cmd.Flags()
+	f.StringVar(&state, "state", "", "only events in this `state`: "+stateNames())
+	f.IntVar(&page.Size, "limit", 0, "events of a page, up to 1000 (default 50)")
+	f.StringVar(&page.Cursor, "cursor", "", "where to go on, as the page before said")
+	f.BoolVar(&groups, "dead-groups", false, "group the dead events by type and error")
+	return cmd
+}
+
+func stateNames() string {
+	names := make([]string, 0, len(ops.States()))
+	for _, state := range ops.States() {
+		names = append(names, string(state))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (a *app) printListing(listing *ops.Listing) error {
+	if a.json {
+		return a.printJSON(listing)
+	}
+	err := a.columns(func(w io.Writer) {
+		row(w, "ID", "STATE", "TOPIC", "TYPE", "KEY", "ATTEMPTS", "EMITTED", "ERROR")
+		for i := range listing.Events {
+			e := &listing.Events[i]
+			row(w, e.ID, e.State, dash(e.Topic), dash(e.Type), dash(e.Key), e.Attempts, e.CreatedAt.Format(time.RFC3339), dash(short(e.LastError, 60)))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if listing.Note != "" {
+		a.note(listing.Note)
+	}
+	if listing.Unindexed {
+		a.note(fmt.Sprintf("no index serves this search: %d events were looked at, back to %s", listing.Searched, listing.SearchedTo.Format(time.RFC3339)))
+	}
+	if listing.Next != "" {
+		a.note("more with --cursor " + listing.Next)
+	}
+	return nil
+}
+
+func (a *app) printGroups(groups *ops.DeadGroups) error {
+	if a.json {
+		return a.printJSON(groups)
+	}
+	err := a.columns(func(w io.Writer) {
+		row(w, "COUNT", "TYPE", "OLDEST", "NEWEST", "EXAMPLE", "ERROR")
+		for i := range groups.Groups {
+			g := &groups.Groups[i]
+			row(w, g.Count, dash(cmp.Or(g.Type, g.Topic)), g.Oldest.Format(time.RFC3339), g.Newest.Format(time.RFC3339), g.Example, dash(short(g.Error, 120)))
+		}
+	})
+	if err == nil && groups.Cut {
+		a.note(fmt.Sprintf("of the newest %d dead events; there are more", groups.Events))
+	}
+	return err
+}
+
+// columns writes a table for people.
+func (a *app) columns(write func(io.Writer)) error {
+	table := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	write(table)
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}
+
+// row is one line of a table. What fails shows when the table is flushed.
+func row(w io.Writer, cells ...any) {
+	for i, cell := range cells {
+		if i > 0 {
+			_, _ = io.WriteString(w, "\t")
+		}
+		_, _ = io.WriteString(w, printable(fmt.Sprint(cell)))
+	}
+	_, _ = io.WriteString(w, "\n")
+}
+
+// note tells a person something beside the answer.
+func (a *app) note(text string) { _, _ = fmt.Fprintln(a.Err, printable(text)) }
+
+// printable replaces what would do something to a terminal: it comes from events and errors.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// short is the beginning of a text.
+func short(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most-1]) + "…"
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/user"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+// operated is what a person looks at, or does something to.
+type operated struct {
+	source
+	subscription, as string
+}
+
+func (o *operated) flags(cmd *cobra.Command) {
+	o.source.flags(cmd)
+	cmd.Flags().StringVar(&o.subscription, "subscription", "", "`name` of the stream's subscription (default \"default\")")
+}
+
+// changeFlags are for the commands that change something.
+func (o *operated) changeFlags(cmd *cobra.Command, change *ops.Change) {
+	o.flags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.as, "as", "", "`name` to write into the audit log (default: the user's)")
+	f.BoolVar(&change.DryRun, "dry-run", false, "count only")
+}
+
+// actor is who does it.
+func (o *operated) actor() string {
+	if o.as != "" {
+		return o.as
+	}
+	if name := os.Getenv("USER"); name != "" {
+		return name
+	}
+	if current, err := user.Current(); err == nil {
+		return current.Username
+	}
+	return "unknown"
+}
+
+// operate runs work on what the flags name.
+func (o *operated) operate(ctx context.Context, work func(ops.Target) error) error {
+	found, conn, err := o.locate()
+	if err != nil {
+		return err
+	}
+	pool, err := connectPool(ctx, conn, 3)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	target, err := found.operations(ctx, pool, o.subscription)
+	if err == nil {
+		err = work(target)
+	}
+	return classify(err, found.ifMissing())
+}
+
+func (s stream) operations(ctx context.Context, pool *pgxpool.Pool, subscription string) (ops.Target, error) {
+	if subscription == "" {
+		subscription = pgstream.DefaultSubscription
+	}
+	if _, err := s.Shape(ctx, pool); err != nil {
+		return nil, err
+	}
+	if _, err := s.FindSubscription(ctx, pool, subscription); err != nil {
+		return nil, err
+	}
+	return ops.Stream(pool, s.Stream, subscription)
+}
+
+func (q queueTable) operations(ctx context.Context, pool *pgxpool.Pool, subscription string) (ops.Target, error) {
+	if subscription != "" {
+		return nil, usagef("--subscription: layout %s is a table and has none; only a stream does", q.Name)
+	}
+	if _, err := q.store(ctx, pool, storeOptions{}); err != nil {
+		return nil, err
+	}
+	return ops.Table(pool, q.Layout)
+}
+
+// printResult says what became of a change, to people and machines. A change that was cut
+// short is an error, which says how to go on.
+func (a *app) printResult(result *ops.Result, done, would, goOn string) error {
+	var err error
+	switch {
+	case a.json:
+		err = a.printJSON(result)
+	case result.DryRun:
+		err = a.printf("%s %s\n", would, atLeast(result.Events, result.AtLeast))
+	default:
+		err = a.printf("%s %s\n", done, plural(result.Events, "event"))
+	}
+	if err != nil {
+		return err
+	}
+	return a.finish(result, goOn)
+}
+
+// finish says what else a person should know of a change.
+func (a *app) finish(result *ops.Result, goOn string) error {
+	if result.Unaudited != "" && !result.DryRun {
+		a.note("not audited: " + result.Unaudited)
+	}
+	if result.Interrupted {
+		return interruptedError{result.Events, goOn}
+	}
+	return nil
+}
+
+// atLeast is a number of events that may be more.
+func atLeast(n int64, more bool) string {
+	if more {
+		return "at least " + plural(n, "event")
+	}
+	return plural(n, "event")
+}
