@@ -27,6 +27,7 @@ var benches = []struct {
 	{"stream", benchStream},
 	{"destinations", benchDestinations},
 	{"inbox", benchInbox},
+	{"operations", benchOperations},
 }
 
 func main() {

@@ -16,7 +16,7 @@ import (
 func bulkInsert(layout string, delivered bool) string {
 	const (
 		id   = `(lpad(to_hex(1700000000000 + g / 1000), 12, '0') || '7000' || '8' || lpad(to_hex(g), 15, '0'))::uuid`
-		when = `timestamptz '2025-01-01' + g / 1000 * interval '1 ms'`
+		when = `timestamptz '2023-11-14 22:13:20Z' + g / 1000 * interval '1 ms'`
 		from = ` FROM generate_series($1::bigint, $2::bigint) g`
 	)
 	pick := func(ifDelivered, ifNot string) string {

@@ -1,8 +1,11 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -10,31 +13,48 @@ import (
 // maxGroups is how many groups of dead events are listed.
 const maxGroups = 100
 
-// deadGroups reads groups. dead are dead events, at most scanLimit, with the columns type,
-// topic, error, reason, created and id.
+// deadGroups reads groups. dead selects dead events, at most groupLimit, with the columns type,
+// topic, error, reason, created and id. They are grouped here: the database takes an error apart
+// ten times as slowly.
 func deadGroups(ctx context.Context, tx pgx.Tx, dead string, args arguments) (*DeadGroups, error) {
-	sql := fmt.Sprintf(`
-WITH dead AS MATERIALIZED (%s)
-SELECT type, topic, %s AS normal, reason, count(*), min(created), max(created), (array_agg(id ORDER BY created DESC))[1]::text,
-  (SELECT count(*) FROM dead)
-FROM dead
-GROUP BY type, topic, normal, reason
-ORDER BY count(*) DESC, max(created) DESC
-LIMIT %d`, dead, normalSQL("error"), maxGroups+1)
+	sql := fmt.Sprintf(`SELECT type, topic, left(coalesce(error, ''), %d), reason, created, id::text FROM (%s) AS dead`, normalLength, dead)
 	rows, err := tx.Query(ctx, sql, args.all()...)
 	if err != nil {
 		return nil, err
 	}
-	groups := &DeadGroups{}
-	groups.Groups, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (g DeadGroup, err error) {
-		err = row.Scan(&g.Type, &g.Topic, &g.Error, &g.Reason, &g.Count, &g.Oldest, &g.Newest, &g.Example, &groups.Events)
-		g.Oldest, g.Newest = g.Oldest.UTC(), g.Newest.UTC()
-		return g, err
+	type kind struct{ eventType, topic, text, reason string }
+	var k kind
+	var created time.Time
+	var id string
+	found := make(map[kind]*DeadGroup)
+	groups := &DeadGroups{Groups: []DeadGroup{}}
+	_, err = pgx.ForEachRow(rows, []any{&k.eventType, &k.topic, &k.text, &k.reason, &created, &id}, func() error {
+		groups.Events++
+		k.text = normal(k.text)
+		g := found[k]
+		if g == nil {
+			g = &DeadGroup{Type: k.eventType, Topic: k.topic, Error: k.text, Reason: k.reason, Oldest: created.UTC(), Example: id}
+			found[k] = g
+		}
+		g.Count++
+		if created.After(g.Newest) {
+			g.Newest, g.Example = created.UTC(), id
+		}
+		if created.Before(g.Oldest) {
+			g.Oldest = created.UTC()
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	groups.Cut = groups.Events >= scanLimit || len(groups.Groups) > maxGroups
+	for _, g := range found {
+		groups.Groups = append(groups.Groups, *g)
+	}
+	slices.SortFunc(groups.Groups, func(a, b DeadGroup) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Newest.Compare(a.Newest), cmp.Compare(a.Error, b.Error))
+	})
+	groups.Cut = groups.Events >= groupLimit || len(groups.Groups) > maxGroups
 	groups.Groups = groups.Groups[:min(len(groups.Groups), maxGroups)]
 	return groups, nil
 }
@@ -55,7 +75,7 @@ func (t *table) DeadGroups(ctx context.Context) (groups *DeadGroups, err error) 
 		var args arguments
 		dead := fmt.Sprintf("SELECT %s AS type, %s AS topic, %s AS error, t.outbox_reason AS reason, %s AS created, %s AS id FROM (\n%s\n) AS t WHERE %s",
 			orElse(c.Type, text, "''"), topic, orElse(c.LastError, text, "''"), col(c.CreatedAt), col(c.ID),
-			t.rows(w, "", false, nil, scanLimit, &args), t.is.Dead)
+			t.rows(w, "", false, nil, groupLimit, &args), t.is.Dead)
 		groups, err = deadGroups(ctx, tx, dead, args)
 		return err
 	})
@@ -71,7 +91,7 @@ SELECT p.type, ''::text AS topic, p.last_error AS error, coalesce(p.reason, '') 
 FROM {shards} AS c CROSS JOIN LATERAL (
   SELECT * FROM {parked} AS p WHERE p.subscription = $1 AND p.shard = c.shard AND p.state = 'dead' ORDER BY p.seq DESC LIMIT %d
 ) AS p
-WHERE c.subscription = $1 LIMIT %d`, scanLimit/8, scanLimit))
+WHERE c.subscription = $1 LIMIT %d`, groupLimit/8, groupLimit))
 		groups, err = deadGroups(ctx, tx, dead, arguments{s.name})
 		return err
 	})

@@ -25,6 +25,7 @@ type harness struct {
 	*testing.T
 	layout string
 	pool   *pgxpool.Pool
+	single *pgxpool.Pool
 	store  outbox.Store
 	target ops.Target
 	emits  outboxpgx.Target
@@ -56,7 +57,7 @@ func bare(t *testing.T, layout string) *harness {
 	url := pgtest.URL(t)
 	h := &harness{T: t, layout: layout, pool: pgtest.Connect(t, url)}
 	// Operations do with a single connection.
-	single := pgtest.Connect(t, url+"&pool_max_conns=1")
+	h.single = pgtest.Connect(t, url+"&pool_max_conns=1")
 	var files fs.FS
 	var err error
 	if layout == pgstream.LayoutName {
@@ -69,7 +70,7 @@ func bare(t *testing.T, layout string) *harness {
 	pgtest.Migrate(t, h.pool, "", files)
 	if layout == pgstream.LayoutName {
 		h.emits = pgstream.Stream{}
-		h.target, err = ops.Stream(single, pgstream.Stream{}, "")
+		h.target, err = ops.Stream(h.single, pgstream.Stream{}, "")
 		h.must(err)
 		return h
 	}
@@ -77,7 +78,7 @@ func bare(t *testing.T, layout string) *harness {
 	h.emits = shipped.Layout
 	h.store, err = pgstore.New(h.pool, shipped.Layout, pgstore.Config{})
 	h.must(err)
-	h.target, err = ops.Table(single, shipped.Layout)
+	h.target, err = ops.Table(h.single, shipped.Layout)
 	h.must(err)
 	return h
 }

@@ -14,7 +14,9 @@ const (
 	// scanLimit is how many events a search looks at that no index leads to what it is for.
 	scanLimit = 20_000
 	// countLimit is where exact counts end.
-	countLimit = 50_000
+	countLimit = 20_000
+	// groupLimit is how many dead events are grouped.
+	groupLimit = 10_000
 	// searchTimeout ends a statement that looks around: a person waits, and the database has
 	// better things to do.
 	searchTimeout = "10s"

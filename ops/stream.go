@@ -96,6 +96,9 @@ func scanFound(row pgx.CollectableRow, whole bool, more ...any) (f found, err er
 	if err := row.Scan(append(dests, more...)...); err != nil {
 		return f, err
 	}
+	if f.MaxAttempts == 0 {
+		f.MaxAttempts = pgstream.DefaultMaxAttempts
+	}
 	f.CreatedAt, f.NotBefore, f.NextAttemptAt = f.CreatedAt.UTC(), moment(notBefore), moment(next)
 	return f, nil
 }

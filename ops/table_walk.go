@@ -139,19 +139,20 @@ func (t *table) choose(ctx context.Context, tx pgx.Tx, f *Filter, after *positio
 	return nil, fmt.Errorf("outbox: %w: %w", ErrFilter, errCursor)
 }
 
-// idsInOrder reports whether the table's ids are in the order of time: the highest one is of
-// a kind that begins with it. An id of any other kind among them would be higher, but for a
-// chance that halves with every event.
+// idsInOrder reports whether the table's ids are in the order of time: the highest one begins
+// with the time at which its event was emitted. An id of any other kind among them would be
+// higher, but for a chance that halves with every event.
 func (t *table) idsInOrder(ctx context.Context, tx pgx.Tx) (bool, error) {
 	var id uuid.UUID
-	var now time.Time
-	sql := fmt.Sprintf("SELECT %[1]s, now() FROM %[2]s AS t ORDER BY %[1]s DESC LIMIT 1", col(t.layout.Columns.ID), t.is.Table)
-	err := tx.QueryRow(ctx, sql).Scan((*[16]byte)(&id), &now)
+	var created time.Time
+	sql := fmt.Sprintf("SELECT %[1]s, %[2]s FROM %[3]s AS t ORDER BY %[1]s DESC LIMIT 1",
+		col(t.layout.Columns.ID), col(t.layout.Columns.CreatedAt), t.is.Table)
+	err := tx.QueryRow(ctx, sql).Scan((*[16]byte)(&id), &created)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return true, nil
 	}
 	at, tells := idTime(id)
-	return tells && at.Before(now.Add(24*time.Hour)), err
+	return tells && at.Sub(created).Abs() < 24*time.Hour, err
 }
 
 // rows is the part of a table that one step of a walk looks at, at most limit rows from a place on.
