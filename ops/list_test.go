@@ -193,3 +193,26 @@ func TestDeadGroups(t *testing.T) {
 		}
 	})
 }
+
+// TestFindByID finds events in the middle of a long log, which has no index on ids: by an id
+// that tells its time, and by one that somebody chose.
+func TestFindByID(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "standard")
+	h.crowd()
+	chosen := uuid.New()
+	if got := h.emit(1, func(_ int, event *outbox.Event) { event.ID = chosen }); got[0] != chosen {
+		t.Fatalf("emitted %v", got)
+	}
+	h.exec(`INSERT INTO outbox_stream (shard, id, topic, type, payload) SELECT i & 7, gen_random_uuid(), 'orders', 'made', '{}' FROM generate_series(1, 30000) AS i`)
+	for _, seq := range []int{1, 7, planDelivered / 3, planDelivered - 1, planDelivered + planWaiting} {
+		var id uuid.UUID
+		h.must(h.pool.QueryRow(h.Context(), `SELECT id FROM outbox_stream WHERE seq = $1`, seq).Scan((*[16]byte)(&id)))
+		if got := h.show(id); got.ID != id {
+			t.Errorf("event %d: %+v", seq, got)
+		}
+	}
+	if got := h.show(chosen); got.ID != chosen || got.State != ops.StateDue {
+		t.Errorf("the chosen id: %+v", got)
+	}
+}

@@ -16,7 +16,7 @@ const (
 	// countLimit is where exact counts end.
 	countLimit = 20_000
 	// groupLimit is how many dead events are grouped.
-	groupLimit = 10_000
+	groupLimit = 5_000
 	// searchTimeout ends a statement that looks around: a person waits, and the database has
 	// better things to do.
 	searchTimeout = "10s"

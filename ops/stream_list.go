@@ -189,7 +189,9 @@ func parkedBase(state State) string {
 // of them. $1 subscription, $2 the seq to begin before, $3 how many of a shard.
 const lookedSQL = `
 WITH looked AS MATERIALIZED (
-  SELECT p.* FROM {shards} AS c CROSS JOIN LATERAL (
+  SELECT p.id, p.namespace, p.topic, p.type, p.key, p.aggregate_type, p.aggregate_id, p.tenant_id, p.not_before, p.max_attempts,
+    p.created_at, p.shard, p.seq, p.state, p.attempts, p.next_attempt_at, p.last_error, p.reason, p.replayed
+  FROM {shards} AS c CROSS JOIN LATERAL (
     SELECT p.* FROM {parked} AS p
     WHERE p.subscription = $1 AND p.shard = c.shard AND %s AND p.seq < $2
     ORDER BY p.seq DESC LIMIT $3

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ WHERE c.subscription = $1`
 // its beginning, among later ones: one such event does not lead astray.
 func (s *subscription) seqAt(ctx context.Context, tx pgx.Tx, at time.Time, late bool) (int64, error) {
 	var low, high int64
-	if err := tx.QueryRow(ctx, s.stream.SQL(`SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) + 1`)).Scan(&high); err != nil {
+	if err := tx.QueryRow(ctx, s.stream.SQL(lastSeqSQL)).Scan(&high); err != nil {
 		return 0, err
 	}
 	for low < high {
@@ -47,10 +48,55 @@ func (s *subscription) seqAt(ctx context.Context, tx pgx.Tx, at time.Time, late 
 	return low, nil
 }
 
-// searchAround is how far around its time an event is looked for by its id.
+// seqOfSQL are the ids of the events from a place on: the first of each shard. $1 subscription,
+// $2 seq.
+const seqOfSQL = `
+SELECT array_agg(e.id), coalesce(min(e.seq), 0)
+FROM {shards} AS c CROSS JOIN LATERAL (
+  SELECT e.id, e.seq FROM {stream} AS e WHERE e.shard = c.shard AND e.seq >= $2 ORDER BY e.seq LIMIT 1
+) AS e
+WHERE c.subscription = $1`
+
+// seqOf is about where in the log an id that tells its time stands: ids rise along the log, but
+// for those of callers, and for transactions that ran beside each other.
+func (s *subscription) seqOf(ctx context.Context, tx pgx.Tx, id uuid.UUID) (int64, error) {
+	var low, high int64
+	if err := tx.QueryRow(ctx, s.stream.SQL(lastSeqSQL)).Scan(&high); err != nil {
+		return 0, err
+	}
+	for low < high {
+		middle := low + (high-low)/2
+		var plain [][16]byte
+		var seq int64
+		if err := tx.QueryRow(ctx, s.stream.SQL(seqOfSQL), onTheFly, s.name, middle).Scan(&plain, &seq); err != nil {
+			return 0, err
+		}
+		telling, later := 0, 0
+		for _, other := range plain {
+			if _, tells := idTime(other); tells {
+				telling++
+				if bytes.Compare(other[:], id[:]) >= 0 {
+					later++
+				}
+			}
+		}
+		if 2*later >= telling { // with none that tells, as if at the end
+			high = middle
+		} else {
+			low = max(middle, seq) + 1
+		}
+	}
+	return low, nil
+}
+
 const (
+	// lastSeqSQL is the end of the log.
+	lastSeqSQL = `SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) + 1`
+	// nearby is how far around its place an event is looked for by its id.
+	nearby = scanLimit / 2
+	// searchAround is how far around its time, with no more than searchSeqs events.
 	searchAround = 30 * time.Second
-	searchSeqs   = 10 * scanLimit
+	searchSeqs   = 5 * scanLimit
 )
 
 // search finds an event by its id: among the parked ones, around the time that its id tells,
@@ -61,32 +107,9 @@ FROM {parked} AS p WHERE p.id = $1 AND p.subscription = $2 ORDER BY p.replayed L
 	if err != nil || event != nil && !event.Replayed {
 		return event, err
 	}
-	at, tells := idTime(id)
-	if !tells { // an id that somebody chose is kept for the sake of dedupe, with its time
-		err := tx.QueryRow(ctx, s.stream.SQL(`SELECT created_at FROM {dedupe} WHERE id = $1`), [16]byte(id)).Scan(&at)
-		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-			return nil, err
-		}
-		tells = err == nil
-	}
-	var last int64
-	if err := tx.QueryRow(ctx, s.stream.SQL(`SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) + 1`)).Scan(&last); err != nil {
+	windows, err := s.windows(ctx, tx, id)
+	if err != nil {
 		return nil, err
-	}
-	windows := [][2]int64{{last - searchSeqs, last}}
-	if tells {
-		from, err := s.seqAt(ctx, tx, at.Add(-searchAround), false)
-		if err != nil {
-			return nil, err
-		}
-		until, err := s.seqAt(ctx, tx, at.Add(searchAround), true)
-		if err != nil {
-			return nil, err
-		}
-		if middle := from + (until-from)/2; until-from > searchSeqs {
-			from, until = middle-searchSeqs/2, middle+searchSeqs/2
-		}
-		windows = [][2]int64{{from, until}, windows[0]}
 	}
 	for _, window := range windows {
 		logged, err := one(tx.Query(ctx, s.stream.SQL(`SELECT `+eventList("e", logState, whole)+`
@@ -101,6 +124,41 @@ WHERE c.subscription = $2 AND e.id = $1 LIMIT 1`), onTheFly, [16]byte(id), s.nam
 		return event, nil // its slot of the ring was emptied since it was asked for again
 	}
 	return nil, fmt.Errorf("%w among those that are parked or were emitted around its time", ErrNotFound)
+}
+
+// windows are the parts of the log to look for an id in, likely ones first.
+func (s *subscription) windows(ctx context.Context, tx pgx.Tx, id uuid.UUID) (list [][2]int64, err error) {
+	at, tells := idTime(id)
+	if tells {
+		place, err := s.seqOf(ctx, tx, id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, [2]int64{place - nearby, place + nearby})
+	} else { // an id that somebody chose is kept for the sake of dedupe, with its time
+		err := tx.QueryRow(ctx, s.stream.SQL(`SELECT created_at FROM {dedupe} WHERE id = $1`), [16]byte(id)).Scan(&at)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return nil, err
+		}
+		tells = err == nil
+	}
+	if tells {
+		from, err := s.seqAt(ctx, tx, at.Add(-searchAround), false)
+		if err != nil {
+			return nil, err
+		}
+		until, err := s.seqAt(ctx, tx, at.Add(searchAround), true)
+		if err != nil {
+			return nil, err
+		}
+		if middle := from + (until-from)/2; until-from > searchSeqs {
+			from, until = middle-searchSeqs/2, middle+searchSeqs/2
+		}
+		list = append(list, [2]int64{from, until})
+	}
+	var last int64
+	err = tx.QueryRow(ctx, s.stream.SQL(lastSeqSQL)).Scan(&last)
+	return append(list, [2]int64{last - searchSeqs, last}), err
 }
 
 // one reads a row, or nil.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -150,5 +151,5 @@ func number(c ops.Count) string {
 	case c.AtLeast:
 		return fmt.Sprintf("%d+", c.N)
 	}
-	return fmt.Sprint(c.N)
+	return strconv.FormatInt(c.N, 10)
 }
