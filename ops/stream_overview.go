@@ -121,17 +121,25 @@ func (s *subscription) backlog(ctx context.Context, tx pgx.Tx, o *Overview) erro
 // deliveredSQL is how many events the slots hold, and how far the cursors went in the last
 // minute. $1 subscription.
 const deliveredSQL = `
-SELECT now(), (SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
-    WHERE i.inhparent = to_regclass($2)),
+SELECT now(), slots.*,
   (SELECT coalesce(max(to_seq) - min(from_seq) + 1, 0) FROM {deliveries}
-    WHERE subscription = $1 AND settled_at > now() - interval '1 min' AND part = 'main')`
+    WHERE subscription = $1 AND settled_at > now() - interval '1 min' AND part = 'main')
+FROM (
+  SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint, coalesce(sum(pg_relation_size(c.oid)), 0)::bigint
+  FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = to_regclass($2)
+) AS slots`
 
 // delivered are estimates: a page says from where to where it went, not how much was in it.
 func (s *subscription) delivered(ctx context.Context, tx pgx.Tx, o *Overview) error {
-	var kept, minute int64
-	err := tx.QueryRow(ctx, s.stream.SQL(deliveredSQL), onTheFly, s.name, s.stream.SQL("{stream}")).Scan(&o.At, &kept, &minute)
+	var kept, size, minute int64
+	err := tx.QueryRow(ctx, s.stream.SQL(deliveredSQL), onTheFly, s.name, s.stream.SQL("{stream}")).Scan(&o.At, &kept, &size, &minute)
 	if err != nil {
 		return err
+	}
+	if size <= smallTable { // the statistics of a small log are often missing
+		if err := tx.QueryRow(ctx, s.stream.SQL(`SELECT count(*) FROM {stream}`)).Scan(&kept); err != nil {
+			return err
+		}
 	}
 	o.ByState[StateDelivered] = Count{N: max(kept-o.Backlog.N-o.ByState[StateDead].N, 0), Estimate: true}
 	o.Delivered = &Count{N: minute, Estimate: true}
