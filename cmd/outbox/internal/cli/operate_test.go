@@ -3,10 +3,12 @@ package cli_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/packfinderz/outbox/cmd/outbox/internal/cli"
 	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
@@ -125,6 +127,20 @@ func TestReplayTable(t *testing.T) {
 	}
 	s.refuses("--to is missing", "replay --layout modkit --topic orders")
 	s.refuses("leave it out", "replay --topic orders --to stdout:")
+}
+
+// TestTopIntoNothing prints once where nobody looks: the null device is no terminal.
+func TestTopIntoNothing(t *testing.T) {
+	t.Parallel()
+	s := newStandard(t)
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = null.Close() }()
+	if code := cli.Run(t.Context(), s.args("top", nil), cli.Streams{In: strings.NewReader(""), Out: null, Err: null}); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
 }
 
 func TestOperationsRefuse(t *testing.T) {

@@ -36,12 +36,17 @@ func (a *app) withBar(
 	return result, err
 }
 
-// isTerminal reports whether a stream is a screen with somebody before it.
+// isTerminal reports whether a stream is a screen with somebody before it. The null device
+// looks like one.
 func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }
