@@ -49,6 +49,10 @@ func start(ctx context.Context, config Config) (*Server, error) {
 	sweep(parent)
 	request := keeperRequest{Bin: bin, Settings: config.Settings}
 	name := privateName()
+	if config.StandbyOf != nil {
+		request.Primary, request.Password = config.StandbyOf.URL("postgres"), config.StandbyOf.state.Password
+		config.Shared = false
+	}
 	if config.Shared {
 		name = sharedName(bin, formatSettings(config.Settings))
 		request.Grace = config.Grace

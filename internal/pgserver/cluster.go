@@ -31,6 +31,7 @@ type cluster struct {
 	credential *syscall.Credential // nil: our own user
 	port       int
 	password   string
+	primary    string   // empty: a cluster of its own
 	server     *process // nil while halted
 }
 
@@ -48,8 +49,12 @@ func (c *cluster) create(ctx context.Context, settings map[string]string) error 
 			return err
 		}
 	}
-	if err := c.initialize(ctx); err != nil {
-		return fmt.Errorf("making the cluster: %w%s", err, tail("initdb", c.folder.serverLog()))
+	fill := c.initialize
+	if c.primary != "" {
+		fill = c.copyPrimary
+	}
+	if err := fill(ctx); err != nil {
+		return fmt.Errorf("making the cluster: %w%s", err, tail("server", c.folder.serverLog()))
 	}
 	if err := c.configure(settings); err != nil {
 		return err
@@ -77,24 +82,34 @@ func (c *cluster) initialize(ctx context.Context) error {
 		return err
 	}
 	// What initdb does not write to disk at once could only be lost with the machine, and then the cluster is useless.
-	initdb, err := c.spawn("initdb", "-D", c.folder.data(), "-U", superuser, "-E", "UTF8", "--locale=C", "--no-sync",
-		"--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile="+passwordFile)
-	if err != nil {
+	if err := c.run(ctx, "initdb", "-D", c.folder.data(), "-U", superuser, "-E", "UTF8", "--locale=C", "--no-sync",
+		"--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile="+passwordFile); err != nil {
 		return err
-	}
-	select {
-	case <-initdb.done:
-	case <-ctx.Done():
-		initdb.end(syscall.SIGTERM)
-		return ctx.Err()
-	}
-	if initdb.err != nil {
-		return initdb.err
 	}
 	if err := os.Remove(passwordFile); err != nil {
 		return fmt.Errorf("removing the password file: %w", err)
 	}
 	return nil
+}
+
+// copyPrimary copies the primary's data, so that the server follows it when it starts.
+func (c *cluster) copyPrimary(ctx context.Context) error {
+	return c.run(ctx, "pg_basebackup", "-D", c.folder.data(), "-d", c.primary, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+}
+
+// run runs a program of PostgreSQL to its end.
+func (c *cluster) run(ctx context.Context, name string, args ...string) error {
+	program, err := c.spawn(name, args...)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-program.done:
+		return program.err
+	case <-ctx.Done():
+		program.end(syscall.SIGTERM)
+		return ctx.Err()
+	}
 }
 
 func (c *cluster) configure(settings map[string]string) error {

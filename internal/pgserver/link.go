@@ -33,6 +33,8 @@ type keeperRequest struct {
 	Bin      string
 	Settings map[string]string
 	Grace    time.Duration
+	// Primary is the address of the server to follow, and Password that of its superuser; empty for a new cluster.
+	Primary, Password string
 }
 
 // answer is what a keeper says when the server is up, and after every command.

@@ -30,6 +30,10 @@ type Config struct {
 	// Grace is how long a shared cluster without users waits for a next one before it ends; that of the process which
 	// started the cluster counts. Default: 0, it ends at once, as a private cluster always does.
 	Grace time.Duration
+
+	// StandbyOf makes the cluster a standby of this one: a copy of its data that follows it, over its Unix socket, with
+	// the settings on top of its own. Default: nil, a cluster of its own. A standby is always private.
+	StandbyOf *Server
 }
 
 // Mode says how a server is shut down.

@@ -165,3 +165,18 @@ func TestSweepClearsWhatKilledKeepersLeft(t *testing.T) {
 	await.Until(t, "a sweep clears the folder", func() bool { sweep(parentFolder()); return isGone(user.Folder) })
 	await.Until(t, "the server has ended", func() bool { return hasEnded(pid) })
 }
+
+// TestStandbyFollows writes on a server and reads on its standby.
+func TestStandbyFollows(t *testing.T) {
+	t.Parallel()
+	primary := startServer(t, Config{Settings: TestSettings()})
+	mustQuery(t, primary.URL("postgres"), "SELECT 'before' AS word INTO words")
+	standby := startServer(t, Config{StandbyOf: primary, Settings: map[string]string{"cluster_name": "second"}})
+	mustQuery(t, primary.URL("postgres"), "UPDATE words SET word = 'after'")
+	for _, address := range []string{standby.URL("postgres"), standby.TCPURL("postgres")} {
+		await.Until(t, "the standby to follow", func() bool { return mustQuery(t, address, "SELECT word FROM words") == "after" })
+	}
+	if got := mustQuery(t, primary.URL("postgres"), "SELECT application_name FROM pg_stat_replication"); got != "second" {
+		t.Errorf("the primary's standby is %q", got)
+	}
+}

@@ -74,7 +74,18 @@ func Server(t testing.TB, settings map[string]string) *pgserver.Server {
 	for name, value := range settings {
 		all[name] = value
 	}
-	server, err := pgserver.Start(t.Context(), pgserver.Config{Settings: all})
+	return start(t, pgserver.Config{Settings: all})
+}
+
+// Standby returns a server that follows another one, with settings of its own on top. It ends with the test.
+func Standby(t testing.TB, primary *pgserver.Server, settings map[string]string) *pgserver.Server {
+	t.Helper()
+	return start(t, pgserver.Config{Settings: settings, StandbyOf: primary})
+}
+
+func start(t testing.TB, config pgserver.Config) *pgserver.Server {
+	t.Helper()
+	server, err := pgserver.Start(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
