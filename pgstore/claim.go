@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/sqlplan"
 )
 
 const (
@@ -24,12 +25,9 @@ const (
 // while the table was small, would stay in use after it has grown.
 const onTheFly = pgx.QueryExecModeCacheDescribe
 
-// inIndexOrder leaves the planner, for one transaction, only the plan that reads rows in the
-// order of the claim's index and finds them again by their ctid. Of a table that was never
-// analysed it thinks that few rows are due, and would sort them all for every claim.
-const inIndexOrder = `SELECT set_config(name, 'off', true) FROM unnest(ARRAY[
-  'enable_seqscan', 'enable_bitmapscan', 'enable_sort', 'enable_incremental_sort', 'enable_hashjoin', 'enable_mergejoin',
-  'jit']) AS name`
+// inIndexOrder leaves the planner only the plan that reads rows in the order of the claim's
+// index and finds them again by their ctid.
+const inIndexOrder = sqlplan.ByIndex
 
 // Claim takes up to n due events.
 func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {

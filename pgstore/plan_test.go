@@ -67,6 +67,7 @@ func (p *planner) run(state string) {
 	p.t.Helper()
 	p.state = state
 	p.claims()
+	p.waiting()
 	held := p.held()
 	p.settles(held)
 	if _, ok := p.sql["renew"]; ok {
@@ -91,6 +92,16 @@ func (p *planner) claims() {
 		p.explain("claimDue", index, planBatch)
 	}
 	p.explain("claimDueFrom", index, planBatch, p.middle())
+}
+
+// waiting asks for the first events of three kinds.
+func (p *planner) waiting() {
+	p.t.Helper()
+	want := wanted{rows: 3 * pgstore.WaitingLimit, perRow: 4}
+	if p.h.layout.Hold == pgstore.HoldRowLock {
+		want.passed = planDead // as for a claim
+	}
+	p.explain("waiting", want, 0.0)
 }
 
 func (p *planner) settles(held []pgstore.PlanHold) {

@@ -16,10 +16,11 @@ type PlanStatement struct {
 
 // PlanStatements are the statements of a store by name; those it has not are missing.
 func PlanStatements(s *Store) map[string]PlanStatement {
+	waiting := &compiler{l: &s.layout, config: &s.config}
 	list := make(map[string]PlanStatement)
 	for name, statement := range map[string]*statement{
 		"claimDue": s.sql.claimDue, "claimDueFrom": s.sql.claimDueFrom, "claimExpired": s.sql.claimExpired,
-		"renew": s.sql.renew, "sweep": s.sql.sweep, "purge": s.sql.purge,
+		"waiting": waiting.waiting(), "renew": s.sql.renew, "sweep": s.sql.sweep, "purge": s.sql.purge,
 		"delivered by ctid": s.sql.byCtid.delivered, "delivered by id": s.sql.byID.delivered,
 		"failed by ctid": s.sql.byCtid.failed, "failed by id": s.sql.byID.failed,
 		"died by ctid": s.sql.byCtid.died, "died by id": s.sql.byID.died,

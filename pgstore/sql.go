@@ -98,25 +98,31 @@ func (c *compiler) maxAttempts() string {
 }
 
 // pending is true for rows that are neither delivered nor dead by status nor leased.
-func (c *compiler) pending() string {
+func (c *compiler) pending() string { return c.pendingBy(t) }
+
+// pendingBy is pending with the columns as name writes them.
+func (c *compiler) pendingBy(name func(Column) string) string {
 	columns := &c.l.Columns
 	if c.l.Done == DoneStatus {
-		return t(columns.Status) + " = " + literal(c.l.States.Pending)
+		return name(columns.Status) + " = " + literal(c.l.States.Pending)
 	}
-	where := t(columns.DeliveredAt) + " IS NULL"
+	where := name(columns.DeliveredAt) + " IS NULL"
 	if c.l.Hold == HoldLease {
-		where += " AND " + t(columns.LockedUntil) + " IS NULL"
+		where += " AND " + name(columns.LockedUntil) + " IS NULL"
 	}
 	return where
 }
 
 // leased is true for rows under a lease, run out or not.
-func (c *compiler) leased() string {
+func (c *compiler) leased() string { return c.leasedBy(t) }
+
+// leasedBy is leased with the columns as name writes them.
+func (c *compiler) leasedBy(name func(Column) string) string {
 	columns := &c.l.Columns
 	if c.l.Done == DoneStatus {
-		return t(columns.Status) + " = " + literal(c.l.States.Processing)
+		return name(columns.Status) + " = " + literal(c.l.States.Processing)
 	}
-	return t(columns.DeliveredAt) + " IS NULL AND " + t(columns.LockedUntil) + " IS NOT NULL"
+	return name(columns.DeliveredAt) + " IS NULL AND " + name(columns.LockedUntil) + " IS NOT NULL"
 }
 
 // notDead keeps away rows that have an open dead letter: raising the maximum of attempts

@@ -1,15 +1,12 @@
 package pgstore
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
@@ -129,47 +126,4 @@ func (s *Store) Traits() outbox.Traits {
 		traits.OpenBatches = int(s.pool.Config().MaxConns)
 	}
 	return traits
-}
-
-// ErrMismatch means that the table is not there or not what the layout says.
-var ErrMismatch = errors.New("the table does not match the layout")
-
-// Verify reads the table's description and reports, as ErrMismatch, what does not fit the
-// layout. It writes nothing.
-func (s *Store) Verify(ctx context.Context) error {
-	if err := s.verifyTable(ctx, s.layout.Table, s.layout.Columns.all()); err != nil {
-		return err
-	}
-	if s.layout.DeadLetter != nil {
-		return s.verifyTable(ctx, s.layout.DeadLetter.Table, s.layout.DeadLetter.Columns.all())
-	}
-	return nil
-}
-
-func (s *Store) verifyTable(ctx context.Context, table string, columns []named) error {
-	name := s.layout.qualified(table)
-	rows, err := s.pool.Query(ctx, `
-		SELECT attname::text FROM pg_attribute
-		WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped`, name)
-	if err != nil {
-		return fmt.Errorf("outbox: read the description of table %s: %w", name, err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return fmt.Errorf("outbox: read the description of table %s: %w", name, err)
-	}
-	if len(found) == 0 {
-		return fmt.Errorf("outbox: %w: there is no table %s; make it with outbox migrate up", ErrMismatch, name)
-	}
-	have := make(map[string]bool, len(found))
-	for _, column := range found {
-		have[column] = true
-	}
-	for _, column := range columns {
-		if !column.IsZero() && !have[column.Name] {
-			return fmt.Errorf("outbox: %w %s: table %s has no column %q for %s",
-				ErrMismatch, s.layout.Name, name, column.Name, column.field)
-		}
-	}
-	return nil
 }

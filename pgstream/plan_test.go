@@ -60,6 +60,10 @@ func TestPlans(t *testing.T) {
 	p.explain("stillGated", p.store.sql.stillGated, few, DefaultSubscription, keyShards, keys)
 	p.explain("unread", strings.ReplaceAll(p.store.sql.unread, "{slot}", fmt.Sprintf("outbox_stream_%d", slot)), 5*few)
 	p.explain("stats", p.store.stream.names(fmt.Sprintf(statsSQL, "")), planUnread+2*planParked, DefaultSubscription, outbox.StatsLimit)
+	p.explain("waiting", p.store.stream.names(fmt.Sprintf(waitingSQL, "")), 10*few, DefaultSubscription)
+	p.explain("blocked", p.store.stream.names(blockedSQL), planParked)
+	p.explain("ages", p.store.stream.slotAgesSQL(DefaultSlots), few)
+	p.explain("besides", p.store.stream.names(besidesSQL), few)
 	// Other tests on the server hold the snapshot's xmin back; here all has ended.
 	p.exec(`UPDATE outbox_shards SET s1 = (m || ':' || m || ':')::pg_snapshot FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS m) AS now`)
 	p.explain("unread_of_nothing", strings.ReplaceAll(p.store.sql.unread, "{slot}", fmt.Sprintf("outbox_stream_%d", slot)), 5*few)

@@ -91,7 +91,7 @@ func (s *Store) rotate(ctx context.Context, r rotation) error {
 
 // empty truncates one slot, unless somebody still needs it or uses it.
 func (s *Store) empty(ctx context.Context, number int, r rotation) (behind []string, err error) {
-	table := s.stream.table(fmt.Sprintf("outbox_stream_%d", number))
+	table := s.stream.slot(number)
 	of := func(sql string) string { return strings.ReplaceAll(sql, "{slot}", table) }
 	var filled bool
 	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+`)`).Scan(&filled); err != nil || !filled {

@@ -51,6 +51,10 @@ func (s Stream) check(ctx context.Context, db query) error {
 	return nil
 }
 
+// Verify refuses a server on which the cursors would lose events, as Open does: with
+// ErrNoStream, ErrRestored, or in words. It writes nothing.
+func (s Stream) Verify(ctx context.Context, tx pgx.Tx) error { return s.check(ctx, tx) }
+
 // noteServerSQL remembers which server, and which timeline of it, the stream is on.
 const noteServerSQL = `
 UPDATE {settings} AS o SET system_identifier = n.system_identifier, timeline = n.timeline

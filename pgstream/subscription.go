@@ -86,7 +86,11 @@ func (s Stream) FindSubscription(ctx context.Context, pool *pgxpool.Pool, name s
 
 // Subscriptions lists all subscriptions by name.
 func (s Stream) Subscriptions(ctx context.Context, pool *pgxpool.Pool) ([]Subscription, error) {
-	rows, err := pool.Query(ctx, s.names(`SELECT `+subscriptionColumns+` FROM {subscriptions} WHERE ready ORDER BY name`))
+	return s.subscriptions(ctx, pool)
+}
+
+func (s Stream) subscriptions(ctx context.Context, db query) ([]Subscription, error) {
+	rows, err := db.Query(ctx, s.names(`SELECT `+subscriptionColumns+` FROM {subscriptions} WHERE ready ORDER BY name`))
 	if err != nil {
 		return nil, fmt.Errorf("outbox: list the subscriptions: %w", err)
 	}

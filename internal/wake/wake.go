@@ -126,6 +126,17 @@ func Listen(ctx context.Context, pool *pgxpool.Pool, table string, wake func(abo
 	return nil
 }
 
+// Probe listens and notifies once, and returns outbox.ErrNoNotifications if nothing arrives.
+func Probe(ctx context.Context, pool *pgxpool.Pool, table string) error {
+	listening, heard := context.WithCancel(ctx)
+	defer heard()
+	err := listenOnce(listening, pool, table, heard)
+	if listening.Err() != nil && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
 // listenOnce listens on one connection, after it has heard itself.
 func listenOnce(ctx context.Context, pool *pgxpool.Pool, table string, wake func(about string)) error {
 	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
