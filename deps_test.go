@@ -15,7 +15,7 @@ func TestDependencies(t *testing.T) {
 		"github.com/packfinderz/outbox", "github.com/jackc/", "github.com/google/uuid", "golang.org/x/", "vendor/golang.org/x/",
 	}
 	for _, pkg := range []string{
-		".", "./wire", "./outboxpgx", "./outboxsql", "./pgstore", "./pgstream", "./layouts", "./webhook", "./handlers", "./inbox", "./inbox/pginbox",
+		".", "./wire", "./outboxpgx", "./outboxsql", "./pgstore", "./pgstream", "./layouts", "./doctor", "./webhook", "./handlers", "./inbox", "./inbox/pginbox",
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", pkg).Output()
 		if err != nil {

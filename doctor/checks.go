@@ -1,0 +1,47 @@
+package doctor
+
+import "context"
+
+// Check is one of the things that an examination looks at.
+type Check struct {
+	// Name is what it is called in findings.
+	Name string `json:"name"`
+	// About says in one line what it looks for.
+	About string `json:"about"`
+
+	// reads is set where the tables themselves are read.
+	reads bool
+	look  func(ctx context.Context, e *exam) error
+}
+
+// checks are all of them, in the order of the report: what everything stands on comes first.
+var checks = []Check{
+	{"server", "the server's version, and whether it is the primary", false, lookAtServer},
+	{"layout", "the tables against the layout", false, lookAtLayout},
+	{"restored", "a stream that was restored from a dump", true, lookAtRestored},
+	{"privileges", "the rights of the connected role", false, lookAtPrivileges},
+	{"durability", "settings with which a crash of the server loses events", false, lookAtDurability},
+	{"standby", "standbys that a failover would lose events on", false, lookAtStandbys},
+	{"clock", "the difference between this machine's clock and the server's", false, lookAtClock},
+	{"notifications", "whether LISTEN works through this connection", true, lookAtNotifications},
+	{"indexes", "indexes that are missing or invalid", true, lookAtIndexes},
+	{"locks", "locks that keep others from the tables", true, lookAtLocks},
+	{"dead-rows", "dead rows that autovacuum does not remove", true, lookAtDeadRows},
+	{"vacuum-horizon", "who keeps vacuum from removing dead rows", false, lookAtHorizon},
+	{"relays", "events that wait while no relay takes them", true, lookAtRelays},
+	{"stuck", "events and shards whose lease is over and that nobody took back", true, lookAtStuck},
+	{"keys", "keys that wait for a person", true, lookAtKeys},
+	{"retention", "delivered events that should have been purged", true, lookAtRetention},
+}
+
+// Checks are all checks, in the order of the report.
+func Checks() []Check { return append([]Check(nil), checks...) }
+
+// Those that depend on what is examined.
+
+func lookAtLayout(ctx context.Context, e *exam) error    { return e.target.verify(ctx, e) }
+func lookAtRestored(ctx context.Context, e *exam) error  { return e.target.restored(ctx, e) }
+func lookAtRelays(ctx context.Context, e *exam) error    { return e.target.relays(ctx, e) }
+func lookAtStuck(ctx context.Context, e *exam) error     { return e.target.stuck(ctx, e) }
+func lookAtKeys(ctx context.Context, e *exam) error      { return e.target.keys(ctx, e) }
+func lookAtRetention(ctx context.Context, e *exam) error { return e.target.retention(ctx, e) }

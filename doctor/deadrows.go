@@ -1,0 +1,85 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// deadRowsSQL are the dead rows of tables, when autovacuum would come, and when it last did. A
+// table's own settings beat the server's.
+const deadRowsSQL = `
+SELECT s.schemaname || '.' || s.relname, s.n_live_tup, s.n_dead_tup,
+  (coalesce(o.threshold, current_setting('autovacuum_vacuum_threshold'))::float8
+    + coalesce(o.scale, current_setting('autovacuum_vacuum_scale_factor'))::float8 * greatest(c.reltuples, s.n_live_tup))::bigint,
+  coalesce(o.enabled, 'true')::boolean, current_setting('autovacuum')::boolean,
+  extract(epoch FROM now() - greatest(s.last_autovacuum, s.last_vacuum))::float8
+FROM unnest($1::text[]) AS name
+JOIN pg_class AS c ON c.oid = to_regclass(name)
+JOIN pg_stat_user_tables AS s ON s.relid = c.oid
+LEFT JOIN LATERAL (
+  SELECT max(option_value) FILTER (WHERE option_name = 'autovacuum_vacuum_threshold') AS threshold,
+    max(option_value) FILTER (WHERE option_name = 'autovacuum_vacuum_scale_factor') AS scale,
+    max(option_value) FILTER (WHERE option_name = 'autovacuum_enabled') AS enabled
+  FROM pg_options_to_table(c.reloptions)
+) AS o ON true
+ORDER BY 1`
+
+// manyDead are so many dead rows that claims begin to feel them.
+const manyDead = 10_000
+
+// deadRows are those of one table.
+type deadRows struct {
+	table            string
+	live, dead, due  int64
+	enabled, running bool
+	vacuumed         *float64
+}
+
+func lookAtDeadRows(ctx context.Context, e *exam) error {
+	var tables []string
+	for _, relation := range e.target.relations() {
+		if relation.churns {
+			tables = append(tables, relation.name)
+		}
+	}
+	rows, err := e.tx.Query(ctx, deadRowsSQL, tables)
+	if err != nil {
+		return err
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d deadRows, err error) {
+		return d, row.Scan(&d.table, &d.live, &d.dead, &d.due, &d.enabled, &d.running, &d.vacuumed)
+	})
+	if err != nil {
+		return err
+	}
+	if len(list) > 0 && !list[0].running {
+		e.add(Warning, "autovacuum is off on this server: dead rows stay, and every claim gets slower",
+			"ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf();")
+		return nil
+	}
+	for i := range list {
+		list[i].judge(e)
+	}
+	e.well("autovacuum keeps up")
+	return nil
+}
+
+func (d *deadRows) judge(e *exam) {
+	switch {
+	case !d.enabled:
+		e.add(Warning, fmt.Sprintf("autovacuum is off for %s, which has %s beside %d live ones", d.table, plural(d.dead, "dead row"), d.live),
+			fmt.Sprintf("ALTER TABLE %s RESET (autovacuum_enabled); VACUUM (ANALYZE) %s;", d.table, d.table))
+	case d.dead >= manyDead && d.dead > 2*d.due:
+		last := "it has never been vacuumed"
+		if d.vacuumed != nil {
+			last = "it was last vacuumed " + span(seconds(*d.vacuumed)) + " ago"
+		}
+		e.add(Warning, fmt.Sprintf("%s has %s beside %d live ones, and autovacuum should have come at %d; %s",
+			d.table, plural(d.dead, "dead row"), d.live, d.due, last),
+			fmt.Sprintf("First see the check vacuum-horizon: as long as it names somebody, vacuum removes nothing. Then: "+
+				"VACUUM (ANALYZE) %s; ALTER TABLE %s SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);",
+				d.table, d.table))
+	}
+}

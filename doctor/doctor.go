@@ -1,0 +1,132 @@
+// Package doctor examines an outbox and its server, and says what is wrong and what to do
+// about it. It changes nothing: every check runs in a read-only transaction of its own and
+// neither waits long for a lock nor runs long. A check that may not look says so and stops
+// no other.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// Config says what is normal for an outbox. The zero value is ready to use.
+type Config struct {
+	// Retention is how long delivered events are meant to be kept. Default 30 days.
+	Retention time.Duration
+	// Lease is that of the relays. Default 30 s.
+	Lease time.Duration
+	// Patience is how long an event may be due, a lease be over, or somebody wait for a lock of
+	// the tables. Default a minute.
+	Patience time.Duration
+	// LongTransaction is how long a transaction may run. Default ten minutes.
+	LongTransaction time.Duration
+
+	// Checks are the names of the checks to make. Default: all.
+	Checks []string
+	// Layout is what --layout is given in the commands of the advice. Default: the layout's name.
+	Layout string
+
+	// now is the client's clock; tests set another.
+	now func() time.Time
+}
+
+// Defaults of Config.
+const (
+	DefaultRetention       = 30 * 24 * time.Hour
+	DefaultPatience        = time.Minute
+	DefaultLongTransaction = 10 * time.Minute
+)
+
+// Validate refuses times that cannot be, and checks that there are not.
+func (config Config) Validate() error {
+	for name, value := range map[string]time.Duration{
+		"retention": config.Retention, "lease": config.Lease, "patience": config.Patience,
+		"longest time of a transaction": config.LongTransaction,
+	} {
+		if value < 0 {
+			return fmt.Errorf("outbox: the %s is %s; it cannot be negative", name, value)
+		}
+	}
+	var known []string
+	for _, c := range checks {
+		known = append(known, c.Name)
+	}
+	for _, name := range config.Checks {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("outbox: there is no check %q; there are %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// wants reports whether a check is among those to make.
+func (config *Config) wants(c Check) bool {
+	return len(config.Checks) == 0 || slices.Contains(config.Checks, c.Name)
+}
+
+func (config Config) withDefaults() Config {
+	config.Retention = cmp.Or(config.Retention, DefaultRetention)
+	config.Lease = cmp.Or(config.Lease, pgstore.DefaultLease)
+	config.Patience = cmp.Or(config.Patience, DefaultPatience)
+	config.LongTransaction = cmp.Or(config.LongTransaction, DefaultLongTransaction)
+	if config.now == nil {
+		config.now = time.Now
+	}
+	return config
+}
+
+// Examine runs every check on a target. Its errors are those of reaching the database; what
+// is wrong with the target is in the report.
+func Examine(ctx context.Context, pool *pgxpool.Pool, target Target, config Config) (Report, error) {
+	if err := config.Validate(); err != nil {
+		return Report{}, err
+	}
+	own, err := ownPool(ctx, pool)
+	if err != nil {
+		return Report{}, err
+	}
+	defer own.Close()
+	report := Report{Target: target.Name()}
+	e := &exam{pool: own, target: target, config: config.withDefaults()}
+	if err := own.QueryRow(ctx, `SHOW server_version`).Scan(&report.Server); err != nil {
+		return Report{}, fmt.Errorf("outbox: reach the database: %w", err)
+	}
+	for _, c := range checks {
+		// Others rely on what the layout turns out to be.
+		if !config.wants(c) && c.Name != "layout" {
+			continue
+		}
+		before := len(e.findings)
+		if err := e.run(ctx, c); err != nil {
+			return Report{}, fmt.Errorf("outbox: check %s: %w", c.Name, err)
+		}
+		if !config.wants(c) {
+			e.findings = e.findings[:before]
+		}
+	}
+	report.Findings = e.findings
+	return report, nil
+}
+
+// ownPool opens connections like the caller's that prepare nothing: behind a pooler in
+// transaction mode, a prepared statement is on another session than its next use.
+func ownPool(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) {
+	config := pool.Config()
+	config.MaxConns, config.MinConns, config.MinIdleConns = 2, 0, 0
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	config.ConnConfig.StatementCacheCapacity, config.ConnConfig.DescriptionCacheCapacity = 0, 0
+	own, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: prepare connections: %w", err)
+	}
+	return own, nil
+}

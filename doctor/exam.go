@@ -1,0 +1,96 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// What one check may take. They are settings of its transaction, not of the session, which
+// behind a pooler is somebody else's next.
+const (
+	limitsSQL = `SELECT set_config('lock_timeout', '1s', true), set_config('statement_timeout', '5s', true),
+  set_config('idle_in_transaction_session_timeout', '30s', true)`
+	// checkTimeout is for a server that does not answer at all.
+	checkTimeout = 30 * time.Second
+)
+
+// exam is one examination under way.
+type exam struct {
+	pool   *pgxpool.Pool
+	target Target
+	config Config
+
+	// check is the one that runs, in tx.
+	check Check
+	tx    pgx.Tx
+
+	// unfit is set once the tables are known not to be there, or not to be what they should.
+	unfit    bool
+	findings []Finding
+}
+
+// add notes a finding of the running check.
+func (e *exam) add(severity Severity, seen, do string) {
+	e.findings = append(e.findings, Finding{Check: e.check.Name, Severity: severity, Seen: seen, Do: do})
+}
+
+// well notes that the running check found nothing, if it is so.
+func (e *exam) well(format string, args ...any) {
+	if n := len(e.findings); n > 0 && e.findings[n-1].Check == e.check.Name {
+		return
+	}
+	e.add(OK, fmt.Sprintf(format, args...), "")
+}
+
+// run runs one check in a transaction of its own. It fails only if the database cannot be
+// reached.
+func (e *exam) run(ctx context.Context, c Check) error {
+	e.check = c
+	if c.reads && e.unfit {
+		e.add(Note, "not looked at: the tables are not what the layout says", "")
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	var problem error
+	err := pgx.BeginTxFunc(ctx, e.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, limitsSQL); err != nil {
+			return err
+		}
+		e.tx = tx
+		problem = c.look(ctx, e)
+		return errDone // there is nothing to commit
+	})
+	if !errors.Is(err, errDone) {
+		return err
+	}
+	return e.excuse(problem)
+}
+
+// errDone ends the transaction of a check.
+var errDone = errors.New("the check is done")
+
+// excuse makes what kept a check from looking a finding.
+func (e *exam) excuse(problem error) error {
+	var pgErr *pgconn.PgError
+	if problem == nil || !errors.As(problem, &pgErr) {
+		return problem
+	}
+	switch pgErr.Code {
+	case "42501": // insufficient_privilege
+		e.add(Note, "could not look: "+pgErr.Message, "See the check privileges.")
+	case "55P03": // lock_not_available
+		e.add(Note, "could not look: a table has been locked for more than a second", "See the check locks.")
+	case "57014": // query_canceled
+		e.add(Note, "could not look: the question took more than five seconds", "Ask again when the server is less busy.")
+	default:
+		e.add(Note, "could not look: "+pgErr.Message, "")
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package doctor_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/packfinderz/outbox/doctor"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/layouts/doorito"
+	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+func TestTableIsMissing(t *testing.T) {
+	t.Parallel()
+	p := &patient{pool: pgtest.Pool(t), target: table(t, doorito.Layout())}
+	p.finds(t, "layout", doctor.Problem, `there is no table "outbox_event"`, "outbox migrate up --layout doorito")
+	p.finds(t, "relays", doctor.Note, "not looked at")
+}
+
+func TestColumnIsMissing(t *testing.T) {
+	t.Parallel()
+	p := newTable(t, pgtest.Pool(t), "modkit")
+	pgtest.Exec(t, p.pool, `ALTER TABLE modkit_outbox_events DROP COLUMN last_error`)
+	p.finds(t, "layout", doctor.Problem, `has no column "last_error" for lastError`)
+}
+
+func TestTimeWithoutZone(t *testing.T) {
+	t.Parallel()
+	p := newTable(t, pgtest.Pool(t), "packfinderz")
+	pgtest.Exec(t, p.pool, `ALTER TABLE outbox_events ALTER COLUMN published_at TYPE timestamp`)
+	p.finds(t, "layout", doctor.Warning, `column "published_at" is a timestamp without time zone`, "AT TIME ZONE 'UTC'")
+}
+
+func TestStreamIsMissing(t *testing.T) {
+	t.Parallel()
+	target, err := doctor.Stream(pgstream.Stream{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &patient{pool: pgtest.Pool(t), target: target}
+	p.finds(t, "layout", doctor.Problem, "there is no stream", "outbox migrate up")
+}
+
+func TestStreamLacksTables(t *testing.T) {
+	t.Parallel()
+	p := newStream(t, pgtest.Pool(t), pgstream.Shape{})
+	pgtest.Exec(t, p.pool, `DROP TABLE outbox_stream_3, outbox_deliveries`)
+	p.finds(t, "layout", doctor.Problem, `the stream lacks "outbox_deliveries", slot 3`)
+	pgtest.Exec(t, p.pool, `DROP TABLE outbox_settings`)
+	p.finds(t, "layout", doctor.Problem, `the stream lacks "outbox_settings", "outbox_deliveries"`)
+}
+
+func TestSequenceWithCache(t *testing.T) {
+	t.Parallel()
+	p := newStream(t, pgtest.Pool(t), pgstream.Shape{})
+	pgtest.Exec(t, p.pool, `ALTER SEQUENCE outbox_stream_seq CACHE 20`)
+	p.finds(t, "layout", doctor.Problem, "relays refuse the stream", "CACHE 1")
+	p.finds(t, "restored", doctor.Note, "not looked at", "See the check layout.")
+}
+
+func TestRestored(t *testing.T) {
+	t.Parallel()
+	address := pgtest.URL(t)
+	pool := pgtest.Connect(t, address)
+	p := newStream(t, pool, pgstream.Shape{})
+	for range 2000 {
+		pgtest.Exec(t, pool, `SELECT pg_current_xact_id()`) // the old server is older than the new one
+	}
+	pgtest.Exec(t, pool, `SELECT outbox_emit('placed', '{}', 'orders')`)
+	p.isWell(t, "restored")
+	p.pool = pgtest.Connect(t, pgtest.Restore(t, address))
+	p.finds(t, "restored", doctor.Problem, "relays refuse to start", "outbox repair")
+}
+
+func TestBadTargets(t *testing.T) {
+	t.Parallel()
+	if _, err := doctor.Table(pgstore.Layout{}); err == nil {
+		t.Error("a layout without a table was taken")
+	}
+	if _, err := doctor.Stream(pgstream.Stream{Schema: "a\x00b"}); err == nil {
+		t.Error("a schema that cannot be was taken")
+	}
+	p := newTable(t, pgtest.Pool(t), "modkit")
+	if _, err := doctor.Examine(t.Context(), p.pool, p.target, doctor.Config{Patience: -1}); err == nil {
+		t.Error("a negative patience was taken")
+	}
+	_, err := doctor.Examine(t.Context(), p.pool, p.target, doctor.Config{Checks: []string{"feet"}})
+	if err == nil || !strings.Contains(err.Error(), "server, layout,") {
+		t.Errorf("a check that there is not: %v", err)
+	}
+}

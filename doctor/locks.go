@@ -1,0 +1,126 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// locksSQL are the locks of the tables $1 that keep producers or relays away, and that are
+// held for longer than $2 seconds. A prepared transaction has no process.
+const locksSQL = `
+SELECT coalesce(l.pid, 0), l.relation::regclass::text, l.mode FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
+WHERE l.locktype = 'relation' AND l.granted AND l.relation = ANY(SELECT to_regclass(name)::oid FROM unnest($1::text[]) AS name)
+  AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+  AND coalesce(l.pid, 0) <> pg_backend_pid() AND (a.xact_start < now() - make_interval(secs => $2) OR l.pid IS NULL)
+  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+ORDER BY a.xact_start NULLS FIRST LIMIT 5`
+
+// waitersSQL are the sessions that have waited for a lock of the tables $1 for longer than $2
+// seconds, and one that each waits for.
+const waitersSQL = `
+SELECT l.pid, l.relation::regclass::text, extract(epoch FROM clock_timestamp() - l.waitstart)::float8,
+  coalesce((pg_blocking_pids(l.pid))[1], 0)
+FROM pg_locks AS l
+WHERE l.locktype = 'relation' AND NOT l.granted AND l.relation = ANY(SELECT to_regclass(name)::oid FROM unnest($1::text[]) AS name)
+  AND l.waitstart < clock_timestamp() - make_interval(secs => $2)
+  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+ORDER BY l.waitstart LIMIT 5`
+
+func lookAtLocks(ctx context.Context, e *exam) error {
+	if _, err := e.seesAll(ctx); err != nil {
+		return err
+	}
+	relations, err := e.withSlots(ctx)
+	if err != nil {
+		return err
+	}
+	var tables []string
+	for _, r := range relations {
+		tables = append(tables, r.name)
+	}
+	if err := e.strongLocks(ctx, tables); err != nil {
+		return err
+	}
+	if err := e.longWaits(ctx, tables); err != nil {
+		return err
+	}
+	e.well("nobody has kept others from the tables for longer than %s", span(e.config.Patience))
+	return nil
+}
+
+func (e *exam) strongLocks(ctx context.Context, tables []string) error {
+	rows, err := e.tx.Query(ctx, locksSQL, tables, e.config.Patience.Seconds())
+	if err != nil {
+		return err
+	}
+	type lock struct {
+		pid         int
+		table, mode string
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l lock, err error) {
+		return l, row.Scan(&l.pid, &l.table, &l.mode)
+	})
+	if err != nil {
+		return err
+	}
+	for _, l := range list {
+		who, err := e.session(ctx, l.pid)
+		if err != nil {
+			return err
+		}
+		if who == nil {
+			e.add(Problem, fmt.Sprintf("a prepared transaction has %s locked (%s)", l.table, l.mode),
+				"SELECT gid, prepared, owner FROM pg_prepared_xacts; then COMMIT PREPARED or ROLLBACK PREPARED.")
+			continue
+		}
+		e.add(Problem, fmt.Sprintf("%s has had %s locked (%s) for up to %s; nobody can write to it", who, l.table, l.mode, span(who.running)),
+			who.terminate())
+	}
+	return nil
+}
+
+func (e *exam) longWaits(ctx context.Context, tables []string) error {
+	rows, err := e.tx.Query(ctx, waitersSQL, tables, e.config.Patience.Seconds())
+	if err != nil {
+		return err
+	}
+	type wait struct {
+		pid, blocker int
+		table        string
+		waited       float64
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w wait, err error) {
+		return w, row.Scan(&w.pid, &w.table, &w.waited, &w.blocker)
+	})
+	if err != nil {
+		return err
+	}
+	for _, w := range list {
+		waiter, err := e.session(ctx, w.pid)
+		if err != nil {
+			return err
+		}
+		blocker, err := e.session(ctx, w.blocker)
+		if err != nil {
+			return err
+		}
+		if waiter == nil || blocker == nil {
+			continue // it is over
+		}
+		e.add(Problem, fmt.Sprintf("%s has waited %s for %s, which %s has; who comes later waits behind it",
+			waiter, span(seconds(w.waited)), w.table, blocker),
+			blocker.terminate())
+	}
+	return nil
+}
+
+// session finds one session, or nil.
+func (e *exam) session(ctx context.Context, pid int) (*session, error) {
+	list, err := e.sessions(ctx, `WHERE a.pid = $1`, pid)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &list[0], nil
+}

@@ -1,0 +1,24 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/wake"
+)
+
+// lookAtNotifications really listens and notifies, as a relay does: nothing else tells a
+// pooler in transaction mode from a server.
+func lookAtNotifications(ctx context.Context, e *exam) error {
+	err := wake.Probe(ctx, e.pool, e.target.wakes())
+	if errors.Is(err, outbox.ErrNoNotifications) {
+		severity, means, do := e.target.deaf()
+		e.add(severity, "notifications do not arrive through this connection, as behind a pooler in transaction mode: "+means, do)
+		return nil
+	}
+	if err == nil {
+		e.well("a notification arrived")
+	}
+	return err
+}

@@ -1,0 +1,189 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+// streamTarget is a stream.
+type streamTarget struct{ stream pgstream.Stream }
+
+// Name is the layout and the schema.
+func (t streamTarget) Name() string {
+	if t.stream.Schema == "" {
+		return "layout " + pgstream.LayoutName
+	}
+	return fmt.Sprintf("layout %s, schema %s", pgstream.LayoutName, t.stream.Schema)
+}
+
+func (t streamTarget) at(table string) string { return qualified(t.stream.Schema, table) }
+func (t streamTarget) wakes() string          { return t.at("outbox_stream") }
+func (t streamTarget) schema() string         { return t.stream.Schema }
+
+func (t streamTarget) relations() []relation {
+	return []relation{
+		{name: t.at("outbox_stream"), relay: []string{"SELECT"}, emit: []string{"INSERT"}},
+		{name: t.at("outbox_stream"), slots: true, relay: []string{"SELECT", "TRUNCATE"}},
+		{name: t.at("outbox_stream_seq"), sequence: true, relay: []string{"SELECT"}, emit: []string{"USAGE"}},
+		{name: t.at("outbox_subscriptions"), relay: []string{"SELECT"}},
+		{name: t.at("outbox_settings"), relay: []string{"SELECT", "UPDATE"}},
+		{name: t.at("outbox_shards"), churns: true, relay: []string{"SELECT", "UPDATE"}},
+		{name: t.at("outbox_relays"), churns: true, relay: []string{"SELECT", "INSERT", "UPDATE", "DELETE"}},
+		{name: t.at("outbox_parked"), churns: true, relay: []string{"SELECT", "INSERT", "UPDATE", "DELETE"}},
+		{name: t.at("outbox_deliveries"), churns: true, relay: []string{"INSERT"}, purge: []string{"SELECT", "DELETE"}},
+		{name: t.at("outbox_dedupe"), churns: true, purge: []string{"SELECT", "DELETE"}, emit: []string{"SELECT", "INSERT"}},
+	}
+}
+
+func (t streamTarget) deaf() (severity Severity, means, do string) {
+	return Problem, "the stream's relays set their sessions up, and a pooler hands those settings to others: " +
+			"their commits would not wait for the disk, and relays find new events only when they poll",
+		"Give relays a connection past the pooler, or one in session mode."
+}
+
+func (t streamTarget) restored(ctx context.Context, e *exam) error {
+	var pgErr *pgconn.PgError
+	err := t.stream.Verify(ctx, e.tx)
+	switch {
+	case errors.As(err, &pgErr):
+		return err
+	case errors.Is(err, pgstream.ErrRestored):
+		e.add(Problem, "the cursors and events are those of another server, or of another time of this one; relays refuse to start",
+			"Before producers write again: outbox repair"+t.flags())
+	case err != nil:
+		e.add(Note, "not looked at: relays refuse the stream before", "See the check layout.")
+	default:
+		e.well("the cursors are those of this server")
+	}
+	return nil
+}
+
+// flags are what names the stream on a command line.
+func (t streamTarget) flags() string {
+	if t.stream.Schema == "" {
+		return ""
+	}
+	return " --schema " + shell(t.stream.Schema)
+}
+
+func (t streamTarget) relays(ctx context.Context, e *exam) error {
+	list, err := t.stream.Waiting(ctx, e.tx)
+	if err != nil {
+		return err
+	}
+	relays := 0
+	for i := range list {
+		w := &list[i]
+		relays += w.Relays
+		waits := max(w.UnreadFor, w.DueFor)
+		if waits <= e.config.Patience {
+			continue
+		}
+		if w.Relays > 0 {
+			e.add(Note, fmt.Sprintf("subscription %s: the first event has waited for %s; %s at work",
+				w.Subscription, span(waits), isOrAre(w.Relays, "relay")),
+				"If it does not get better, run more relays, or look at what the destination takes.")
+			continue
+		}
+		e.add(Problem, fmt.Sprintf("subscription %s: the first event has waited for %s, and no relay serves it", w.Subscription, span(waits)),
+			fmt.Sprintf("Run a relay: outbox relay%s --subscription %s. "+
+				"If nobody wants its events any more: outbox subscriptions drop%s %s.",
+				t.flags(), shell(w.Subscription), t.flags(), shell(w.Subscription)))
+	}
+	e.well("%s alive; no event has waited for longer than %s", isOrAre(relays, "relay"), span(e.config.Patience))
+	return nil
+}
+
+func isOrAre(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, thing)
+}
+
+func (t streamTarget) stuck(ctx context.Context, e *exam) error {
+	list, err := t.stream.Waiting(ctx, e.tx)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		w := &list[i]
+		if w.ExpiredFor > e.config.Patience {
+			e.add(Problem, fmt.Sprintf("subscription %s: the lease of %s has been over for up to %s: a relay died, and no other took over",
+				w.Subscription, plural(int64(w.Expired), "shard"), span(w.ExpiredFor)),
+				fmt.Sprintf("Run a relay: outbox relay%s --subscription %s. It begins where the cursors are.", t.flags(), shell(w.Subscription)))
+		}
+	}
+	e.well("no shard is held past its lease")
+	return nil
+}
+
+func (t streamTarget) keys(ctx context.Context, e *exam) error {
+	list, err := t.stream.Blocked(ctx, e.tx)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		b := &list[i]
+		behind := map[string]string{"dead": "a dead event", "held": "a held event", "retry": "an event that is being retried"}[b.State]
+		seen := fmt.Sprintf("subscription %s: %s behind %s, with %s behind, the first for %s; such as key %q, event %s",
+			b.Subscription, waits(b.Keys), behind, plural(b.Waiting, "event"), span(b.Since), b.Key, b.ID)
+		event := fmt.Sprintf("%s --subscription %s %s", t.flags(), shell(b.Subscription), b.ID)
+		switch b.State {
+		case "dead":
+			e.add(Problem, seen, fmt.Sprintf("See what it failed with: outbox show%s; then: outbox retry%s", event, event))
+		case "held":
+			e.add(Warning, seen, "Somebody holds it. When the reason is gone: outbox release"+event)
+		default:
+			if b.Since > e.config.Patience {
+				e.add(Note, seen+": "+b.LastError, "It is tried again by itself. If it never can succeed, the error says why.")
+			}
+		}
+	}
+	e.well("no key waits for a person")
+	return nil
+}
+
+func waits(keys int64) string {
+	if keys == 1 {
+		return "1 key waits"
+	}
+	return fmt.Sprintf("%d keys wait", keys)
+}
+
+func (t streamTarget) retention(ctx context.Context, e *exam) error {
+	ring, err := t.stream.Ring(ctx, e.tx)
+	if err != nil {
+		return err
+	}
+	for _, late := range ring.Slots {
+		seen := fmt.Sprintf("slot %d was not emptied in its turn: its oldest event is %s old, and the ring turns in %s",
+			late.Slot, span(late.Age), span(late.Turn))
+		if len(late.Behind) == 0 {
+			e.add(Warning, seen+"; every subscription has settled it, and no relay was there to empty it",
+				"Run a relay, or: outbox purge"+t.flags()+" --retention "+short(late.Turn))
+			continue
+		}
+		e.add(Warning, seen+"; not settled by "+strings.Join(late.Behind, ", "),
+			fmt.Sprintf("Nothing is lost, but the table grows. Run a relay for %s, or drop it: outbox subscriptions drop%s NAME",
+				strings.Join(late.Behind, " and "), t.flags()))
+	}
+	for _, beside := range []struct {
+		what string
+		age  time.Duration
+	}{{"deliveries", ring.Deliveries}, {"dedupe keys", ring.Dedupe}} {
+		if beside.age > e.config.Retention {
+			e.add(Warning, fmt.Sprintf("the oldest %s are %s old, more than %s", beside.what, span(beside.age), span(e.config.Retention)),
+				fmt.Sprintf("Run the relay with --retention %s, or: outbox purge%s --retention %[1]s", short(e.config.Retention), t.flags()))
+		}
+	}
+	e.well("every slot was emptied in its turn")
+	return nil
+}

@@ -1,0 +1,160 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// queueTable is a table that a layout describes.
+type queueTable struct{ layout pgstore.Layout }
+
+// Name is the layout and the table.
+func (t queueTable) Name() string {
+	return fmt.Sprintf("layout %s, table %s", t.layout.Name, t.table())
+}
+
+func (t queueTable) table() string  { return qualified(t.layout.Schema, t.layout.Table) }
+func (t queueTable) wakes() string  { return t.table() }
+func (t queueTable) schema() string { return t.layout.Schema }
+
+// flags are what names the table on a command line.
+func (t queueTable) flags(e *exam) string {
+	flags := "--layout " + shell(cmp.Or(e.config.Layout, t.layout.Name))
+	if t.layout.Schema != "" {
+		flags += " --schema " + shell(t.layout.Schema)
+	}
+	return flags + " --table " + shell(t.layout.Table)
+}
+
+func (t queueTable) relations() []relation {
+	list := []relation{{
+		name: t.table(), churns: true, relay: []string{"SELECT", "UPDATE"}, purge: []string{"DELETE"}, emit: []string{"INSERT", "SELECT"},
+	}}
+	if letters := t.layout.DeadLetter; letters != nil {
+		list = append(list, relation{
+			name: qualified(t.layout.Schema, letters.Table), churns: true,
+			relay: []string{"SELECT", "INSERT", "UPDATE"}, purge: []string{"DELETE"},
+		})
+	}
+	return list
+}
+
+func (t queueTable) deaf() (severity Severity, means, do string) {
+	return Warning, "relays find new events only when they poll, up to a second later",
+		"Give relays a connection past the pooler, or one in session mode; or say --notify=false and accept the polling."
+}
+
+func (t queueTable) restored(_ context.Context, e *exam) error {
+	e.well("a table survives a dump and a restore as it is")
+	return nil
+}
+
+func (t queueTable) keys(_ context.Context, e *exam) error {
+	e.well("a queue table keeps no order of keys, so that none waits")
+	return nil
+}
+
+func (t queueTable) relays(ctx context.Context, e *exam) error {
+	w, err := t.layout.Waiting(ctx, e.tx, e.config.Lease, e.config.Patience)
+	if err != nil {
+		return err
+	}
+	held := w.Held
+	if t.layout.Hold == pgstore.HoldRowLock {
+		if held, err = t.rowsLocked(ctx, e); err != nil {
+			return err
+		}
+	}
+	switch {
+	case w.Due == 0:
+		e.well("no event has been due for longer than %s", span(e.config.Patience))
+	case held:
+		e.add(Note, fmt.Sprintf("%s due for longer than %s, the first for %s; a relay is at work",
+			atLeast(w.Due, "event has been", "events have been"), span(e.config.Patience), span(w.DueFor)),
+			"If it does not get better, run more relays, or look at what the destination takes.")
+	default:
+		e.add(Problem, fmt.Sprintf("%s due for longer than %s, the first for %s, and no relay holds any",
+			atLeast(w.Due, "event has been", "events have been"), span(e.config.Patience), span(w.DueFor)),
+			fmt.Sprintf("Run a relay: outbox relay %s --to URL. If one runs, its log says what keeps it: the broker, or a "+
+				"filter.", t.flags(e)))
+	}
+	return nil
+}
+
+// rowsLocked reports whether somebody else has locked rows of the table, as a relay does
+// while it publishes.
+func (t queueTable) rowsLocked(ctx context.Context, e *exam) (locked bool, err error) {
+	err = e.tx.QueryRow(ctx, `
+SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'relation' AND relation = to_regclass($1) AND mode = 'RowShareLock' AND granted
+  AND pid <> pg_backend_pid())`, t.table()).Scan(&locked)
+	return locked, err
+}
+
+func (t queueTable) stuck(ctx context.Context, e *exam) error {
+	w, err := t.layout.Waiting(ctx, e.tx, e.config.Lease, e.config.Patience)
+	if err != nil {
+		return err
+	}
+	if w.Expired > 0 {
+		e.add(Problem, fmt.Sprintf("the lease of %s over for longer than %s, the first for %s: a relay died, and no other took them back",
+			atLeast(w.Expired, "event has been", "events has been"), span(e.config.Patience), span(w.ExpiredFor)),
+			fmt.Sprintf("Run a relay: outbox relay %s --to URL. It takes them back at once.", t.flags(e)))
+	}
+	if w.Timeless > 0 {
+		e.add(Problem, atLeast(w.Timeless, "event waits", "events wait")+" without a time to be tried at, so that no relay "+
+			"ever takes them", w.Revive)
+	}
+	if t.layout.Hold == pgstore.HoldRowLock {
+		if err := t.longHolds(ctx, e); err != nil {
+			return err
+		}
+	}
+	e.well("no event is held past its lease")
+	return nil
+}
+
+// longHolds looks for sessions that keep rows locked for longer than a lease: the server ends
+// a relay's, so these are others'.
+func (t queueTable) longHolds(ctx context.Context, e *exam) error {
+	holders, err := e.sessions(ctx, `
+JOIN pg_locks AS l ON l.pid = a.pid AND l.locktype = 'relation' AND l.relation = to_regclass($1) AND l.mode = 'RowShareLock' AND l.granted
+WHERE a.pid <> pg_backend_pid() AND a.xact_start < now() - make_interval(secs => $2)
+ORDER BY a.xact_start LIMIT 5`, t.table(), (e.config.Lease + e.config.Patience).Seconds())
+	if err != nil {
+		return err
+	}
+	for _, holder := range holders {
+		e.add(Problem, fmt.Sprintf("%s has kept rows of %s locked for %s, longer than any relay does; nobody else can take them",
+			holder, t.table(), span(holder.running)), holder.terminate())
+	}
+	return nil
+}
+
+func (t queueTable) retention(ctx context.Context, e *exam) error {
+	n, err := t.layout.DeliveredBefore(ctx, e.tx, e.config.Retention)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		e.add(Warning, fmt.Sprintf("%s delivered more than %s ago", atLeast(n, "event was", "events were"), span(e.config.Retention)),
+			fmt.Sprintf("Purge them: outbox purge %s --retention %s, or run the relay with that --retention. If they are "+
+				"meant to stay, say so: outbox doctor --retention.",
+				t.flags(e), short(e.config.Retention)))
+	}
+	e.well("no event was delivered more than %s ago", span(e.config.Retention))
+	return nil
+}
+
+// atLeast is a number that stopped at its limit, in words.
+func atLeast(n int64, one, many string) string {
+	switch {
+	case n >= pgstore.WaitingLimit:
+		return fmt.Sprintf("%d or more %s", n, many)
+	case n == 1:
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,54 @@
+package doctor
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// span is a time for people, no more exact than they need.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	case d < 48*time.Hour:
+		return short(d.Round(time.Second))
+	}
+	return fmt.Sprintf("%d days", int(d/(24*time.Hour)))
+}
+
+// short is a duration without minutes and seconds that are zero, as flags take it.
+func short(d time.Duration) string {
+	text := d.String()
+	for _, unit := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, unit) {
+			text = strings.TrimSuffix(text, unit[1:])
+		}
+	}
+	return text
+}
+
+// seconds turns the server's seconds into a duration.
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// plural is a number of things in words.
+func plural(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// plain words need no quotes in a shell.
+var plain = regexp.MustCompile(`^[\w./:-]+$`)
+
+// shell quotes a word for a command line.
+func shell(word string) string {
+	if plain.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
