@@ -53,7 +53,7 @@ func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"", "migrate", "migrate up", "migrate down", "migrate status", "layouts", "emit", "relay", "drain", "purge", "stats", "retry",
 		"list", "show", "top", "hold", "release", "audit",
-		"subscriptions", "subscriptions create", "subscriptions list", "subscriptions drop", "replay", "repair", "demo", "version"} {
+		"subscriptions", "subscriptions create", "subscriptions list", "subscriptions drop", "replay", "repair", "doctor", "demo", "version"} {
 		help := ok(t, "", append(strings.Fields(command), "--help")...)
 		if !strings.Contains(help, "Usage:") {
 			t.Errorf("outbox %s --help prints %q", command, help)

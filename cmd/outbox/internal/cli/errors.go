@@ -19,6 +19,11 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
+// exitError ends the program with a code and says nothing: what there is to say was printed.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 // interruptedError is the end of something that was told to stop. What it did is done.
 type interruptedError struct {
 	events int64

@@ -17,6 +17,9 @@ const (
 	exitOK     = 0
 	exitFailed = 1 // the work was tried and failed
 	exitUsage  = 2 // nothing was tried: bad flags, bad input, no database, no table
+
+	exitWarnings = 3 // doctor found warnings
+	exitProblems = 4 // doctor found problems
 )
 
 // Streams are the program's standard streams.
@@ -35,6 +38,10 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
+	}
+	var exit exitError
+	if errors.As(err, &exit) {
+		return int(exit)
 	}
 	_, _ = fmt.Fprintf(streams.Err, "outbox: %s\n", message(err))
 	var usage *usageError
@@ -57,7 +64,8 @@ func newRoot(streams Streams) *cobra.Command {
 		Short: "The transactional outbox for Go on PostgreSQL",
 		Long: `outbox makes and serves transactional outboxes on PostgreSQL: streams, and tables you have.
 
-Exit codes: 0 done, 1 tried and failed, 2 not tried (bad flags or input, no database, no table).`,
+Exit codes: 0 done, 1 tried and failed, 2 not tried (bad flags or input, no database, no table);
+doctor exits with 3 for warnings and 4 for problems.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noArgs,
@@ -69,7 +77,7 @@ Exit codes: 0 done, 1 tried and failed, 2 not tried (bad flags or input, no data
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON for machines")
 	root.AddCommand(newMigrate(a), newLayouts(a), newDestinations(a), newEmit(a), newRelay(a), newDrain(a), newPurge(a),
 		newStats(a), newTop(a), newList(a), newShow(a), newRetry(a), newReplay(a), newHold(a), newRelease(a), newAudit(a),
-		newSubscriptions(a), newRepair(a), newVersion(a))
+		newSubscriptions(a), newRepair(a), newDoctor(a), newVersion(a))
 	completeFlags(root)
 	return root
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
+	"github.com/packfinderz/outbox/doctor"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstore"
@@ -33,6 +34,8 @@ type target interface {
 	// stats are how its events are doing: one report for a table, one for each subscription of
 	// a stream, or for the one that is named.
 	stats(ctx context.Context, conn *pgx.ConnConfig, subscription string) ([]report, error)
+	// patient is what doctor examines.
+	patient() (doctor.Target, error)
 	// operations are what a person can do with it; of a subscription, if it is a stream.
 	operations(ctx context.Context, pool *pgxpool.Pool, subscription string) (ops.Target, error)
 	// wake tells relays that there is something to do.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
+	"github.com/packfinderz/outbox/doctor"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -149,6 +150,8 @@ func (s stream) stats(ctx context.Context, conn *pgx.ConnConfig, subscription st
 	}
 	return reports, nil
 }
+
+func (s stream) patient() (doctor.Target, error) { return doctor.Stream(s.Stream) }
 
 func (s stream) wake(ctx context.Context, db execer) error {
 	return pgstream.Wake(ctx, db, s.Stream)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
+	"github.com/packfinderz/outbox/doctor"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
@@ -106,6 +107,8 @@ func (q queueTable) stats(ctx context.Context, conn *pgx.ConnConfig, subscriptio
 	}
 	return []report{newTableReport(q.Name, stats, overview)}, nil
 }
+
+func (q queueTable) patient() (doctor.Target, error) { return doctor.Table(q.Layout) }
 
 func (q queueTable) wake(ctx context.Context, db execer) error {
 	return pgstore.Wake(ctx, db, q.Layout)

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packfinderz/outbox/doctor"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+func newDoctor(a *app) *cobra.Command {
+	var from source
+	var config doctor.Config
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Examine the outbox and its server, and say what to do",
+		Long: `Looks at the tables, the server and the events, and says what is wrong and what to do about
+it. It changes nothing, and can be run at any time; examine with the URL of the relays, so
+that it meets what they meet. What a role may not see is noted: pg_monitor sees it all.
+
+Exit codes: 0 nothing above a note, 3 warnings, 4 problems; 2 if the database cannot be
+reached.`,
+		Example: "  outbox doctor --from postgres://localhost/shop\n  outbox doctor --from postgres://localhost/shop " +
+			"--layout modkit --retention 168h --json",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found, conn, err := from.locate()
+			if err != nil {
+				return err
+			}
+			target, err := found.patient()
+			if err == nil {
+				err = config.Validate()
+			}
+			if err != nil {
+				return &usageError{err}
+			}
+			ctx := cmd.Context()
+			pool, err := connectPool(ctx, conn, 1)
+			if err != nil {
+				return err
+			}
+			defer pool.Close()
+			config.Layout = from.layout
+			report, err := doctor.Examine(ctx, pool, target, config)
+			if err != nil {
+				return classify(err, found.ifMissing())
+			}
+			if err := a.printExamination(report); err != nil {
+				return err
+			}
+			switch report.Worst() {
+			case doctor.Problem:
+				return exitError(exitProblems)
+			case doctor.Warning:
+				return exitError(exitWarnings)
+			}
+			return nil
+		},
+	}
+	from.flags(cmd)
+	f := cmd.Flags()
+	f.StringSliceVar(&config.Checks, "check", nil, "`name` of a check to make; may be repeated (default: all)")
+	f.DurationVar(&config.Retention, "retention", doctor.DefaultRetention, "how long delivered events are meant to be kept")
+	f.DurationVar(&config.Lease, "lease", pgstore.DefaultLease, "the relays' --lease")
+	f.DurationVar(&config.Patience, "patience", doctor.DefaultPatience, "how long an event may be due, or somebody wait for a lock")
+	f.DurationVar(&config.LongTransaction, "long-transaction", doctor.DefaultLongTransaction, "how long a transaction may run")
+	return cmd
+}
+
+func (a *app) printExamination(report doctor.Report) error {
+	if a.json {
+		return a.printJSON(struct {
+			doctor.Report
+			Worst doctor.Severity `json:"worst"`
+		}{report, report.Worst()})
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, on PostgreSQL %s\n\n", report.Target, report.Server)
+	// The worst come first.
+	worst := slices.Clone(report.Findings)
+	slices.SortStableFunc(worst, func(a, b doctor.Finding) int { return int(b.Severity - a.Severity) })
+	for i := range worst {
+		writeFinding(&b, &worst[i])
+	}
+	fmt.Fprintf(&b, "\n%s, %s, %s\n", plural(int64(report.Count(doctor.Problem)), "problem"),
+		plural(int64(report.Count(doctor.Warning)), "warning"), plural(int64(report.Count(doctor.Note)), "note"))
+	return a.printf("%s", b.String())
+}
+
+// The columns of the examination.
+const (
+	seenColumn = 26
+	seenWidth  = 78
+)
+
+// writeFinding writes what was seen, wrapped, and under it what to do, in one line that can be
+// copied.
+func writeFinding(out io.Writer, finding *doctor.Finding) {
+	indent := strings.Repeat(" ", seenColumn)
+	head := fmt.Sprintf("%-*s", seenColumn, fmt.Sprintf("%-9s %s", finding.Severity, finding.Check))
+	for _, line := range wrap(finding.Seen, seenWidth) {
+		_, _ = fmt.Fprintf(out, "%s%s\n", head, line) // to memory
+		head = indent
+	}
+	if finding.Do != "" {
+		_, _ = fmt.Fprintf(out, "%s-> %s\n", indent, finding.Do)
+	}
+}
+
+// wrap breaks a text into lines of at most so many bytes, unless a word is longer.
+func wrap(text string, width int) (lines []string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
