@@ -74,6 +74,7 @@ postgres:
 servers: postgres
 	@scripts/ensure-redis
 	@scripts/ensure-rabbitmq
+	@scripts/ensure-pgbouncer
 
 $(GOLANGCI):
 	@mkdir -p .tools
