@@ -130,7 +130,7 @@ func Listen(ctx context.Context, pool *pgxpool.Pool, table string, wake func(abo
 func Probe(ctx context.Context, pool *pgxpool.Pool, table string) error {
 	listening, heard := context.WithCancel(ctx)
 	defer heard()
-	err := listenOnce(listening, pool, table, heard)
+	err := listenOnce(listening, pool, table, func(string) { heard() })
 	if listening.Err() != nil && ctx.Err() == nil {
 		return nil
 	}
@@ -170,7 +170,10 @@ func listenOnce(ctx context.Context, pool *pgxpool.Pool, table string, wake func
 		default:
 			return fmt.Errorf("outbox: listen to %s: %w", table, err)
 		}
-		heard = heard || notification.Payload == probe
-		wake(notification.Payload)
+		about := notification.Payload
+		if about == probe {
+			heard, about = true, Missed // until now nobody listened
+		}
+		wake(about)
 	}
 }
