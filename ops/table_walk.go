@@ -124,7 +124,9 @@ func (t *table) choose(ctx context.Context, tx pgx.Tx, f *Filter, after *positio
 			}
 			continue
 		}
-		if w == last || w.letters { // dead letters are few, with an index or without
+		// Open dead letters are few, and sorted: an index on them would tempt the planner into
+		// reading all of them for every row of a claim.
+		if w == last || w.letters {
 			return w, nil
 		}
 		var args arguments
