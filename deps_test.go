@@ -15,7 +15,7 @@ func TestDependencies(t *testing.T) {
 		"github.com/packfinderz/outbox", "github.com/jackc/", "github.com/google/uuid", "golang.org/x/", "vendor/golang.org/x/",
 	}
 	for _, pkg := range []string{
-		".", "./wire", "./outboxpgx", "./outboxsql", "./pgstore", "./pgstream", "./layouts", "./doctor", "./webhook", "./handlers", "./inbox", "./inbox/pginbox",
+		".", "./wire", "./outboxpgx", "./outboxsql", "./pgstore", "./pgstream", "./layouts", "./ops", "./doctor", "./admin", "./webhook", "./handlers", "./inbox", "./inbox/pginbox",
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", pkg).Output()
 		if err != nil {
@@ -46,7 +46,7 @@ func TestModules(t *testing.T) {
 		t.Fatalf("go list -m all: %v", err)
 	}
 	for _, heavy := range []string{
-		"nats-io", "twmb/", "cloud.google.com", "google.golang.org", "rabbitmq", "redis", "gocloud.dev", "aws", "azure", "gorm.io", "spf13", "goose",
+		"nats-io", "twmb/", "cloud.google.com", "google.golang.org", "rabbitmq", "redis", "gocloud.dev", "aws", "azure", "gorm.io", "spf13", "goose", "chromedp",
 	} {
 		if strings.Contains(strings.ToLower(string(out)), heavy) {
 			t.Errorf("the root module needs %s:\n%s", heavy, out)

@@ -6,6 +6,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.11.0
 	go.uber.org/goleak v1.3.0
+	golang.org/x/crypto v0.42.0
 	pgregory.net/rapid v1.3.0
 )
 

@@ -1,0 +1,87 @@
+package admin
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// Access says who may use the console. The zero value is for the person at the machine: requests
+// that come from the loopback and are addressed to it are an operator's, all others are refused.
+type Access struct {
+	// Credentials are users with passwords, and tokens.
+	Credentials Credentials
+	// Proxy is a reverse proxy in front, which may log users in.
+	Proxy Proxy
+	// Authenticate asks the server that the console is mounted in who makes a request; false is
+	// nobody. Default: not asked.
+	Authenticate func(*http.Request) (Identity, bool)
+	// MaskPayloads hides payloads and the values of headers from viewers.
+	MaskPayloads bool
+}
+
+// open reports whether nobody has to say who they are. It is only so on the loopback.
+func (a *Access) open() bool {
+	return a.Credentials.empty() && a.Proxy.UserHeader == "" && a.Authenticate == nil
+}
+
+// atHome reports whether a request comes from this machine and is addressed to it. The second
+// matters as much: a page of somebody else's can have its own name point at the loopback.
+func atHome(r *http.Request) bool {
+	from, ok := peer(r)
+	return ok && from.IsLoopback() && isLoopback(hostname(r.Host))
+}
+
+// hostname is a host without its port and brackets.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+// isLoopback reports whether a host can be nothing but this machine.
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.Unmap().IsLoopback()
+}
+
+// caller is who makes a request, and how they showed it.
+type caller struct {
+	Identity
+	// byToken is set for a bearer token, which a browser never sends by itself.
+	byToken bool
+	// bySession is set for somebody who logged in here, and may log out.
+	bySession bool
+}
+
+// identify finds who makes a request; false is nobody. A wrong token is nobody, whatever else
+// the request brings.
+func (c *Console) identify(r *http.Request) (caller, bool) {
+	if header := r.Header.Get("Authorization"); header != "" {
+		scheme, secret, _ := strings.Cut(header, " ")
+		if strings.EqualFold(scheme, "Bearer") {
+			is, ok := c.access.Credentials.bearer(strings.TrimSpace(secret))
+			return caller{Identity: is, byToken: true}, ok
+		}
+	}
+	if c.access.Authenticate != nil {
+		if is, ok := c.access.Authenticate(r); ok {
+			return caller{Identity: is}, is.Role > Nobody
+		}
+	}
+	if is, ok := c.access.Proxy.identify(r); ok {
+		return caller{Identity: is}, true
+	}
+	if is, ok := c.sessions.find(visitOf(r)); ok {
+		return caller{Identity: is, bySession: true}, true
+	}
+	if c.access.open() {
+		return caller{Identity: Identity{Name: "console", Role: Operator}}, true
+	}
+	return caller{}, false
+}

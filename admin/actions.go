@@ -1,0 +1,160 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/packfinderz/outbox/ops"
+)
+
+// confirmation is the content of a page that asks before it does something.
+type confirmation struct {
+	Operation ops.Operation
+	Filter    ops.Filter
+	// Hidden are the fields that the form repeats.
+	Hidden []filterField
+	// Fields are those of the form that asks which events.
+	Fields []filterField
+	// Result is what would be done; nil where nobody has asked yet.
+	Result *ops.Result
+	// Some are some of the events.
+	Some []ops.Event
+	// Rate is that of a replay.
+	Rate string
+	// Cannot says why it cannot be done.
+	Cannot string
+}
+
+// changeOf reads from a form, or an address, what is to be changed.
+func changeOf(operation ops.Operation, values url.Values) (change, error) {
+	ch := change{operation: operation, all: values.Get("all") != ""}
+	var err error
+	if ch.filter, err = parseFilter(values); err != nil {
+		return ch, err
+	}
+	if ch.before, err = parseTime(values.Get("before")); err != nil {
+		return ch, badInput(err)
+	}
+	ch.rate, err = parseRate(values.Get("rate"))
+	return ch, err
+}
+
+// retryPreview shows what a retry would bring back.
+func (c *Console) retryPreview(w http.ResponseWriter, r *request) error {
+	ch, err := changeOf(ops.OperationRetry, r.URL.Query())
+	if err != nil {
+		return err
+	}
+	content := &confirmation{Operation: ch.operation, Filter: ch.filter}
+	if err := c.count(r, ch, ops.StateDead, content); err != nil {
+		return err
+	}
+	return c.render(w, r, http.StatusOK, "retry", "Retry", content)
+}
+
+// replayPage asks which events to replay, and shows what that would be.
+func (c *Console) replayPage(w http.ResponseWriter, r *request) error {
+	ch, err := changeOf(ops.OperationReplay, r.URL.Query())
+	if err != nil {
+		return err
+	}
+	content := &confirmation{
+		Operation: ch.operation, Filter: ch.filter, Fields: r.target.filterFields(&ch.filter), Rate: strings.TrimSpace(r.URL.Query().Get("rate")),
+	}
+	content.Cannot, _ = r.target.cannot(ch.operation)
+	if r.URL.Query().Get("preview") != "" && content.Cannot == "" {
+		if err := c.count(r, ch, ops.StateDelivered, content); err != nil {
+			return err
+		}
+	}
+	return c.render(w, r, http.StatusOK, "replay", "Replay", content)
+}
+
+// count counts what a change would change, and shows some of it.
+func (c *Console) count(r *request, ch change, state ops.State, content *confirmation) error {
+	var err error
+	if content.Result, err = c.preview(r, ch); err != nil {
+		return err
+	}
+	some := ch.filter
+	some.State = state
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	list, err := r.target.Operations.List(ctx, some, ops.Page{Size: 10})
+	if err != nil {
+		return err
+	}
+	content.Some = list.Events
+	for name, values := range filterValues(&ch.filter) {
+		for _, value := range values {
+			content.Hidden = append(content.Hidden, filterField{Name: name, Value: value})
+		}
+	}
+	if ch.all {
+		content.Hidden = append(content.Hidden, filterField{Name: "all", Value: "1"})
+	}
+	return nil
+}
+
+func (c *Console) retry(w http.ResponseWriter, r *request) error {
+	return c.act(w, r, ops.OperationRetry)
+}
+
+func (c *Console) replay(w http.ResponseWriter, r *request) error {
+	return c.act(w, r, ops.OperationReplay)
+}
+
+func (c *Console) hold(w http.ResponseWriter, r *request) error {
+	return c.act(w, r, ops.OperationHold)
+}
+
+func (c *Console) release(w http.ResponseWriter, r *request) error {
+	return c.act(w, r, ops.OperationRelease)
+}
+
+// act does what a form asks for, and goes back to where that can be seen.
+func (c *Console) act(w http.ResponseWriter, r *request, operation ops.Operation) error {
+	ch, err := changeOf(operation, r.PostForm)
+	if err != nil {
+		return err
+	}
+	begun, err := c.begin(r, ch)
+	if err != nil {
+		return err
+	}
+	to := c.base(r.target) + "/"
+	switch {
+	case len(ch.filter.IDs) == 1:
+		to += "events/" + ch.filter.IDs[0].String()
+	case operation == ops.OperationRetry:
+		to += "dead"
+	case operation == ops.OperationReplay:
+		to += "replay"
+	default:
+		to += "events"
+	}
+	seeOther(w, to+"?work="+begun.id)
+	return nil
+}
+
+// stopWork interrupts a change. What is done stays done.
+func (c *Console) stopWork(w http.ResponseWriter, r *request) error {
+	found, err := r.work()
+	if err != nil {
+		return err
+	}
+	found.stop()
+	found.await(r.Context())
+	seeOther(w, c.base(r.target)+"/?work="+found.id)
+	return nil
+}
+
+// work finds the change that the path names.
+func (r *request) work() (*work, error) {
+	if found := r.target.works.find(r.PathValue("work")); found != nil {
+		return found, nil
+	}
+	return nil, notFound("That change is forgotten; the audit log has it.")
+}

@@ -1,0 +1,106 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/packfinderz/outbox/ops"
+)
+
+// change is a change that somebody asks for.
+type change struct {
+	operation ops.Operation
+	filter    ops.Filter
+	// all is said where the filter is empty on purpose.
+	all bool
+	// before is when a preview was made: what died since was not in it.
+	before time.Time
+	// rate bounds a replay, in events per second.
+	rate int
+}
+
+// check refuses what the target cannot do, and what nobody can have meant.
+func (ch *change) check(t *target) error {
+	if why, cannot := t.cannot(ch.operation); cannot {
+		return badInput(errors.New(why))
+	}
+	switch ch.operation {
+	case ops.OperationHold, ops.OperationRelease:
+		if len(ch.filter.IDs) == 0 && ch.filter.Key == "" {
+			return badInput(errors.New("name the events by id, or a key"))
+		}
+	case ops.OperationReplay:
+		if ch.filter.Empty() {
+			return badInput(errors.New("say which events to replay: a time, a type, a topic, a key or ids"))
+		}
+	default:
+		if ch.filter.Empty() && !ch.all {
+			return badInput(errors.New("say which events, or that you mean all of them"))
+		}
+	}
+	return nil
+}
+
+// cannot says why a target cannot do an operation, here.
+func (t *target) cannot(operation ops.Operation) (string, bool) {
+	if why, cannot := t.about.Cannot[operation]; cannot {
+		return why, true
+	}
+	if operation == ops.OperationReplay && t.about.Kind == ops.KindTable && t.Publisher == nil {
+		return "A queue table is replayed by publishing its events from here, and this console was given no destination (--to).", true
+	}
+	return "", false
+}
+
+// do makes the change, or counts what it would change.
+func (ch *change) do(ctx context.Context, t *target, actor string, dryRun bool, progress func(int64)) (*ops.Result, error) {
+	how := ops.Change{Actor: actor, DryRun: dryRun, Before: ch.before, Progress: progress}
+	switch ch.operation {
+	case ops.OperationRetry:
+		return t.Operations.Retry(ctx, ch.filter, how)
+	case ops.OperationReplay:
+		return t.Operations.Replay(ctx, ch.filter, ops.Replay{
+			Change: how, Rate: ch.rate, Publisher: t.Publisher, DefaultTopic: t.DefaultTopic,
+		})
+	case ops.OperationHold:
+		return t.Operations.Hold(ctx, ch.filter, how)
+	case ops.OperationRelease:
+		return t.Operations.Release(ctx, ch.filter, how)
+	}
+	return nil, badInput(errors.New("the console does not " + string(ch.operation)))
+}
+
+// preview counts what a change would change.
+func (c *Console) preview(r *request, ch change) (*ops.Result, error) {
+	if err := ch.check(r.target); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	return ch.do(ctx, r.target, r.Name, true, nil)
+}
+
+// begin starts a change, and waits for a moment whether it ends.
+func (c *Console) begin(r *request, ch change) (*work, error) {
+	if err := ch.check(r.target); err != nil {
+		return nil, err
+	}
+	t, actor := r.target, r.Name
+	log := c.log.With("operation", string(ch.operation), "target", t.Name, "actor", actor)
+	w, err := t.works.start(ch.operation, actor, func(ctx context.Context, progress func(int64)) (*ops.Result, error) {
+		result, err := ch.do(ctx, t, actor, false, progress)
+		switch {
+		case err != nil:
+			log.Error("a change failed", "error", err)
+		default:
+			log.Info("a change was made", "events", result.Events, "interrupted", result.Interrupted)
+		}
+		return result, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.await(r.Context())
+	return w, nil
+}

@@ -1,0 +1,56 @@
+package admin
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox/ops"
+)
+
+// eventDetails is the content of an event's page.
+type eventDetails struct {
+	*ops.Details
+	// Masked is set where payload and headers are not for the caller.
+	Masked      bool
+	Body        payload
+	HeaderNames []string
+	// Holdable is set where the event is in a state that can be held.
+	Holdable bool
+}
+
+func (c *Console) eventPage(w http.ResponseWriter, r *request) error {
+	details, err := r.show()
+	if err != nil {
+		return err
+	}
+	content := &eventDetails{
+		Details: details, Masked: c.masked(r), HeaderNames: slices.Sorted(maps.Keys(details.Headers)),
+		Holdable: slices.Contains([]ops.State{ops.StateRetrying, ops.StateWaiting, ops.StateScheduled, ops.StateDue}, details.State),
+	}
+	if !content.Masked {
+		content.Body = newPayload(details.Payload)
+	}
+	title := details.Type
+	if title == "" {
+		title = details.Topic
+	}
+	return c.render(w, r, http.StatusOK, "event", "Event "+title, content)
+}
+
+// show finds the event that the path names.
+func (r *request) show() (*ops.Details, error) {
+	id, err := uuid.Parse(r.PathValue("id"))
+	if err != nil {
+		return nil, notFound("%q is not the id of an event: it must be a UUID.", cut(100, r.PathValue("id")))
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	return r.target.Operations.Show(ctx, id)
+}
+
+// masked reports whether the caller may not see payloads.
+func (c *Console) masked(r *request) bool { return c.access.MaskPayloads && !r.operator() }

@@ -1,0 +1,179 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox/ops"
+)
+
+// answerTime bounds what one page asks of the database.
+const answerTime = 15 * time.Second
+
+// eventList is the content of the events page.
+type eventList struct {
+	*ops.Listing
+	Filter ops.Filter
+	// Query is what was searched for, By as what it was found.
+	Query, By string
+	// Fields are the parts of the filter that the target has.
+	Fields []filterField
+	// NextURL is the page after this one; RetryURL and ReplayURL do it to all that the filter finds.
+	NextURL, RetryURL, ReplayURL string
+	// First is set on the first page.
+	First bool
+}
+
+// filterField is a field of the filter's form.
+type filterField struct {
+	Name, Label, Value string
+	// Advanced fields are folded away.
+	Advanced bool
+}
+
+func (c *Console) eventsPage(w http.ResponseWriter, r *request) error {
+	values := r.URL.Query()
+	filter, err := parseFilter(values)
+	if err != nil {
+		return err
+	}
+	page, err := parsePage(values)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	list := &eventList{Query: strings.TrimSpace(values.Get("q")), First: page.Cursor == ""}
+	if list.Query == "" {
+		list.Filter = filter
+		list.Listing, err = r.target.Operations.List(ctx, filter, page)
+	} else {
+		err = r.target.search(ctx, list, page)
+	}
+	if err != nil {
+		return err
+	}
+	if list.Query != "" && len(list.Filter.IDs) == 1 && len(list.Events) == 1 {
+		seeOther(w, c.base(r.target)+"/events/"+list.Events[0].ID.String())
+		return nil
+	}
+	list.Fields = r.target.filterFields(&list.Filter)
+	list.address(c.base(r.target))
+	return c.render(w, r, http.StatusOK, "events", "Events", list)
+}
+
+// search looks for what somebody typed: an id, a tenant, a key or an aggregate, whatever finds
+// something first.
+func (t *target) search(ctx context.Context, list *eventList, page ops.Page) (err error) {
+	for _, try := range t.guesses(list.Query) {
+		list.Filter, list.By = try.filter, try.by
+		list.Listing, err = t.Operations.List(ctx, try.filter, page)
+		if errors.Is(err, ops.ErrFilter) {
+			continue // it cannot be that, then
+		}
+		if err != nil || len(list.Events) > 0 {
+			return err
+		}
+	}
+	list.By, list.Filter, list.Listing = "", ops.Filter{}, &ops.Listing{}
+	return nil
+}
+
+type guess struct {
+	by     string
+	filter ops.Filter
+}
+
+// guesses are what a text can mean to a target, likeliest first.
+func (t *target) guesses(text string) []guess {
+	var all []guess
+	add := func(field ops.Field, by string, filter ops.Filter) {
+		if t.about.Has(field) {
+			all = append(all, guess{by, filter})
+		}
+	}
+	if id, err := uuid.Parse(text); err == nil {
+		all = append(all, guess{"id", ops.Filter{IDs: []uuid.UUID{id}}})
+		add(ops.FieldTenant, "tenant", ops.Filter{TenantID: id})
+	}
+	add(ops.FieldKey, "key", ops.Filter{Key: text})
+	if kind, id, ok := strings.Cut(text, "/"); ok {
+		add(ops.FieldAggregate, "aggregate", ops.Filter{AggregateType: kind, AggregateID: id})
+	}
+	add(ops.FieldAggregate, "aggregate id", ops.Filter{AggregateID: text})
+	add(ops.FieldType, "type", ops.Filter{Type: text})
+	return all
+}
+
+// filterFields are the fields of the form, with what is in them.
+func (t *target) filterFields(f *ops.Filter) []filterField {
+	values := filterValues(f)
+	var fields []filterField
+	for _, one := range []struct {
+		field       ops.Field
+		name, label string
+		advanced    bool
+	}{
+		{ops.FieldType, "type", "Type", false},
+		{ops.FieldTopic, "topic", "Topic", false},
+		{ops.FieldKey, "key", "Key", false},
+		{ops.FieldAggregate, "aggregateType", "Aggregate type", true},
+		{ops.FieldAggregate, "aggregateId", "Aggregate id", true},
+		{ops.FieldTenant, "tenantId", "Tenant", true},
+		{ops.FieldNamespace, "namespace", "Namespace", true},
+		{ops.FieldError, "error", "Error", true},
+	} {
+		if t.about.Has(one.field) {
+			fields = append(fields, filterField{one.name, one.label, values.Get(one.name), one.advanced})
+		}
+	}
+	return fields
+}
+
+// Advanced reports whether a folded field is in use, so that it is not hidden.
+func (l *eventList) Advanced() bool {
+	for _, field := range l.Fields {
+		if field.Advanced && field.Value != "" {
+			return true
+		}
+	}
+	return !l.Filter.Since.IsZero() || !l.Filter.Until.IsZero()
+}
+
+// Selectable reports whether there is something to retry by ticking it.
+func (l *eventList) Selectable() bool {
+	for i := range l.Events {
+		if l.Events[i].State == ops.StateDead {
+			return true
+		}
+	}
+	return false
+}
+
+// address fills in where one can go from the list.
+func (l *eventList) address(base string) {
+	values := filterValues(&l.Filter)
+	if l.Query != "" {
+		values = url.Values{"q": {l.Query}}
+	}
+	if l.Next != "" {
+		values.Set("cursor", l.Next)
+		l.NextURL = base + "/events?" + values.Encode()
+	}
+	if !l.Filter.Empty() {
+		values = filterValues(&l.Filter)
+		values.Del("state")
+		switch l.Filter.State {
+		case ops.StateDead:
+			l.RetryURL = base + "/retry?" + values.Encode()
+		case ops.StateDelivered:
+			l.ReplayURL = base + "/replay?preview=1&" + values.Encode()
+		}
+	}
+}

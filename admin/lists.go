@@ -1,0 +1,75 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/packfinderz/outbox/ops"
+)
+
+// deadGroup is a group with where one can go from it.
+type deadGroup struct {
+	ops.DeadGroup
+	EventsURL, RetryURL string
+}
+
+// deadPage shows the dead events in groups.
+func (c *Console) deadPage(w http.ResponseWriter, r *request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	found, err := r.target.Operations.DeadGroups(ctx)
+	if err != nil {
+		return err
+	}
+	groups := make([]deadGroup, len(found.Groups))
+	for i, group := range found.Groups {
+		values := filterValues(&ops.Filter{Type: group.Type, Error: group.Error})
+		if group.Type == "" {
+			values = filterValues(&ops.Filter{Topic: group.Topic, Error: group.Error})
+		}
+		groups[i] = deadGroup{DeadGroup: group, RetryURL: c.base(r.target) + "/retry?" + values.Encode()}
+		values.Set("state", string(ops.StateDead))
+		groups[i].EventsURL = c.base(r.target) + "/events?" + values.Encode()
+	}
+	return c.render(w, r, http.StatusOK, "dead", "Dead letters", struct {
+		*ops.DeadGroups
+		Rows []deadGroup
+	}{found, groups})
+}
+
+// relaysPage shows who delivers, and how far each shard is.
+func (c *Console) relaysPage(w http.ResponseWriter, r *request) error {
+	found, _, err := r.target.samples.watch(r.Context())
+	if err != nil {
+		return err
+	}
+	return c.render(w, r, http.StatusOK, "relays", "Relays", found)
+}
+
+// auditPage shows what was done.
+func (c *Console) auditPage(w http.ResponseWriter, r *request) error {
+	log, err := r.audit()
+	if err != nil {
+		return err
+	}
+	next := ""
+	if log.Next != "" {
+		next = c.base(r.target) + "/audit?" + url.Values{"cursor": {log.Next}}.Encode()
+	}
+	return c.render(w, r, http.StatusOK, "audit", "Audit log", struct {
+		*ops.AuditLog
+		NextURL string
+	}{log, next})
+}
+
+// audit reads the page of the audit log that the address names.
+func (r *request) audit() (*ops.AuditLog, error) {
+	page, err := parsePage(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	return r.target.Operations.Audit(ctx, page)
+}

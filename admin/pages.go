@@ -1,0 +1,164 @@
+package admin
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"slices"
+
+	"github.com/packfinderz/outbox/ops"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+//go:embed assets
+var assetFiles embed.FS
+
+// pages are the templates, each with the frame around it, and the version of the files they load.
+type pages struct {
+	byName  map[string]*template.Template
+	version string
+}
+
+func parsePages() (*pages, error) {
+	names, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("find the pages: %w", err)
+	}
+	p := &pages{byName: map[string]*template.Template{}}
+	frame, err := template.New("frame.html").Funcs(words).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html")
+	if err != nil {
+		return nil, fmt.Errorf("read the frame of the pages: %w", err)
+	}
+	for _, name := range names {
+		page := name[len("templates/") : len(name)-len(".html")]
+		if page == "frame" || page == "parts" {
+			continue
+		}
+		with, err := frame.Clone()
+		if err == nil {
+			with, err = with.ParseFS(templateFiles, name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the page %s: %w", page, err)
+		}
+		p.byName[page] = with
+	}
+	p.version, err = hashOf(assetFiles)
+	return p, err
+}
+
+// hashOf names the content of some files, so that browsers notice when it changes.
+func hashOf(files fs.FS) (string, error) {
+	sum := sha256.New()
+	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(files, path)
+		_, _ = sum.Write(content) // a hash takes everything
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("read the files of the pages: %w", err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
+
+// view is what every page is made from.
+type view struct {
+	// Title and Page are what it is called, for people and in the navigation.
+	Title, Page string
+	// Prefix is where the console is, Base where the target is.
+	Prefix, Base string
+	Targets      []link
+	Target       string
+	About        *ops.Description
+	// Name and Role are whose request it is; empty for nobody.
+	Name, Role string
+	// Operator is set for who may change things; LogOut for who can log out.
+	Operator, LogOut bool
+	// Doctor is set where there is a doctor's page.
+	Doctor bool
+	// Token goes into every form.
+	Token string
+	// Version is that of the files.
+	Version string
+	// Works are the changes to tell of.
+	Works []workState
+	// Content is the page's own.
+	Content any
+}
+
+// link is a target that one can go to.
+type link struct{ Name, URL string }
+
+// Can reports whether the caller may and the target can do an operation.
+func (v *view) Can(operation ops.Operation) bool {
+	_, cannot := v.About.Cannot[operation]
+	return v.Operator && !cannot
+}
+
+func (c *Console) newView(r *request, page, title string, content any) *view {
+	v := &view{
+		Title: title, Page: page, Prefix: c.prefix, Base: c.base(r.target), Target: r.target.Name, About: &r.target.about,
+		Operator: r.operator(), LogOut: r.bySession, Doctor: r.target.Examine != nil, Token: c.formToken(r.visit), Version: c.pages.version, Content: content,
+	}
+	if r.Role == Nobody {
+		return v
+	}
+	v.Name, v.Role = r.Name, r.Role.String()
+	for _, t := range c.targets {
+		v.Targets = append(v.Targets, link{t.Name, c.base(t) + "/"})
+	}
+	tell := r.target.works.current()
+	if asked := r.target.works.find(r.URL.Query().Get("work")); asked != nil && !slices.Contains(tell, asked) {
+		tell = append(tell, asked)
+	}
+	for _, w := range tell {
+		v.Works = append(v.Works, c.state(r.Request, w))
+	}
+	return v
+}
+
+// render writes a page. It is made whole before the first byte is sent, so that an error is
+// never half a page.
+func (c *Console) render(w http.ResponseWriter, r *request, status int, page, title string, content any) error {
+	return c.renderPart(w, c.newView(r, page, title, content), status, "frame.html")
+}
+
+func (c *Console) renderPart(w http.ResponseWriter, v *view, status int, part string) error {
+	var out bytes.Buffer
+	if err := c.pages.byName[v.Page].ExecuteTemplate(&out, part, v); err != nil {
+		return fmt.Errorf("make the page %s: %w", v.Page, err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(out.Bytes()) // the client may be gone
+	return nil
+}
+
+// pageError shows what went wrong.
+func (c *Console) pageError(w http.ResponseWriter, r *request, err error) {
+	status, text := c.judge(r.Request, err)
+	if err := c.render(w, r, status, "error", http.StatusText(status), text); err != nil {
+		c.log.Error("the console could not show an error", "error", err)
+		http.Error(w, text, status)
+	}
+}
+
+func (c *Console) noSuchPage(_ http.ResponseWriter, _ *request) error {
+	return notFound("There is no such page.")
+}
+
+// home is the first target's overview.
+func (c *Console) home(w http.ResponseWriter, r *request) error {
+	seeOther(w, c.base(r.target)+"/")
+	return nil
+}

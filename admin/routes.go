@@ -1,0 +1,82 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/packfinderz/outbox/ops"
+)
+
+// route is an address of the console.
+type route struct {
+	// method and path are the mux's pattern.
+	method, path string
+	// role is what it takes to use it.
+	role Role
+	// api is set for what programs use: it answers in JSON.
+	api    bool
+	answer func(*Console, http.ResponseWriter, *request) error
+}
+
+// routes are all addresses but the files of the pages.
+func routes() []route {
+	page := func(method, path string, role Role, answer func(*Console, http.ResponseWriter, *request) error) route {
+		return route{method: method, path: path, role: role, answer: answer}
+	}
+	api := func(method, path string, role Role, answer func(*Console, http.ResponseWriter, *request) error) route {
+		return route{method: method, path: "/api/v1" + path, role: role, api: true, answer: answer}
+	}
+	return []route{
+		page("GET", "/{$}", Viewer, (*Console).home),
+		page("GET", "/login", Nobody, (*Console).loginPage),
+		page("POST", "/login", Nobody, (*Console).logIn),
+		page("POST", "/logout", Viewer, (*Console).logOut),
+		page("GET", "/t/{target}/{$}", Viewer, (*Console).overviewPage),
+		page("GET", "/t/{target}/events", Viewer, (*Console).eventsPage),
+		page("GET", "/t/{target}/events/{id}", Viewer, (*Console).eventPage),
+		page("GET", "/t/{target}/dead", Viewer, (*Console).deadPage),
+		page("GET", "/t/{target}/retry", Operator, (*Console).retryPreview),
+		page("POST", "/t/{target}/retry", Operator, (*Console).retry),
+		page("GET", "/t/{target}/replay", Viewer, (*Console).replayPage),
+		page("POST", "/t/{target}/replay", Operator, (*Console).replay),
+		page("POST", "/t/{target}/hold", Operator, (*Console).hold),
+		page("POST", "/t/{target}/release", Operator, (*Console).release),
+		page("POST", "/t/{target}/work/{work}/stop", Operator, (*Console).stopWork),
+		page("GET", "/t/{target}/relays", Viewer, (*Console).relaysPage),
+		page("GET", "/t/{target}/audit", Viewer, (*Console).auditPage),
+		page("GET", "/t/{target}/doctor", Viewer, (*Console).doctorPage),
+		page("GET", "/", Viewer, (*Console).noSuchPage),
+
+		{method: "GET", path: "/api/openapi.json", role: Nobody, api: true, answer: (*Console).apiDescription},
+		api("GET", "/session", Viewer, (*Console).apiSession),
+		api("GET", "/targets", Viewer, (*Console).apiTargets),
+		api("GET", "/targets/{target}/overview", Viewer, (*Console).apiOverview),
+		api("GET", "/targets/{target}/samples", Viewer, (*Console).apiSamples),
+		api("GET", "/targets/{target}/events", Viewer, (*Console).apiEvents),
+		api("GET", "/targets/{target}/events/{id}", Viewer, (*Console).apiEvent),
+		api("GET", "/targets/{target}/dead", Viewer, (*Console).apiDead),
+		api("GET", "/targets/{target}/audit", Viewer, (*Console).apiAudit),
+		api("GET", "/targets/{target}/doctor", Viewer, (*Console).apiDoctor),
+		api("POST", "/targets/{target}/retry", Operator, apiChanges(ops.OperationRetry)),
+		api("POST", "/targets/{target}/replay", Operator, apiChanges(ops.OperationReplay)),
+		api("POST", "/targets/{target}/hold", Operator, apiChanges(ops.OperationHold)),
+		api("POST", "/targets/{target}/release", Operator, apiChanges(ops.OperationRelease)),
+		api("GET", "/targets/{target}/work/{work}", Viewer, (*Console).apiWork),
+		api("DELETE", "/targets/{target}/work/{work}", Operator, (*Console).apiStopWork),
+	}
+}
+
+// newMux puts all addresses together.
+func (c *Console) newMux() *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, rt := range routes() {
+		mux.HandleFunc(rt.method+" "+rt.path, c.guarded(rt))
+	}
+	mux.HandleFunc("GET /api/", c.guarded(route{role: Viewer, api: true, answer: (*Console).noSuchAPI}))
+	files := http.FileServerFS(assetFiles)
+	mux.HandleFunc("GET /assets/", func(w http.ResponseWriter, r *http.Request) {
+		// Their address has the version in it.
+		w.Header().Set("Cache-Control", "public, max-age=86400")
+		files.ServeHTTP(w, r)
+	})
+	return mux
+}

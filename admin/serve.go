@@ -1,0 +1,92 @@
+package admin
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// ErrExposed means that a console without credentials was to listen where others can reach it.
+var ErrExposed = errors.New("the console has no credentials and would be open to everybody who reaches this address; " +
+	"give it credentials, or listen on 127.0.0.1")
+
+const (
+	// The times of the server, so that nobody holds connections open for nothing.
+	headerTime = 5 * time.Second
+	readTime   = 30 * time.Second
+	writeTime  = 60 * time.Second
+	idleTime   = 2 * time.Minute
+	// shutdownTime is how long a page that is being made may take when the server stops.
+	shutdownTime = 5 * time.Second
+	// maxHeader bounds the headers of a request.
+	maxHeader = 32 << 10
+)
+
+// Server is a console that listens.
+type Server struct {
+	// URL is where its first page is.
+	URL    string
+	server *http.Server
+	done   chan struct{}
+	err    error
+}
+
+// Listen serves the console on an address, such as 127.0.0.1:8090, with TLS where a configuration
+// is given. It returns ErrExposed where that would let everybody in. Close the server in the end.
+func (c *Console) Listen(address string, secure *tls.Config) (*Server, error) {
+	place, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: it must be an address such as 127.0.0.1:8090: %w", address, err)
+	}
+	if c.access.open() && !place.IP.IsLoopback() {
+		return nil, fmt.Errorf("listen on %q: %w", address, ErrExposed)
+	}
+	listener, err := net.ListenTCP("tcp", place)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: %w", address, err)
+	}
+	scheme := "http"
+	s := &Server{done: make(chan struct{}), server: &http.Server{
+		Handler: c, TLSConfig: secure, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
+		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
+	}}
+	serve := func() error { return s.server.Serve(listener) }
+	if secure != nil {
+		scheme = "https"
+		serve = func() error { return s.server.ServeTLS(listener, "", "") }
+	} else if !place.IP.IsLoopback() && len(c.access.Proxy.Addresses) == 0 {
+		c.log.Warn("the console is served without TLS; passwords and payloads can be read on the way", "address", address)
+	}
+	at := listener.Addr().String()
+	if _, port, err := net.SplitHostPort(at); err == nil && (len(place.IP) == 0 || place.IP.IsUnspecified()) {
+		at = net.JoinHostPort("localhost", port) // every address of this machine, of which this is one
+	}
+	s.URL = scheme + "://" + at + c.prefix + "/"
+	go func() {
+		defer close(s.done)
+		if err := serve(); !errors.Is(err, http.ErrServerClosed) {
+			s.err = fmt.Errorf("serve the console: %w", err)
+		}
+	}()
+	return s, nil
+}
+
+// Done is closed when the server has stopped, by Close or by itself.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Close stops listening, lets pages under way be finished for a moment, and says what went wrong.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
+	defer cancel()
+	if err := s.server.Shutdown(ctx); err != nil {
+		_ = s.server.Close() // whoever still reads has had their time
+	}
+	<-s.done
+	return s.err
+}
