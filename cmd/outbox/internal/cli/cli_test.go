@@ -52,7 +52,7 @@ func refused(t *testing.T, words, stdin string, args ...string) {
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"", "migrate", "migrate up", "migrate down", "migrate status", "layouts", "emit", "relay", "drain", "purge", "stats", "retry",
-		"list", "show", "top", "hold", "release", "audit",
+		"list", "show", "top", "hold", "release", "audit", "console", "console user", "console token",
 		"subscriptions", "subscriptions create", "subscriptions list", "subscriptions drop", "replay", "repair", "doctor", "demo", "version"} {
 		help := ok(t, "", append(strings.Fields(command), "--help")...)
 		if !strings.Contains(help, "Usage:") {

@@ -35,6 +35,8 @@ Every flag can be set in the environment: --batch-size as OUTBOX_BATCH_SIZE, and
 		},
 	}
 	f.flags(cmd)
+	cmd.Flags().StringVar(&f.consoleAt, "console", "", "serve the web console on this `address`, such as 127.0.0.1:8090")
+	f.console.flags(cmd, "console-")
 	return cmd
 }
 
@@ -101,7 +103,19 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 		}
 		defer stop()
 	}
+	stopConsole := func() error { return nil }
+	if f.consoleAt != "" {
+		console, err := f.console.serve(ctx, &f.source, consoleOptions{
+			listen: f.consoleAt, subscription: f.subscription, publisher: destination, defaultTopic: f.topicDefault, log: log,
+		})
+		if err != nil {
+			return errors.Join(err, destination.Close())
+		}
+		log.Info("the console listens", "url", console.URL)
+		stopConsole = console.close
+	}
 	host, _ := os.Hostname() // only for the log
 	log.Info("worker", "worker_id", from.store.WorkerID(), "host", host, "pid", os.Getpid())
-	return errors.Join(run(ctx, relay), destination.Close())
+	// The console may be replaying to the destination.
+	return errors.Join(run(ctx, relay), stopConsole(), destination.Close())
 }

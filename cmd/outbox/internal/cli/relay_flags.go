@@ -23,7 +23,10 @@ type relayFlags struct {
 	namespace, tenant, subscription  string
 	topics                           []string
 	notify                           bool
-	logFormat, logLevel              string
+	logFlags
+	// consoleAt is where the relay serves a console; empty for none.
+	consoleAt string
+	console   consoleFlags
 }
 
 func (f *relayFlags) flags(cmd *cobra.Command) {
@@ -46,8 +49,7 @@ func (f *relayFlags) flags(cmd *cobra.Command) {
 	s.StringVar(&f.tenant, "tenant", "", "only events of this tenant's `UUID` (queue tables)")
 	s.BoolVar(&f.notify, "notify", true, "be woken by notifications of emitting processes, beside polling")
 	s.StringVar(&f.listen, "listen", "", "serve /healthz, /readyz and /metrics on this `address`, such as 127.0.0.1:9090")
-	s.StringVar(&f.logFormat, "log-format", "text", "text or json")
-	s.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.logFlags.flags(cmd)
 }
 
 // fromEnvironment sets the flags that were not given from OUTBOX_… variables.
@@ -78,19 +80,4 @@ func (f *relayFlags) options(log *slog.Logger) (storeOptions, error) {
 		filter:     pgstore.Filter{Namespace: f.namespace, Topics: f.topics, TenantID: tenant},
 		purgesDead: f.letterRetention > 0, log: log,
 	}, nil
-}
-
-func (f *relayFlags) logger(a *app) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
-		return nil, usagef("--log-level is %q; choose debug, info, warn or error", f.logLevel)
-	}
-	options := &slog.HandlerOptions{Level: level}
-	switch f.logFormat {
-	case "text":
-		return slog.New(slog.NewTextHandler(a.Err, options)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(a.Err, options)), nil
-	}
-	return nil, usagef("--log-format is %q; choose text or json", f.logFormat)
 }

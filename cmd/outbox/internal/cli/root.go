@@ -75,7 +75,7 @@ doctor exits with 3 for warnings and 4 for problems.`,
 		return usagef("%s; see %s --help", err, cmd.CommandPath())
 	})
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON for machines")
-	root.AddCommand(newMigrate(a), newLayouts(a), newDestinations(a), newEmit(a), newRelay(a), newDrain(a), newPurge(a),
+	root.AddCommand(newMigrate(a), newLayouts(a), newDestinations(a), newEmit(a), newRelay(a), newConsole(a), newDrain(a), newPurge(a),
 		newStats(a), newTop(a), newList(a), newShow(a), newRetry(a), newReplay(a), newHold(a), newRelease(a), newAudit(a),
 		newSubscriptions(a), newRepair(a), newDoctor(a), newVersion(a))
 	completeFlags(root)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/admin"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
 	"github.com/packfinderz/outbox/doctor"
 	"github.com/packfinderz/outbox/ops"
@@ -34,6 +35,9 @@ type target interface {
 	// stats are how its events are doing: one report for a table, one for each subscription of
 	// a stream, or for the one that is named.
 	stats(ctx context.Context, conn *pgx.ConnConfig, subscription string) ([]report, error)
+	// console is what a console shows: a table, every subscription of a stream, or the one that is
+	// named.
+	console(ctx context.Context, pool *pgxpool.Pool, subscription string) ([]admin.Target, error)
 	// patient is what doctor examines.
 	patient() (doctor.Target, error)
 	// operations are what a person can do with it; of a subscription, if it is a stream.

@@ -120,16 +120,9 @@ func (s stream) stats(ctx context.Context, conn *pgx.ConnConfig, subscription st
 		return nil, err
 	}
 	defer pool.Close()
-	names := []string{subscription}
-	if subscription == "" {
-		list, err := s.Subscriptions(ctx, pool)
-		if err != nil {
-			return nil, classify(err, s.ifMissing())
-		}
-		names = nil
-		for i := range list {
-			names = append(names, list[i].Name)
-		}
+	names, err := s.named(ctx, pool, subscription)
+	if err != nil {
+		return nil, classify(err, s.ifMissing())
 	}
 	reports := make([]report, len(names))
 	for i, name := range names {
@@ -152,6 +145,19 @@ func (s stream) stats(ctx context.Context, conn *pgx.ConnConfig, subscription st
 }
 
 func (s stream) patient() (doctor.Target, error) { return doctor.Stream(s.Stream) }
+
+// named are the names of all subscriptions, or the one that is given.
+func (s stream) named(ctx context.Context, pool *pgxpool.Pool, subscription string) ([]string, error) {
+	if subscription != "" {
+		return []string{subscription}, nil
+	}
+	list, err := s.Subscriptions(ctx, pool)
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	return names, err
+}
 
 func (s stream) wake(ctx context.Context, db execer) error {
 	return pgstream.Wake(ctx, db, s.Stream)

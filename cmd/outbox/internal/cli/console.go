@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/admin"
+	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
+	"github.com/packfinderz/outbox/doctor"
+)
+
+// usersVariable has the lines of a credentials file, for those who keep secrets in the environment.
+const usersVariable = "OUTBOX_CONSOLE_USERS"
+
+// consoleConnections is how many connections a console has: pages ask for one thing after the
+// other, and changes that are under way need one each.
+const consoleConnections = 8
+
+// consoleFlags say who may use a console, and how.
+type consoleFlags struct {
+	credentials, prefix, userHeader, roleHeader string
+	certificate, key                            string
+	proxies                                     []string
+	mask                                        bool
+}
+
+// flags adds the flags, their names beginning with a word of the command's.
+func (f *consoleFlags) flags(cmd *cobra.Command, word string) {
+	s := cmd.Flags()
+	s.StringVar(&f.credentials, word+"credentials", "", "`file` of users and tokens; see outbox console user, or "+usersVariable)
+	s.BoolVar(&f.mask, word+"mask-payloads", false, "hide payloads and headers from viewers")
+	s.StringVar(&f.prefix, word+"prefix", "", "`path` under which a proxy shows the console, such as /outbox")
+	s.StringSliceVar(&f.proxies, word+"trust-proxy", nil, "`address` or network of a reverse proxy whose X-Forwarded headers are believed; may be repeated")
+	s.StringVar(&f.userHeader, word+"user-header", "", "`header` in which that proxy says who has logged in")
+	s.StringVar(&f.roleHeader, word+"role-header", "", "`header` in which it says their role, viewer or operator (default: all are viewers)")
+	s.StringVar(&f.certificate, word+"tls-cert", "", "`file` of the certificate to serve TLS with")
+	s.StringVar(&f.key, word+"tls-key", "", "`file` of its key")
+}
+
+// access reads who may use the console.
+func (f *consoleFlags) access() (admin.Access, error) {
+	access := admin.Access{MaskPayloads: f.mask}
+	lines := os.Getenv(usersVariable)
+	if f.credentials != "" {
+		content, err := os.ReadFile(f.credentials)
+		if err != nil {
+			return access, usagef("read the credentials: %w", err)
+		}
+		lines = string(content)
+	}
+	var err error
+	if access.Credentials, err = admin.ParseCredentials(strings.NewReader(lines)); err != nil {
+		return access, &usageError{err}
+	}
+	access.Proxy.UserHeader, access.Proxy.RoleHeader = f.userHeader, f.roleHeader
+	if access.Proxy.Addresses, err = admin.ParseProxyAddresses(f.proxies); err != nil {
+		return access, usagef("--trust-proxy: %w", err)
+	}
+	return access, nil
+}
+
+// tls reads the certificate; nil for none.
+func (f *consoleFlags) tls() (*tls.Config, error) {
+	if f.certificate == "" && f.key == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(f.certificate, f.key)
+	if err != nil {
+		return nil, usagef("read the certificate and its key: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// consoleServer is a console that listens, with what belongs to it.
+type consoleServer struct {
+	*admin.Server
+	console *admin.Console
+	pool    *pgxpool.Pool
+}
+
+// close stops it, what comes last first.
+func (s *consoleServer) close() error {
+	err := s.Close()
+	s.console.Close()
+	s.pool.Close()
+	return err
+}
+
+// consoleOptions are what a command asks of its console.
+type consoleOptions struct {
+	listen, subscription string
+	// publisher is where a queue table is replayed to; nil for nowhere.
+	publisher    outbox.Publisher
+	defaultTopic string
+	log          *slog.Logger
+}
+
+// serve opens a console on what the flags name, with connections of its own.
+func (f *consoleFlags) serve(ctx context.Context, from *source, options consoleOptions) (_ *consoleServer, err error) {
+	access, err := f.access()
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := f.tls()
+	if err != nil {
+		return nil, err
+	}
+	found, conn, err := from.locate()
+	if err != nil {
+		return nil, err
+	}
+	pool, err := connectPool(ctx, conn, consoleConnections)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			pool.Close()
+		}
+	}()
+	targets, err := found.console(ctx, pool, options.subscription)
+	if err != nil {
+		return nil, &usageError{classify(err, found.ifMissing())}
+	}
+	patient, err := found.patient()
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	for i := range targets {
+		targets[i].Publisher, targets[i].DefaultTopic = options.publisher, options.defaultTopic
+		targets[i].Examine = func(ctx context.Context) (doctor.Report, error) {
+			return doctor.Examine(ctx, pool, patient, doctor.Config{Layout: from.layout})
+		}
+	}
+	console, err := admin.New(admin.Config{Targets: targets, Prefix: f.prefix, Access: access, Logger: options.log})
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	server, err := console.Listen(options.listen, certificate)
+	if err != nil {
+		console.Close()
+		return nil, &usageError{err}
+	}
+	return &consoleServer{server, console, pool}, nil
+}
+
+func newConsole(a *app) *cobra.Command {
+	var from source
+	var flags consoleFlags
+	var logs logFlags
+	var to string
+	var options consoleOptions
+	cmd := &cobra.Command{
+		Use:   "console",
+		Short: "Serve the web console and the JSON API",
+		Long: `Serves pages that show what waits, what is dead and why, and that retry, replay, hold and
+release events; and a JSON API beside them, described at /api/openapi.json.
+
+It listens on the loopback. On another address it needs credentials, or a proxy that logs
+people in; without, it does not start. Make a file of users and tokens with
+outbox console user and outbox console token.
+
+Every flag can be set in the environment: --credentials as OUTBOX_CREDENTIALS, and so on.`,
+		Example: `  outbox console --from postgres://localhost/shop
+  outbox console --from postgres://localhost/shop --layout modkit --to nats://localhost:4222
+  outbox console --from postgres://localhost/shop --listen :8090 --credentials console.users`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := fromEnvironment(cmd.Flags()); err != nil {
+				return err
+			}
+			if options.log, err = logs.logger(a); err != nil {
+				return err
+			}
+			if to != "" {
+				destination, err := dest.Open(to, a.Out)
+				if err != nil {
+					return &usageError{err}
+				}
+				defer func() { err = errors.Join(err, destination.Close()) }()
+				options.publisher = destination
+			}
+			server, err := flags.serve(cmd.Context(), &from, options)
+			if err != nil {
+				return err
+			}
+			if err := a.printf("the console is at %s\n", server.URL); err != nil {
+				return errors.Join(err, server.close())
+			}
+			select {
+			case <-cmd.Context().Done():
+			case <-server.Done():
+			}
+			return server.close()
+		},
+	}
+	from.flags(cmd)
+	flags.flags(cmd, "")
+	logs.flags(cmd)
+	s := cmd.Flags()
+	s.StringVar(&options.listen, "listen", "127.0.0.1:8090", "`address` to serve on")
+	s.StringVar(&options.subscription, "subscription", "", "`name` of one subscription of a stream (default: all)")
+	s.StringVar(&to, "to", "", "destination `URL` that a queue table's events are replayed to; see outbox destinations")
+	s.StringVar(&options.defaultTopic, "topic-default", "", "`topic` of replayed events that have none")
+	cmd.AddCommand(newConsoleUser(a), newConsoleToken(a))
+	return cmd
+}
