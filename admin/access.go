@@ -27,8 +27,14 @@ func (a *Access) open() bool {
 }
 
 // atHome reports whether a request comes from this machine and is addressed to it. The second
-// matters as much: a page of somebody else's can have its own name point at the loopback.
+// matters as much: a page of somebody else's can have its own name point at the loopback. What a
+// proxy on this machine passes on comes from elsewhere.
 func atHome(r *http.Request) bool {
+	for _, passedOn := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"} {
+		if r.Header.Get(passedOn) != "" {
+			return false
+		}
+	}
 	from, ok := peer(r)
 	return ok && from.IsLoopback() && isLoopback(hostname(r.Host))
 }
@@ -66,7 +72,7 @@ func (c *Console) identify(r *http.Request) (caller, bool) {
 		scheme, secret, _ := strings.Cut(header, " ")
 		if strings.EqualFold(scheme, "Bearer") {
 			is, ok := c.access.Credentials.bearer(strings.TrimSpace(secret))
-			return caller{Identity: is, byToken: true}, ok
+			return caller{Identity: is, byToken: ok}, ok
 		}
 	}
 	if c.access.Authenticate != nil {

@@ -169,13 +169,13 @@ func apiChanges(operation ops.Operation) func(*Console, http.ResponseWriter, *re
 		if err != nil {
 			return err
 		}
-		return c.writeWork(w, r, begun)
+		return writeWork(w, begun)
 	}
 }
 
 // writeWork tells how far a change is; 202 is "still running".
-func (c *Console) writeWork(w http.ResponseWriter, r *request, of *work) error {
-	state := c.state(r.Request, of)
+func writeWork(w http.ResponseWriter, of *work) error {
+	state := of.state()
 	status := http.StatusOK
 	if state.Running {
 		status = http.StatusAccepted
@@ -188,7 +188,7 @@ func (c *Console) apiWork(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return c.writeWork(w, r, found)
+	return writeWork(w, found)
 }
 
 func (c *Console) apiStopWork(w http.ResponseWriter, r *request) error {
@@ -198,7 +198,7 @@ func (c *Console) apiStopWork(w http.ResponseWriter, r *request) error {
 	}
 	found.stop()
 	found.await(r.Context())
-	return c.writeWork(w, r, found)
+	return writeWork(w, found)
 }
 
 // readJSON reads what a program sent, strictly: a misspelt filter would be an empty one.

@@ -21,8 +21,6 @@ type chart struct {
 	Line, Area string
 	// Top is the value at the upper edge.
 	Top float64
-	// X and Y are where the newest value is.
-	X, Y float64
 	// Empty is set where there is nothing to draw.
 	Empty bool
 	// Span is how far back it goes.
@@ -64,7 +62,7 @@ func newChart(samples []sample, end time.Time, value func(sample) float64) chart
 			fmt.Fprintf(&line, "L%.1f %.1f", x, y)
 			fmt.Fprintf(&area, "L%.1f %.1f", x, y)
 		}
-		c.Empty, before, c.X, c.Y = false, s.At, x, y
+		c.Empty, before = false, s.At
 	}
 	closeArea()
 	c.Line, c.Area = line.String(), area.String()

@@ -36,22 +36,33 @@ func nobody() error { return &failure{http.StatusUnauthorized, "You have to log 
 // forbidden is the answer to who may not.
 func forbidden(text string) error { return &failure{http.StatusForbidden, text} }
 
-// judge finds the status and the text of an error. What is not for people's eyes is logged
-// and not told: an error of the database may hold an address.
-func (c *Console) judge(r *http.Request, err error) (status int, text string) {
-	var told *failure
+// explain finds the status and the text of an error. What is not for people's eyes is not told:
+// an error of the database may hold an address. It is false then.
+func explain(err error) (status int, text string, told bool) {
+	var why *failure
 	switch {
-	case errors.As(err, &told):
-		return told.status, told.text
+	case errors.As(err, &why):
+		return why.status, why.text, true
 	case errors.Is(err, ops.ErrNotFound):
-		return http.StatusNotFound, "There is no such event. It may have been purged."
+		return http.StatusNotFound, "There is no such event. It may have been purged.", true
 	case errors.Is(err, ops.ErrUnsupported), errors.Is(err, ops.ErrFilter):
-		return http.StatusBadRequest, err.Error()
-	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
-		return 499, "The request was given up." // nobody reads it
+		return http.StatusBadRequest, err.Error(), true
 	case errors.Is(err, context.DeadlineExceeded):
-		return http.StatusGatewayTimeout, "The database did not answer in time."
+		return http.StatusGatewayTimeout, "The database did not answer in time.", true
+	case errors.Is(err, context.Canceled):
+		return statusGivenUp, "It was given up.", true
 	}
-	c.log.Error("the console could not answer", "path", r.URL.Path, "error", err)
-	return http.StatusBadGateway, "The database could not answer. The console's log says why."
+	return http.StatusBadGateway, "The database could not answer. The console's log says why.", false
+}
+
+// statusGivenUp is for who does not wait for the answer, and does not read it.
+const statusGivenUp = 499
+
+// judge explains an error, and logs what it does not tell.
+func (c *Console) judge(r *http.Request, err error) (status int, text string) {
+	status, text, told := explain(err)
+	if !told {
+		c.log.Error("the console could not answer", "path", r.URL.Path, "error", err)
+	}
+	return status, text
 }

@@ -122,7 +122,7 @@ func (c *Console) newView(r *request, page, title string, content any) *view {
 		tell = append(tell, asked)
 	}
 	for _, w := range tell {
-		v.Works = append(v.Works, c.state(r.Request, w))
+		v.Works = append(v.Works, w.state())
 	}
 	return v
 }

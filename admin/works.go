@@ -152,15 +152,15 @@ func (w *work) outcome() (running bool, done int64, result *ops.Result, err erro
 	return running, w.done, w.result, w.err
 }
 
-// state is what is shown of a work. What went wrong is judged as if the request had failed.
-func (c *Console) state(r *http.Request, w *work) workState {
+// state is what is shown of a work. What went wrong is in the log since it did.
+func (w *work) state() workState {
 	running, done, result, err := w.outcome()
 	s := workState{ID: w.id, Operation: w.operation, Actor: w.actor, Running: running, Events: done, Result: result}
 	if result != nil {
 		s.Events = result.Events
 	}
 	if err != nil {
-		_, s.Error = c.judge(r, err)
+		_, s.Error, _ = explain(err)
 	}
 	return s
 }
