@@ -1,6 +1,6 @@
 # The two commands that matter: make demo, make test. make help lists the rest.
 
-MODULES := . bench brokers/gcppubsub brokers/gocloud brokers/kafka brokers/natsjs brokers/rabbitmq brokers/redis cmd/outbox examples layoutfile outboxgorm packfinderz
+MODULES := . admin/browsertest bench brokers/gcppubsub brokers/gocloud brokers/kafka brokers/natsjs brokers/rabbitmq brokers/redis cmd/outbox examples layoutfile outboxgorm packfinderz
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 BROKERS := $(filter ./brokers/%,$(PACKAGES))
 OTHERS := ./... $(filter-out $(BROKERS),$(PACKAGES))
@@ -12,12 +12,12 @@ GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)
 FUZZ ?= 20000x
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run-outbox-publisher build test race chaos fuzz lint fmt bench modules postgres servers
+.PHONY: help demo run-outbox-publisher build test race chaos fuzz lint fmt bench screenshot modules postgres servers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: postgres build ## a shop, a relay, a broker and a consumer, on private servers; Ctrl-C ends it
+demo: postgres build ## a shop, a relay, a broker, a consumer and the console, on private servers; Ctrl-C ends it
 	go build -o bin/outbox-demo ./cmd/outbox/demo
 	bin/outbox-demo
 
@@ -33,7 +33,7 @@ test: servers ## run all tests of all modules, on private servers
 
 # The detector sees nothing in tests of processes, which run the program as it is shipped, of
 # query plans, which run in the server, and of the peers, which are others' code.
-UNRACED := cmd/outbox/internal/chaos cmd/outbox/internal/endtoend packfinderz/internal/e2e outbox/bench
+UNRACED := admin/browsertest cmd/outbox/internal/chaos cmd/outbox/internal/endtoend packfinderz/internal/e2e outbox/bench
 race: servers ## run the tests with the race detector, but for those that it cannot see into
 	go test -race -skip '^TestPlan' $$(go list $(OTHERS) | grep -v $(patsubst %,-e %,$(UNRACED)))
 	go test -race $(WAITING) $(BROKERS)
@@ -48,9 +48,13 @@ fuzz: postgres ## run each fuzz target on FUZZ inputs, or for a time (20000x)
 	go test -run '^$$' -fuzz FuzzCheck -fuzztime $(FUZZ) -fuzzminimizetime 100x ./internal/jsoncheck
 	go test -run '^$$' -fuzz FuzzIdentifier -fuzztime $(FUZZ) -fuzzminimizetime 100x ./pgstore
 	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZ) -fuzzminimizetime 100x ./layoutfile
+	go test -run '^$$' -fuzz FuzzColour -fuzztime $(FUZZ) -fuzzminimizetime 100x ./admin
 
 bench: servers ## measure, beside the same work done by hand; takes minutes
 	go run ./bench
+
+screenshot: servers ## take the README's picture of the console again
+	OUTBOX_SCREENSHOTS=$(CURDIR)/docs/images go test -count=1 -run TestConsole/a_picture ./admin/browsertest
 
 lint: $(GOLANGCI) ## check formatting and run the linters in every module
 	@for module in $(MODULES); do \
@@ -75,6 +79,7 @@ servers: postgres
 	@scripts/ensure-redis
 	@scripts/ensure-rabbitmq
 	@scripts/ensure-pgbouncer
+	@scripts/ensure-chromium
 
 $(GOLANGCI):
 	@mkdir -p .tools

@@ -119,11 +119,12 @@ func (s *subscription) backlog(ctx context.Context, tx pgx.Tx, o *Overview) erro
 }
 
 // deliveredSQL is how many events the slots hold, and how far the cursors went in the last
-// minute. $1 subscription.
+// minute; of pages that are not on their way it only knows that each had an event. $1 subscription.
 const deliveredSQL = `
 SELECT now(), slots.*,
-  (SELECT coalesce(max(to_seq) - min(from_seq) + 1, 0) FROM {deliveries}
-    WHERE subscription = $1 AND settled_at > now() - interval '1 min' AND part = 'main')
+  (SELECT coalesce(max(to_seq) FILTER (WHERE part = 'main') - min(from_seq) FILTER (WHERE part = 'main') + 1, 0)
+      + count(*) FILTER (WHERE part <> 'main')
+    FROM {deliveries} WHERE subscription = $1 AND settled_at > now() - interval '1 min')
 FROM (
   SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint, coalesce(sum(pg_relation_size(c.oid)), 0)::bigint
   FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = to_regclass($2)

@@ -31,8 +31,8 @@ func TestChecklist(t *testing.T) {
 			Tests:   []string{"layouts/doorito.TestSafetyNet", "layouts/doorito.TestFailed", "cmd/outbox/internal/cli.TestDrain"},
 		}, {
 			Asks:    "an admin class that shows how events stand",
-			Instead: "outbox stats and outbox retry",
-			Tests:   []string{"cmd/outbox/internal/cli.TestStats", "cmd/outbox/internal/cli.TestRetryDoorito"},
+			Instead: "outbox stats, list, show and retry, and the console",
+			Tests:   []string{"cmd/outbox/internal/cli.TestStats", "ops.TestStates", "ops.TestFilters", "admin.TestEveryTarget", "cmd/outbox/internal/cli.TestRetryDoorito"},
 		}, {
 			Asks:    "tests of the model, the service and the task",
 			Instead: "the suites that every layout, emitter and relay runs",

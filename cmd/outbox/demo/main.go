@@ -21,6 +21,7 @@ func main() {
 	flag.IntVar(&config.Rate, "rate", 5, "orders per second, 1 to 1000")
 	flag.DurationVar(&config.For, "for", 0, "how long (default: until Ctrl-C)")
 	flag.DurationVar(&config.OutageEvery, "outage-every", 40*time.Second, "time between outages of the broker; 0 for none")
+	flag.StringVar(&config.Console, "console", "127.0.0.1:8090", "address of the console")
 	flag.Parse()
 	if config.Rate < 1 || config.Rate > 1000 || flag.NArg() > 0 {
 		fmt.Fprintln(os.Stderr, "demo: --rate must be between 1 and 1000, and there are no arguments; see --help")

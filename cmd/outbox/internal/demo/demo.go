@@ -34,6 +34,8 @@ type Config struct {
 	// OutageEvery is the time between two outages of the broker; zero for none. Each takes
 	// OutageFor.
 	OutageEvery, OutageFor time.Duration
+	// Console is where the console listens; another port is taken if it cannot have this one.
+	Console string
 	// Out is the screen.
 	Out io.Writer
 }
@@ -51,6 +53,7 @@ const (
 type demo struct {
 	config  Config
 	url     string
+	console string // where it is
 	pool    *pgxpool.Pool
 	broker  *broker
 	screen  *screen
@@ -135,6 +138,11 @@ func (d *demo) run(ctx context.Context) error {
 		stopConsuming()
 		<-consumed
 	}()
+	closeConsole, err := d.openConsole(quiet)
+	if err != nil {
+		return err
+	}
+	defer closeConsole()
 	d.introduce()
 	if err := d.relay.Start(ctx); err != nil {
 		return err
@@ -150,9 +158,13 @@ func (d *demo) introduce() {
 	d.screen.say("a shop with %d clerks places %d orders a second and works on older ones, each step in one", clerks, d.config.Rate)
 	d.screen.say("transaction with its event; every tenth customer changes their mind, and it is rolled back.")
 	d.screen.say("A relay publishes the events to NATS; billing consumes them and enters each in its ledger once.")
-	d.screen.say("Some events fail and are tried again, some are dead until a person retries them:")
-	d.screen.say("  bin/outbox stats --from '%s'", d.url)
+	d.screen.say("Some events fail and are tried again; some are dead until you retry them in the console:")
+	d.screen.say("")
+	d.screen.say("  %s", d.console)
+	d.screen.say("")
+	d.screen.say("or from another terminal: bin/outbox list --state dead --from '%s'", d.url)
 	d.screen.say("Ctrl-C ends it.")
+	d.screen.say("")
 }
 
 // trade has the clerks work, reports, and takes the broker away now and then, until ctx ends.

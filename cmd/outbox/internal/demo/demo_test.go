@@ -42,11 +42,11 @@ func TestDemo(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	out := &screen{wait: []string{"the broker is back", "dead  ", "failed  ", "── "}, end: cancel}
-	err := demo.Run(ctx, demo.Config{Rate: 50, OutageEvery: 2 * time.Second, OutageFor: time.Second, Out: out})
+	err := demo.Run(ctx, demo.Config{Rate: 50, OutageEvery: 2 * time.Second, OutageFor: time.Second, Console: "127.0.0.1:0", Out: out})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.seen.String())
 	}
-	for _, words := range []string{"rolled back", "order_placed", "done: ", "Nothing is lost"} {
+	for _, words := range []string{"rolled back", "order_placed", "http://127.0.0.1:", "done: ", "Nothing is lost"} {
 		if !strings.Contains(out.seen.String(), words) {
 			t.Errorf("the screen lacks %q:\n%s", words, out.seen.String())
 		}

@@ -10,10 +10,11 @@ import (
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
 	"github.com/packfinderz/outbox/inbox/pginbox"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// makeTables makes the stream, the inbox, and the tables of the shop and of billing.
+// makeTables makes the stream, the inbox, the audit log, and the tables of the shop and of billing.
 func makeTables(ctx context.Context, pool *pgxpool.Pool, url string) error {
 	conn, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -27,7 +28,11 @@ func makeTables(ctx context.Context, pool *pgxpool.Pool, url string) error {
 	if err != nil {
 		return err
 	}
-	for table, files := range map[string]fs.FS{"outbox_stream": stream, pginbox.DefaultTable: inbox} {
+	audit, err := ops.Migrations()
+	if err != nil {
+		return err
+	}
+	for table, files := range map[string]fs.FS{"outbox_stream": stream, pginbox.DefaultTable: inbox, ops.AuditTable: audit} {
 		if err := migrateUp(ctx, migrate.Config{Conn: conn, Layout: pgstream.LayoutName, Table: table, Files: files}); err != nil {
 			return err
 		}
