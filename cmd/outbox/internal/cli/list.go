@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -136,10 +137,11 @@ func row(w io.Writer, cells ...any) {
 // note tells a person something beside the answer.
 func (a *app) note(text string) { _, _ = fmt.Fprintln(a.Err, printable(text)) }
 
-// printable replaces what would do something to a terminal: it comes from events and errors.
+// printable replaces what would do something to a terminal, or turn the order of its letters
+// around: it comes from events and errors.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
+		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/cli"
 	"github.com/packfinderz/outbox/internal/pgtest"
@@ -176,5 +177,27 @@ func TestCompletion(t *testing.T) {
 	}
 	if got := ok(t, "", "completion", "bash"); !strings.Contains(got, "__start_outbox") {
 		t.Errorf("completion bash prints %.100q", got)
+	}
+}
+
+// TestHostileText has events whose texts would clear a terminal, retitle it, or hide what they
+// say. Nothing but text is printed.
+func TestHostileText(t *testing.T) {
+	t.Parallel()
+	s := newStandard(t)
+	const hostile = "\x1b[2J\x1b]0;owned\a\r\u009b31m\u202egnp.exe\u200b\n"
+	pgtest.Exec(t, s.pool, `SELECT outbox_emit(p_type => $1, p_topic => $1, p_key => 'k' || $1, p_payload => to_jsonb($1::text),
+		p_headers => jsonb_build_object($1::text, $1::text))`, hostile)
+	id := strings.Fields(strings.Split(s.run("", "list"), "\n")[1])[0]
+	s.kill("k" + hostile)
+	pgtest.Exec(t, s.pool, `UPDATE outbox_parked SET last_error = $1`, hostile)
+	for _, command := range []string{"list", "list --state dead", "list --dead-groups", "show " + id, "top", "stats"} {
+		got := s.run("", command)
+		for _, r := range got {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Errorf("%s prints %q", command, got)
+				break
+			}
+		}
 	}
 }
