@@ -35,7 +35,7 @@ test: servers ## run all tests of all modules, on private servers
 # query plans, which run in the server, and of the peers, which are others' code.
 UNRACED := admin/browsertest cmd/outbox/internal/chaos cmd/outbox/internal/endtoend packfinderz/internal/e2e outbox/bench
 race: servers ## run the tests with the race detector, but for those that it cannot see into
-	go test -race -skip '^TestPlan' $$(go list $(OTHERS) | grep -v $(patsubst %,-e %,$(UNRACED)))
+	go test -race -p 4 -skip '^TestPlan' $$(go list $(OTHERS) | grep -v $(patsubst %,-e %,$(UNRACED)))
 	go test -race $(WAITING) $(BROKERS)
 
 chaos: servers ## kill, stop and restart relays, consumers and PostgreSQL under load, the long form

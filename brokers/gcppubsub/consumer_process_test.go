@@ -100,8 +100,9 @@ func TestConsumerKilled(t *testing.T) {
 	again := consumetest.NewRecord()
 	run(t, consumerConfig(t, broker.URL(), consumetest.Handler(again.Handle)))
 	await.Until(t, "every event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == events })
-	if times := consumetest.Counts(again.All()); len(times) != events-before {
-		t.Errorf("%d events came again, want the %d that were not acknowledged", len(times), events-before)
+	// Acknowledgements may still have been on their way when it was killed.
+	if times := consumetest.Counts(again.All()); len(times) > events-before {
+		t.Errorf("%d events came again, and only %d were not acknowledged", len(times), events-before)
 	}
 	for id := range consumetest.Counts(again.All()) {
 		handled[id.String()] = true
