@@ -78,7 +78,7 @@ func newOverview(found *ops.Overview, samples []sample, states []ops.State) *ove
 	age.Top = seconds(age.chart.Top)
 	o.Charts = []chartCard{
 		card("Delivered", "delivered", "per minute", found.Delivered, func(s sample) float64 { return float64(s.Delivered) }),
-		card("Backlog", "backlog", "events wait", &found.Backlog, func(s sample) float64 { return float64(s.Backlog) }),
+		card("Backlog", "backlog", "waiting", &found.Backlog, func(s sample) float64 { return float64(s.Backlog) }),
 		age,
 		card("Failures", "failed", "per minute", found.Failed, func(s sample) float64 { return float64(s.Failed) }),
 	}
