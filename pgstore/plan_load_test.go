@@ -41,8 +41,8 @@ func (p *planner) insert(kind string, rows int, at string) {
 		values = "'UploadFile', '42', 'file.stored', '{\"amount\": 12}', i::text, " +
 			is("'delivered', 0, 5, NULL, at", is("'failed', 5, 5, NULL, NULL", "'pending', 0, 5, at, NULL", "dead"), "done") + ", at, at"
 	case "packfinderz":
-		columns = "id, event_type, aggregate_type, aggregate_id, payload_json, created_at, published_at, attempt_count"
-		values = "'order_created', 'vendor_order', id, '{\"amount\": 12}', at, " + is("at, 0", is("NULL, 10", "NULL, 0", "dead"), "done")
+		columns = "id, event_type, aggregate_type, aggregate_id, payload_json, created_at, published_at, attempt_count, last_error"
+		values = "'order_created', 'vendor_order', id, '{\"amount\": 12}', at, " + is("at, 0, NULL", is("NULL, 10, 'no'", "NULL, 0, NULL", "dead"), "done")
 	default:
 		columns = "no, kind, part, body, made, tries, due, sent"
 		values = "'made', 'k', '{\"amount\": 12}', at, " + is("1, NULL, at", is("3, NULL, NULL", "0, at, NULL", "dead"), "done")

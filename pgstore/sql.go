@@ -134,6 +134,20 @@ func (c *compiler) notDead() string {
 	return "NOT " + c.hasLetter()
 }
 
+// claimable is notDead for a claim, which reads as little as it can. A row gets its letter
+// together with its last error, so that one without an error is not looked up among the
+// letters. The lookup is a scalar one: the planner must not read all letters into a hash for
+// the few rows of a claim that have failed before.
+func (c *compiler) claimable() string {
+	lastError := c.l.Columns.LastError
+	if c.l.DeadLetter == nil || lastError.IsZero() || lastError.NotNull {
+		return c.notDead()
+	}
+	columns := &c.l.DeadLetter.Columns
+	return fmt.Sprintf("(%s IS NULL OR (SELECT true FROM %s d WHERE d.%s = %s AND d.%s IS NULL LIMIT 1) IS NULL)",
+		t(lastError), c.letters(), quote(columns.EventID.Name), t(c.l.Columns.ID), quote(columns.RetriedAt.Name))
+}
+
 // hasLetter is true for rows with an open dead letter.
 func (c *compiler) hasLetter() string {
 	columns := &c.l.DeadLetter.Columns

@@ -110,7 +110,7 @@ func (c *compiler) pick(kind claimKind) string {
 	if kind == claimDueFrom {
 		where = append(where, t(order)+" >= $2::timestamptz")
 	}
-	where = append(where, c.mine(), c.notDead())
+	where = append(where, c.mine(), c.claimable())
 	exhausted := fmt.Sprintf("%s >= %s", t(columns.Attempts), c.maxAttempts())
 	list := fmt.Sprintf("t.ctid AS tid, %s AS ordered, %s AS exhausted", t(order), exhausted)
 	if c.l.Hold == HoldRowLock {
@@ -131,7 +131,7 @@ func (c *compiler) peek() *statement {
 		due = t(next) + " <= now()"
 	}
 	return c.end(fmt.Sprintf("SELECT EXISTS (SELECT FROM %s AS t WHERE %s AND %s AND %s AND %s)",
-		c.table(), c.pending(), due, c.mine(), c.notDead()))
+		c.table(), c.pending(), due, c.mine(), c.claimable()))
 }
 
 func indent(sql string) string { return "  " + strings.ReplaceAll(sql, "\n", "\n  ") }
