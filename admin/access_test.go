@@ -296,7 +296,7 @@ func TestRoles(t *testing.T) {
 	b := newBrowser(t, admin.Config{Access: admin.Access{Credentials: p.Credentials}})
 	b.logIn("viewer")
 	b.get("/t/shop/retry?all=1").want(t, http.StatusForbidden, "needs an operator")
-	for _, action := range []string{"retry", "replay", "hold", "release", "work/x/stop"} {
+	for _, action := range []string{"retry", "replay", "hold", "release", "jobs/x/stop"} {
 		b.submit("/t/shop/audit", "/t/shop/"+action, url.Values{"all": {"1"}}).want(t, http.StatusForbidden, "needs an operator")
 	}
 	for _, action := range []string{"retry", "replay", "hold", "release"} {
@@ -329,7 +329,7 @@ func TestForgedRequests(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, admin.Config{})
 	b.get("/t/shop/audit")
-	forms := []string{"/login", "/logout", "/t/shop/retry", "/t/shop/replay", "/t/shop/hold", "/t/shop/release", "/t/shop/work/x/stop"}
+	forms := []string{"/login", "/logout", "/t/shop/retry", "/t/shop/replay", "/t/shop/hold", "/t/shop/release", "/t/shop/jobs/x/stop"}
 	for _, path := range forms {
 		b.post(path, url.Values{"all": {"1"}}).want(t, http.StatusForbidden, "no valid token")
 		b.post(path, url.Values{"all": {"1"}, "csrf": {strings.Repeat("0", 64)}}).want(t, http.StatusForbidden, "no valid token")

@@ -135,25 +135,25 @@ func (c *Console) act(w http.ResponseWriter, r *request, operation ops.Operation
 	default:
 		to += "events"
 	}
-	seeOther(w, to+"?work="+begun.id)
+	seeOther(w, to+"?job="+begun.id)
 	return nil
 }
 
-// stopWork interrupts a change. What is done stays done.
-func (c *Console) stopWork(w http.ResponseWriter, r *request) error {
-	found, err := r.work()
+// stopJob interrupts a change. What is done stays done.
+func (c *Console) stopJob(w http.ResponseWriter, r *request) error {
+	found, err := r.job()
 	if err != nil {
 		return err
 	}
 	found.stop()
 	found.await(r.Context())
-	seeOther(w, c.base(r.target)+"/?work="+found.id)
+	seeOther(w, c.base(r.target)+"/?job="+found.id)
 	return nil
 }
 
-// work finds the change that the path names.
-func (r *request) work() (*work, error) {
-	if found := r.target.works.find(r.PathValue("work")); found != nil {
+// job finds the change that the path names.
+func (r *request) job() (*job, error) {
+	if found := r.target.jobs.find(r.PathValue("job")); found != nil {
 		return found, nil
 	}
 	return nil, notFound("That change is forgotten; the audit log has it.")

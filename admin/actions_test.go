@@ -15,8 +15,8 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// TestWorkUnderWay: what takes long goes on by itself; pages say so, and it can be stopped.
-func TestWorkUnderWay(t *testing.T) {
+// TestJobUnderWay: what takes long goes on by itself; pages say so, and it can be stopped.
+func TestJobUnderWay(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.kill("no", layouttest.Event("modkit"))
@@ -40,22 +40,22 @@ func TestWorkUnderWay(t *testing.T) {
 	}
 	begun := change("POST", "retry", `{"all":true}`)
 	begun.want(t, http.StatusAccepted, `"running":true`)
-	var work struct{ ID string }
-	if err := json.Unmarshal([]byte(begun.body), &work); err != nil {
+	var job struct{ ID string }
+	if err := json.Unmarshal([]byte(begun.body), &job); err != nil {
 		t.Fatal(err)
 	}
 	page := b.get("/t/shop/events")
 	page.want(t, http.StatusOK, "data-running")
-	page.want(t, http.StatusOK, "/t/shop/work/"+work.ID+"/stop")
+	page.want(t, http.StatusOK, "/t/shop/jobs/"+job.ID+"/stop")
 	pgtest.AwaitBlocked(t, s.pool, 1)
-	b.submit("/t/shop/events", "/t/shop/work/"+work.ID+"/stop", url.Values{})
-	change("GET", "work/"+work.ID, "").want(t, http.StatusOK, `"running":false`)
+	b.submit("/t/shop/events", "/t/shop/jobs/"+job.ID+"/stop", url.Values{})
+	change("GET", "jobs/"+job.ID, "").want(t, http.StatusOK, `"running":false`)
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	// Nothing was done, and can be done now.
 	change("POST", "retry", `{"all":true}`).want(t, http.StatusOK, `"events":1`)
-	change("DELETE", "work/"+work.ID, "").want(t, http.StatusOK, `"running":false`)
+	change("DELETE", "jobs/"+job.ID, "").want(t, http.StatusOK, `"running":false`)
 }
 
 // TestHold holds a key of a stream, and releases it.

@@ -169,12 +169,12 @@ func apiChanges(operation ops.Operation) func(*Console, http.ResponseWriter, *re
 		if err != nil {
 			return err
 		}
-		return writeWork(w, begun)
+		return writeJob(w, begun)
 	}
 }
 
-// writeWork tells how far a change is; 202 is "still running".
-func writeWork(w http.ResponseWriter, of *work) error {
+// writeJob tells how far a change is; 202 is "still running".
+func writeJob(w http.ResponseWriter, of *job) error {
 	state := of.state()
 	status := http.StatusOK
 	if state.Running {
@@ -183,22 +183,22 @@ func writeWork(w http.ResponseWriter, of *work) error {
 	return writeJSON(w, status, state)
 }
 
-func (c *Console) apiWork(w http.ResponseWriter, r *request) error {
-	found, err := r.work()
+func (c *Console) apiJob(w http.ResponseWriter, r *request) error {
+	found, err := r.job()
 	if err != nil {
 		return err
 	}
-	return writeWork(w, found)
+	return writeJob(w, found)
 }
 
-func (c *Console) apiStopWork(w http.ResponseWriter, r *request) error {
-	found, err := r.work()
+func (c *Console) apiStopJob(w http.ResponseWriter, r *request) error {
+	found, err := r.job()
 	if err != nil {
 		return err
 	}
 	found.stop()
 	found.await(r.Context())
-	return writeWork(w, found)
+	return writeJob(w, found)
 }
 
 // readJSON reads what a program sent, strictly: a misspelt filter would be an empty one.

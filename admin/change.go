@@ -82,13 +82,13 @@ func (c *Console) preview(r *request, ch change) (*ops.Result, error) {
 }
 
 // begin starts a change, and waits for a moment whether it ends.
-func (c *Console) begin(r *request, ch change) (*work, error) {
+func (c *Console) begin(r *request, ch change) (*job, error) {
 	if err := ch.check(r.target); err != nil {
 		return nil, err
 	}
 	t, actor := r.target, r.Name
 	log := c.log.With("operation", string(ch.operation), "target", t.Name, "actor", actor)
-	w, err := t.works.start(ch.operation, actor, func(ctx context.Context, progress func(int64)) (*ops.Result, error) {
+	w, err := t.jobs.start(ch.operation, actor, func(ctx context.Context, progress func(int64)) (*ops.Result, error) {
 		result, err := ch.do(ctx, t, actor, false, progress)
 		switch {
 		case err != nil:

@@ -70,7 +70,7 @@ type target struct {
 	Target
 	about   ops.Description
 	samples *sampler
-	works   *works
+	jobs    *jobs
 	// examining lets one person at a time call the doctor, who asks the database a lot.
 	examining chan struct{}
 }
@@ -101,7 +101,7 @@ func New(config Config) (*Console, error) {
 	for _, given := range config.Targets {
 		t := &target{Target: given, about: given.Operations.Describe()}
 		t.samples = newSampler(c.life, given.Operations.Overview)
-		t.works, t.examining = newWorks(c.life), make(chan struct{}, 1)
+		t.jobs, t.examining = newJobs(c.life), make(chan struct{}, 1)
 		c.targets, c.byName[given.Name] = append(c.targets, t), t
 	}
 	c.mux = c.newMux()
@@ -136,6 +136,6 @@ func (c *Console) Close() {
 	c.end()
 	for _, t := range c.targets {
 		t.samples.wait()
-		t.works.wait()
+		t.jobs.wait()
 	}
 }

@@ -90,8 +90,8 @@ type view struct {
 	Token string
 	// Version is that of the files.
 	Version string
-	// Works are the changes to tell of.
-	Works []workState
+	// Jobs are the changes to tell of.
+	Jobs []jobState
 	// Content is the page's own.
 	Content any
 }
@@ -117,12 +117,12 @@ func (c *Console) newView(r *request, page, title string, content any) *view {
 	for _, t := range c.targets {
 		v.Targets = append(v.Targets, link{t.Name, c.base(t) + "/"})
 	}
-	tell := r.target.works.current()
-	if asked := r.target.works.find(r.URL.Query().Get("work")); asked != nil && !slices.Contains(tell, asked) {
+	tell := r.target.jobs.current()
+	if asked := r.target.jobs.find(r.URL.Query().Get("job")); asked != nil && !slices.Contains(tell, asked) {
 		tell = append(tell, asked)
 	}
 	for _, w := range tell {
-		v.Works = append(v.Works, w.state())
+		v.Jobs = append(v.Jobs, w.state())
 	}
 	return v
 }

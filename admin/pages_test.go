@@ -242,12 +242,12 @@ func TestAPIChanges(t *testing.T) {
 	b.send("POST", "/api/v1/targets/shop/retry", `{"topic":"usage"}`, bearer(p.operator)).want(t, http.StatusUnsupportedMediaType, "application/json")
 	done := retry(`{"topic":"usage"}`)
 	done.want(t, http.StatusOK, `"events":2`)
-	var work struct{ ID, Actor string }
-	if err := json.Unmarshal([]byte(done.body), &work); err != nil || work.Actor != "operator-program" {
-		t.Fatalf("the work is %s (%v)", done.body, err)
+	var job struct{ ID, Actor string }
+	if err := json.Unmarshal([]byte(done.body), &job); err != nil || job.Actor != "operator-program" {
+		t.Fatalf("the job is %s (%v)", done.body, err)
 	}
-	b.send("GET", "/api/v1/targets/shop/work/"+work.ID, "", bearer(p.viewer)).want(t, http.StatusOK, `"running":false`)
-	b.send("GET", "/api/v1/targets/shop/work/x", "", bearer(p.viewer)).want(t, http.StatusNotFound, "forgotten")
+	b.send("GET", "/api/v1/targets/shop/jobs/"+job.ID, "", bearer(p.viewer)).want(t, http.StatusOK, `"running":false`)
+	b.send("GET", "/api/v1/targets/shop/jobs/x", "", bearer(p.viewer)).want(t, http.StatusNotFound, "forgotten")
 	b.send("GET", "/api/v1/targets/shop/audit", "", bearer(p.viewer)).want(t, http.StatusOK, `"actor":"operator-program"`)
 }
 

@@ -40,7 +40,7 @@ func routes() []route {
 		page("POST", "/t/{target}/replay", Operator, (*Console).replay),
 		page("POST", "/t/{target}/hold", Operator, (*Console).hold),
 		page("POST", "/t/{target}/release", Operator, (*Console).release),
-		page("POST", "/t/{target}/work/{work}/stop", Operator, (*Console).stopWork),
+		page("POST", "/t/{target}/jobs/{job}/stop", Operator, (*Console).stopJob),
 		page("GET", "/t/{target}/relays", Viewer, (*Console).relaysPage),
 		page("GET", "/t/{target}/audit", Viewer, (*Console).auditPage),
 		page("GET", "/t/{target}/doctor", Viewer, (*Console).doctorPage),
@@ -60,8 +60,8 @@ func routes() []route {
 		api("POST", "/targets/{target}/replay", Operator, apiChanges(ops.OperationReplay)),
 		api("POST", "/targets/{target}/hold", Operator, apiChanges(ops.OperationHold)),
 		api("POST", "/targets/{target}/release", Operator, apiChanges(ops.OperationRelease)),
-		api("GET", "/targets/{target}/work/{work}", Viewer, (*Console).apiWork),
-		api("DELETE", "/targets/{target}/work/{work}", Operator, (*Console).apiStopWork),
+		api("GET", "/targets/{target}/jobs/{job}", Viewer, (*Console).apiJob),
+		api("DELETE", "/targets/{target}/jobs/{job}", Operator, (*Console).apiStopJob),
 	}
 }
 

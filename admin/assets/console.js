@@ -29,14 +29,14 @@
   }
 
   // A change that is under way: look again until it has ended.
-  const running = () => document.querySelector("#works [data-running]");
+  const running = () => document.querySelector("#jobs [data-running]");
   if (running()) {
     const look = async () => {
       try {
         const text = await part(location.href);
         if (text !== null) {
           const page = new DOMParser().parseFromString(text, "text/html");
-          document.getElementById("works").replaceChildren(...page.getElementById("works").children);
+          document.getElementById("jobs").replaceChildren(...page.getElementById("jobs").children);
         }
       } catch {
         // The next look may find the server again.

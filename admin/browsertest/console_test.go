@@ -146,9 +146,11 @@ func keys(b *tab, s *shop) {
 		press("e")
 	}
 	b.until(`document.querySelectorAll('[data-item]').length === 3`)
-	press("j")
-	press("j")
-	b.until(`document.querySelectorAll('[data-item]')[1].classList.contains('at')`)
+	// The page that was left, or one that is not ready, may have taken a key: to the top, and one down.
+	for !evaluate[bool](b, `document.querySelectorAll('[data-item]')[1].classList.contains('at')`) {
+		press("kkk")
+		press("j")
+	}
 	press("/") // which a driver types, too
 	b.until(`document.activeElement.name === 'q'`)
 	evaluate[string](b, `document.activeElement.value = ''`)

@@ -7,12 +7,12 @@ import (
 	"github.com/packfinderz/outbox/ops"
 )
 
-// TestWorks: a change goes on without its request, says how far it is, can be stopped, and ends
+// TestJobs: a change goes on without its request, says how far it is, can be stopped, and ends
 // with the console.
-func TestWorks(t *testing.T) {
+func TestJobs(t *testing.T) {
 	t.Parallel()
 	life, end := context.WithCancel(t.Context())
-	ws := newWorks(life)
+	js := newJobs(life)
 	begun := make(chan struct{})
 	until := func(ctx context.Context, progress func(int64)) (*ops.Result, error) {
 		progress(3)
@@ -20,16 +20,16 @@ func TestWorks(t *testing.T) {
 		<-ctx.Done()
 		return &ops.Result{Events: 4, Interrupted: true}, nil
 	}
-	var running []*work
+	var running []*job
 	for range maxRunning {
-		w, err := ws.start(ops.OperationRetry, "ann", until)
+		j, err := js.start(ops.OperationRetry, "ann", until)
 		if err != nil {
 			t.Fatal(err)
 		}
 		<-begun
-		running = append(running, w)
+		running = append(running, j)
 	}
-	if _, err := ws.start(ops.OperationRetry, "ann", until); err == nil {
+	if _, err := js.start(ops.OperationRetry, "ann", until); err == nil {
 		t.Error("there is no bound to what runs")
 	}
 	if goes, done, _, _ := running[0].outcome(); !goes || done != 3 {
@@ -40,22 +40,22 @@ func TestWorks(t *testing.T) {
 	if goes, _, result, err := running[0].outcome(); goes || err != nil || !result.Interrupted || result.Events != 4 {
 		t.Errorf("after the stop: %t %+v %v", goes, result, err)
 	}
-	if n := len(ws.current()); n != maxRunning-1 {
+	if n := len(js.current()); n != maxRunning-1 {
 		t.Errorf("%d are running", n)
 	}
-	for range 2 * maxWorks {
-		w, err := ws.start(ops.OperationHold, "ann", func(context.Context, func(int64)) (*ops.Result, error) { return &ops.Result{}, nil })
+	for range 2 * maxJobs {
+		j, err := js.start(ops.OperationHold, "ann", func(context.Context, func(int64)) (*ops.Result, error) { return &ops.Result{}, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-w.finished
+		<-j.finished
 	}
-	if len(ws.all) > maxWorks || ws.find(running[1].id) == nil {
-		t.Errorf("%d are remembered, or one that runs is forgotten", len(ws.all))
+	if len(js.all) > maxJobs || js.find(running[1].id) == nil {
+		t.Errorf("%d are remembered, or one that runs is forgotten", len(js.all))
 	}
 	end()
-	ws.wait()
-	if _, err := ws.start(ops.OperationHold, "ann", until); err == nil {
+	js.wait()
+	if _, err := js.start(ops.OperationHold, "ann", until); err == nil {
 		t.Error("a closed console begins something")
 	}
 }

@@ -1,0 +1,166 @@
+package admin
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/packfinderz/outbox/ops"
+)
+
+const (
+	// maxJobs is how many changes of a target are remembered, maxRunning how many run at once.
+	maxJobs    = 50 // more than may run, so that there is always one to forget
+	maxRunning = 4
+	// patience is how long a request waits for a change that it asked for; what takes longer
+	// goes on by itself, and pages show how far it is.
+	patience = 2 * time.Second
+)
+
+// job is a change that somebody asked for. It does not end with the request: closing a browser
+// is no way to stop a retry of a hundred thousand events.
+type job struct {
+	id        string
+	operation ops.Operation
+	actor     string
+	stop      context.CancelFunc
+	finished  chan struct{}
+
+	mu     sync.Mutex
+	done   int64
+	result *ops.Result
+	err    error
+}
+
+// jobState is a job as pages and programs see it.
+type jobState struct {
+	ID        string        `json:"id"`
+	Operation ops.Operation `json:"operation"`
+	Actor     string        `json:"actor"`
+	// Running is set until it has ended, however that was.
+	Running bool `json:"running"`
+	// Events is how many events are done.
+	Events int64 `json:"events"`
+	// Result is what was done in the end; nil while it runs, or if it failed.
+	Result *ops.Result `json:"result,omitempty"`
+	// Error says why it failed.
+	Error string `json:"error,omitempty"`
+}
+
+// jobs are the changes of a target, oldest first.
+type jobs struct {
+	life context.Context
+	mu   sync.Mutex
+	all  []*job
+	wg   sync.WaitGroup
+}
+
+func newJobs(life context.Context) *jobs { return &jobs{life: life} }
+
+// start begins a change.
+func (js *jobs) start(operation ops.Operation, actor string, do func(context.Context, func(int64)) (*ops.Result, error)) (*job, error) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	running := 0
+	for _, j := range js.all {
+		if j.running() {
+			running++
+		}
+	}
+	if running >= maxRunning || js.life.Err() != nil {
+		return nil, &failure{http.StatusServiceUnavailable, "Other changes are under way. Wait until one of them has ended."}
+	}
+	ctx, stop := context.WithCancel(js.life)
+	j := &job{id: rand.Text(), operation: operation, actor: actor, stop: stop, finished: make(chan struct{})}
+	if len(js.all) >= maxJobs {
+		oldest := slices.IndexFunc(js.all, func(j *job) bool { return !j.running() })
+		js.all = slices.Delete(js.all, oldest, oldest+1)
+	}
+	js.all = append(js.all, j)
+	js.wg.Go(func() {
+		defer stop()
+		defer close(j.finished)
+		result, err := do(ctx, j.progress)
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.result, j.err = result, err
+	})
+	return j, nil
+}
+
+// find is a change by its number; nil if it is forgotten.
+func (js *jobs) find(id string) *job {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	for _, j := range js.all {
+		if j.id == id {
+			return j
+		}
+	}
+	return nil
+}
+
+// current are the changes that run.
+func (js *jobs) current() []*job {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	var running []*job
+	for _, j := range js.all {
+		if j.running() {
+			running = append(running, j)
+		}
+	}
+	return running
+}
+
+func (js *jobs) wait() { js.wg.Wait() }
+
+func (j *job) running() bool {
+	select {
+	case <-j.finished:
+		return false
+	default:
+		return true
+	}
+}
+
+func (j *job) progress(done int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.done = done
+}
+
+// await waits for the end, for as long as somebody would wait for a page.
+func (j *job) await(ctx context.Context) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-j.finished:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// outcome is how it ended, or what is done so far.
+func (j *job) outcome() (running bool, done int64, result *ops.Result, err error) {
+	running = j.running()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return running, j.done, j.result, j.err
+}
+
+// state is what is shown of a job. What went wrong is in the log since it did.
+func (j *job) state() jobState {
+	running, done, result, err := j.outcome()
+	s := jobState{ID: j.id, Operation: j.operation, Actor: j.actor, Running: running, Events: done, Result: result}
+	if result != nil {
+		s.Events = result.Events
+	}
+	if err != nil {
+		_, s.Error, _ = explain(err)
+	}
+	return s
+}
