@@ -31,9 +31,9 @@ test: servers ## run all tests of all modules, on private servers
 	go test $(OTHERS)
 	go test $(WAITING) $(BROKERS)
 
-# The detector sees nothing in tests of processes, which run the program as it is shipped, of
-# query plans, which run in the server, and of the peers, which are others' code.
-UNRACED := admin/browsertest cmd/outbox/internal/chaos cmd/outbox/internal/endtoend packfinderz/internal/e2e outbox/bench
+# The detector sees nothing in tests of processes, which run the program as it is shipped, nor
+# in query plans, which run in the server.
+UNRACED := cmd/outbox/internal/chaos cmd/outbox/internal/endtoend packfinderz/internal/e2e
 race: servers ## run the tests with the race detector, but for those that it cannot see into
 	go test -race -p 4 -skip '^TestPlan' $$(go list $(OTHERS) | grep -v $(patsubst %,-e %,$(UNRACED)))
 	go test -race $(WAITING) $(BROKERS)
