@@ -22,7 +22,7 @@ const emulatorHost = "PUBSUB_EMULATOR_HOST"
 
 // dial makes the client. No connection is made before the first request.
 func dial(config Config) (*apiv1.TopicAdminClient, error) {
-	options, err := clientOptions(config)
+	options, err := config.ClientOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,12 @@ func dial(config Config) (*apiv1.TopicAdminClient, error) {
 	return client, nil
 }
 
-func clientOptions(config Config) ([]option.ClientOption, error) {
+// ClientOptions are for a client of one's own that reaches the service as a publisher does. They
+// are an error where the configuration cannot work.
+func (c Config) ClientOptions() ([]option.ClientOption, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	options := []option.ClientOption{
 		option.WithTelemetryDisabled(),
 		option.WithGRPCConnectionPool(min(runtime.GOMAXPROCS(0), 4)),
@@ -49,20 +54,20 @@ func clientOptions(config Config) ([]option.ClientOption, error) {
 		option.WithGRPCDialOption(grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 10 * time.Second})),
 	}
 	emulator := os.Getenv(emulatorHost) != ""
-	if config.Endpoint != "" {
-		options = append(options, option.WithEndpoint(config.Endpoint))
+	if c.Endpoint != "" {
+		options = append(options, option.WithEndpoint(c.Endpoint))
 	}
 	switch {
-	case config.Insecure:
+	case c.Insecure:
 		return append(options, option.WithoutAuthentication(),
 			option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))), nil
-	case emulator && config.Endpoint != "":
+	case emulator && c.Endpoint != "":
 		// The client would go to the endpoint without TLS.
 		return nil, errors.New("endpoint and " + emulatorHost + " are both set: unset one, or add insecure=true for an emulator at the endpoint")
-	case emulator || config.Credentials == "":
+	case emulator || c.Credentials == "":
 		return options, nil
 	}
-	credentials, err := readCredentials(config.Credentials)
+	credentials, err := readCredentials(c.Credentials)
 	if err != nil {
 		return nil, err
 	}

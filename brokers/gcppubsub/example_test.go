@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	apiv1 "cloud.google.com/go/pubsub/v2/apiv1"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
 	"github.com/google/uuid"
 
@@ -42,4 +44,32 @@ func Example() {
 	// Output:
 	// errors: [<nil>]
 	// projects/shop/topics/orders order/42 order_created {"total": 100}
+}
+
+// A client of one's own, here to make a topic, reaches the service as the publisher does.
+func ExampleConfig_ClientOptions() {
+	server := pstest.NewServer()
+	defer func() { _ = server.Close() }()
+	config, err := gcppubsub.ParseURL("gcppubsub://shop?insecure=true&endpoint=" + server.Addr)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	options, err := config.ClientOptions()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := apiv1.NewTopicAdminClient(ctx, options...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = client.Close() }()
+	topic, err := client.CreateTopic(ctx, &pubsubpb.Topic{Name: "projects/shop/topics/orders"})
+	fmt.Println(topic.GetName(), err)
+	// Output:
+	// projects/shop/topics/orders <nil>
 }

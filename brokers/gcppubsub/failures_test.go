@@ -37,7 +37,7 @@ func TestClasses(t *testing.T) {
 			t.Parallel()
 			broker := pubsubtest.New(t, pstest.WithErrorInjection("Publish", code, "as the test wants it"))
 			began := time.Now()
-			errs := publishertest.Publish(t, open(t, broker.URL()), ofKeys("a", "a", "b"))
+			errs := publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), ofKeys("a", "a", "b"))
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("it took %s", took)
 			}
@@ -55,7 +55,7 @@ func TestShortTrouble(t *testing.T) {
 		trouble := once(status.Error(code, "for a moment"))
 		broker := pubsubtest.New(t, reacting(func(*pubsubpb.PublishRequest) error { return trouble() }))
 		messages := ofKeys("a", "a")
-		publishertest.Fates(t, publishertest.Publish(t, open(t, broker.URL()), messages), "", "")
+		publishertest.Fates(t, publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), messages), "", "")
 		wantPayloads(t, broker, messages...)
 	}
 }
@@ -74,7 +74,7 @@ func TestFailedKey(t *testing.T) {
 		}
 		return nil
 	}))
-	publisher := open(t, broker.URL())
+	publisher := pubsubtest.Open(t, broker.URL())
 	publishertest.Fates(t, publishertest.Publish(t, publisher, messages), "", "retry", "waits", "")
 	publishertest.Fates(t, publishertest.Publish(t, publisher, messages[1:3]), "", "")
 	var ofA []string
@@ -114,7 +114,7 @@ func TestOneInvalidMessage(t *testing.T) {
 				}
 			}
 			messages[17].Payload, fates[17] = []byte("bad"), "rejected"
-			publishertest.Fates(t, publishertest.Publish(t, open(t, broker.URL()), messages), fates...)
+			publishertest.Fates(t, publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), messages), fates...)
 			arrived := append([]outbox.Message(nil), messages[:17]...)
 			if test.after == "" {
 				arrived = append(arrived, messages[18:]...)
@@ -154,7 +154,7 @@ func TestLimits(t *testing.T) {
 			broker := pubsubtest.New(t)
 			messages := ofKeys("", "", "")
 			test.spoil(&messages[1])
-			errs := publishertest.Publish(t, open(t, broker.URL()), messages)
+			errs := publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), messages)
 			publishertest.Fates(t, errs, "", "rejected", "")
 			wantText(t, errs[1], test.says)
 			if reason := outbox.ReasonOf(errs[1]); (reason == outbox.ReasonTooLarge) != (name == "payload") {
@@ -174,7 +174,7 @@ func TestSlowService(t *testing.T) {
 		return nil
 	}))
 	t.Cleanup(func() { close(release) }) // before the server is closed, which waits for it
-	publisher := open(t, broker.URL())
+	publisher := pubsubtest.Open(t, broker.URL())
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	began := time.Now()
@@ -204,7 +204,7 @@ func TestOutage(t *testing.T) {
 		}
 		return nil
 	}))
-	publisher := open(t, broker.URL())
+	publisher := pubsubtest.Open(t, broker.URL())
 	left := publishertest.Messages(500)
 	for i := range left {
 		left[i].Key = fmt.Sprint("key", i%450)
@@ -257,7 +257,7 @@ func TestOutageAndShortDeadline(t *testing.T) {
 	t.Parallel()
 	broker := pubsubtest.New(t)
 	broker.Stop(t)
-	publisher := open(t, broker.URL()) // it does not need the service
+	publisher := pubsubtest.Open(t, broker.URL()) // it does not need the service
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	publishertest.Fates(t, publisher.Publish(ctx, ofKeys("a", "a")), "away", "waits")

@@ -10,7 +10,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/brokers/gcppubsub"
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/publishertest"
 )
@@ -18,18 +17,7 @@ import (
 const patience = 20 * time.Second
 
 func TestMain(m *testing.M) {
-	consumeIfAsked()
-	goleak.VerifyTestMain(m,
-		// The client looks only every ten seconds whether this one is to end,
-		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"),
-		// and starts this one with the program.
-		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
-}
-
-// open makes a publisher for a destination and closes it with the test.
-func open(t *testing.T, url string) *gcppubsub.Publisher {
-	t.Helper()
-	return publishertest.Open(t, url, gcppubsub.ParseURL, gcppubsub.New)
+	goleak.VerifyTestMain(m)
 }
 
 // ofKeys makes a message for each key.

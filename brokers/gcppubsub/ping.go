@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/internal/resource"
 )
 
 const (
@@ -75,7 +76,7 @@ func (p *Publisher) MissingTopics(ctx context.Context, topics ...string) (missin
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	for _, topic := range topics {
-		_, err := p.client.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: p.config.topicPath(topic)})
+		_, err := p.client.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: resource.Topic(p.config.Project, topic)})
 		switch status.Code(err) {
 		case codes.OK, codes.PermissionDenied:
 		case codes.NotFound:

@@ -41,7 +41,7 @@ func TestPingAndPermissions(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	publisher := open(t, "gcppubsub://p?insecure=true&endpoint="+server.Addr)
+	publisher := pubsubtest.Open(t, "gcppubsub://p?insecure=true&endpoint="+server.Addr)
 	if err := publisher.Ping(t.Context()); err != nil {
 		t.Errorf("before anything was denied: %v", err)
 	}
@@ -63,7 +63,7 @@ func TestPingAfterDenial(t *testing.T) {
 	broker := pubsubtest.New(t,
 		pstest.WithErrorInjection("GetTopic", codes.PermissionDenied, "not yours"),
 		pstest.WithErrorInjection("Publish", codes.PermissionDenied, "not yours"))
-	publisher := open(t, broker.URL())
+	publisher := pubsubtest.Open(t, broker.URL())
 	publishertest.Fates(t, publishertest.Publish(t, publisher, ofKeys("a")), "away")
 	wantText(t, publisher.Ping(t.Context()), "not yours")
 }
@@ -71,20 +71,20 @@ func TestPingAfterDenial(t *testing.T) {
 func TestPingRefused(t *testing.T) {
 	t.Parallel()
 	broker := pubsubtest.New(t, pstest.WithErrorInjection("GetTopic", codes.Unauthenticated, "expired"))
-	wantText(t, open(t, broker.URL()).Ping(t.Context()), "expired")
+	wantText(t, pubsubtest.Open(t, broker.URL()).Ping(t.Context()), "expired")
 }
 
 func TestMissingTopics(t *testing.T) {
 	t.Parallel()
 	broker := pubsubtest.New(t)
 	broker.CreateTopic(t, "here")
-	publisher := open(t, broker.URL())
+	publisher := pubsubtest.Open(t, broker.URL())
 	if missing, err := publisher.MissingTopics(t.Context(), "here", "not-here"); err != nil || !slices.Equal(missing, []string{"not-here"}) {
 		t.Errorf("missing are %q, %v", missing, err)
 	}
 	// Who may only publish cannot tell.
 	denied := pubsubtest.New(t, pstest.WithErrorInjection("GetTopic", codes.PermissionDenied, "not yours"))
-	if missing, err := open(t, denied.URL()).MissingTopics(t.Context(), "not-here"); err != nil || len(missing) > 0 {
+	if missing, err := pubsubtest.Open(t, denied.URL()).MissingTopics(t.Context(), "not-here"); err != nil || len(missing) > 0 {
 		t.Errorf("where it cannot be asked, missing are %q, %v", missing, err)
 	}
 	broker.Stop(t)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/internal/patience"
 )
 
 const (
@@ -119,16 +120,16 @@ func (b *batch) call(ctx context.Context, r *request) error {
 		_, err := b.client.Publish(ctx, &pubsubpb.PublishRequest{Topic: r.topic, Messages: r.messages}, option)
 		return err
 	}
-	err := patiently(ctx, publish)
+	err := patience.Call(ctx, publish)
 	if status.Code(err) != codes.NotFound || !b.config.Create {
 		return err
 	}
-	err = patiently(ctx, func(ctx context.Context, option gax.CallOption) error {
+	err = patience.Call(ctx, func(ctx context.Context, option gax.CallOption) error {
 		_, err := b.client.CreateTopic(ctx, &pubsubpb.Topic{Name: r.topic}, option)
 		return err
 	})
 	if err != nil && status.Code(err) != codes.AlreadyExists {
 		return fmt.Errorf("create the topic: %w", err)
 	}
-	return patiently(ctx, publish)
+	return patience.Call(ctx, publish)
 }

@@ -1,4 +1,5 @@
-// Package gcppubsub publishes events to Google Cloud Pub/Sub, and consumes them from there.
+// Package gcppubsub publishes events to Google Cloud Pub/Sub. Package gcppubsub/consumer consumes
+// them from there.
 //
 // The publisher stands on the client's own call for a publish request rather than on its queue: a
 // relay has its batches already, and the queue goes on sending after the caller has given
@@ -16,10 +17,11 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/internal/resource"
 	"github.com/packfinderz/outbox/wire"
 )
 
-// Config says which project to publish to, and how.
+// Config says which project to publish to or to consume from, and how.
 type Config struct {
 	// Project is the id of the Google Cloud project whose topics the messages go to.
 	Project string
@@ -60,15 +62,12 @@ var errClosed = errors.New("the publisher is closed")
 // New makes a publisher. It does not wait for the service: it connects at the first use,
 // and again by itself whenever the connection was lost.
 func New(config Config) (*Publisher, error) {
-	if err := config.check(); err != nil {
-		return nil, fmt.Errorf("Pub/Sub: %w", err)
-	}
 	client, err := dial(config)
 	if err != nil {
 		return nil, fmt.Errorf("Pub/Sub: %w", err)
 	}
 	p := &Publisher{config: config, client: client, room: semaphore.NewWeighted(roomBytes)}
-	nobody := config.topicPath("outbox-ping")
+	nobody := resource.Topic(config.Project, "outbox-ping")
 	p.asked.Store(&nobody)
 	return p, nil
 }

@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 			publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
 				t.Helper()
 				broker := pubsubtest.New(t)
-				return publishertest.On(broker, open(t, broker.URL()+option))
+				return publishertest.On(broker, pubsubtest.Open(t, broker.URL()+option))
 			})
 		})
 	}
@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 func TestOrderOfKeys(t *testing.T) {
 	t.Parallel()
 	broker := pubsubtest.New(t)
-	publisher := open(t, broker.URL())
+	publisher := pubsubtest.Open(t, broker.URL())
 	const batches, size, keys = 5, 400, 7
 	for n := range batches {
 		messages := publishertest.Messages(size)
@@ -65,7 +65,7 @@ func TestUnordered(t *testing.T) {
 	t.Parallel()
 	requests := 0 // the server reacts to one request at a time
 	broker := pubsubtest.New(t, reacting(func(*pubsubpb.PublishRequest) error { requests++; return nil }))
-	publisher := open(t, broker.URL()+"&ordering=false")
+	publisher := pubsubtest.Open(t, broker.URL()+"&ordering=false")
 	if publisher.KeepsOrder() {
 		t.Error("it says that it keeps order")
 	}
@@ -83,7 +83,7 @@ func TestUnordered(t *testing.T) {
 func TestCloudEvents(t *testing.T) {
 	t.Parallel()
 	broker := pubsubtest.New(t)
-	publisher := open(t, broker.URL()+"&format=cloudevents&source=/shop")
+	publisher := pubsubtest.Open(t, broker.URL()+"&format=cloudevents&source=/shop")
 	messages := publishertest.Messages(1)
 	messages[0].CreatedAt = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	messages[0].Headers = map[string]string{"x-own": "1"}
@@ -111,7 +111,7 @@ func TestTopics(t *testing.T) {
 	messages[1].Topic = other
 	messages[2].Topic = ""
 	messages[3].Topic = "no such/topic"
-	errs := publishertest.Publish(t, open(t, broker.URL()), messages)
+	errs := publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), messages)
 	publishertest.Fates(t, errs, "", "", "retry", "rejected")
 	wantText(t, errs[2], "--topic-default")
 	wantText(t, errs[3], "no such/topic")
@@ -127,10 +127,10 @@ func TestCreate(t *testing.T) {
 	for i := range messages {
 		messages[i].Topic = "new-topic"
 	}
-	errs := publishertest.Publish(t, open(t, broker.URL()), messages[:1])
+	errs := publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), messages[:1])
 	publishertest.Fates(t, errs, "retry")
 	wantText(t, errs[0], "?create=true")
-	publishertest.Fates(t, publishertest.Publish(t, open(t, broker.URL()+"&create=true"), messages), make([]string, len(messages))...)
+	publishertest.Fates(t, publishertest.Publish(t, pubsubtest.Open(t, broker.URL()+"&create=true"), messages), make([]string, len(messages))...)
 	if all := broker.Server.Messages(); len(all) != len(messages) {
 		t.Errorf("%d messages have arrived, want %d", len(all), len(messages))
 	}
@@ -142,7 +142,7 @@ func TestSubscribe(t *testing.T) {
 	broker := pubsubtest.New(t)
 	subscription := broker.Subscribe(t, "readers")
 	messages := ofKeys("a", "b", "")
-	publishertest.Fates(t, publishertest.Publish(t, open(t, broker.URL()), messages), "", "", "")
+	publishertest.Fates(t, publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), messages), "", "", "")
 	got, err := broker.Server.GServer.Pull(t.Context(), &pubsubpb.PullRequest{Subscription: subscription, MaxMessages: 10})
 	if err != nil || len(got.GetReceivedMessages()) != len(messages) {
 		t.Errorf("pulled %d messages, want %d: %v", len(got.GetReceivedMessages()), len(messages), err)
@@ -157,7 +157,7 @@ func TestClose(t *testing.T) {
 		<-release
 		return nil
 	}))
-	publisher := open(t, broker.URL())
+	publisher := pubsubtest.Open(t, broker.URL())
 	published := make(chan []error)
 	go func() { published <- publisher.Publish(t.Context(), ofKeys("a")) }()
 	<-reached
@@ -180,7 +180,7 @@ func TestClose(t *testing.T) {
 func TestEmulatorHost(t *testing.T) {
 	broker := pubsubtest.New(t)
 	t.Setenv("PUBSUB_EMULATOR_HOST", broker.Endpoint())
-	publisher := open(t, "gcppubsub://"+pubsubtest.Project)
+	publisher := pubsubtest.Open(t, "gcppubsub://"+pubsubtest.Project)
 	if err := publisher.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}

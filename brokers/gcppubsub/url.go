@@ -66,11 +66,3 @@ func (c Config) check() error {
 	}
 	return nil
 }
-
-// topicPath is the full name of a topic.
-func (c Config) topicPath(topic string) string {
-	if strings.HasPrefix(topic, "projects/") {
-		return topic
-	}
-	return "projects/" + c.Project + "/topics/" + topic
-}

@@ -10,6 +10,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/pstest"
 	"github.com/google/uuid"
 
+	"github.com/packfinderz/outbox/brokers/gcppubsub"
 	"github.com/packfinderz/outbox/internal/tcpproxy"
 	"github.com/packfinderz/outbox/publishertest"
 	"github.com/packfinderz/outbox/wire"
@@ -41,6 +42,12 @@ func New(t testing.TB, reactors ...pstest.ServerReactorOption) *Broker {
 	b := &Broker{Server: server, proxy: tcpproxy.New(t, server.Addr)}
 	b.CreateTopic(t, publishertest.Topic)
 	return b
+}
+
+// Open makes a publisher for a destination, and closes it with the test.
+func Open(t testing.TB, url string) *gcppubsub.Publisher {
+	t.Helper()
+	return publishertest.Open(t, url, gcppubsub.ParseURL, gcppubsub.New)
 }
 
 // URL is the destination.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/consumer"
 	"github.com/packfinderz/outbox/inbox"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
@@ -35,8 +36,8 @@ func readConfig(lookup program.Lookup) (config, error) {
 		deadLetters:  r.Text("", deadLetterTopic),
 		remember:     r.IdempotencyTTL(),
 		processing:   r.Duration("PACKFINDERZ_EVENTING_PROCESSING_TTL", inbox.DefaultProcessing, time.Second),
-		ackDeadline:  r.Duration("PACKFINDERZ_WORKER_ACK_DEADLINE", gcppubsub.DefaultAckDeadline, 10*time.Second),
-		concurrency:  r.Int("PACKFINDERZ_WORKER_CONCURRENCY", gcppubsub.DefaultConcurrency, 1, 1000),
+		ackDeadline:  r.Duration("PACKFINDERZ_WORKER_ACK_DEADLINE", consumer.DefaultAckDeadline, 10*time.Second),
+		concurrency:  r.Int("PACKFINDERZ_WORKER_CONCURRENCY", consumer.DefaultConcurrency, 1, 1000),
 		listen:       r.Address("127.0.0.1:8082", "PACKFINDERZ_WORKER_LISTEN"),
 	}
 	c.pubsub.Insecure = c.pubsub.Endpoint != "" // an emulator knows no TLS

@@ -47,7 +47,7 @@ func newBench(t *testing.T) *bench {
 	}
 	b.broker.Subscribe(t, subscription)
 	b.broker.CreateTopic(t, letterTopic)
-	b.publish = publishertest.Open(t, b.broker.URL(), gcppubsub.ParseURL, gcppubsub.New)
+	b.publish = pubsubtest.Open(t, b.broker.URL())
 	return b
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/consumer"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/packfinderz/internal/compliance"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
@@ -45,8 +46,8 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 		defer func() { _ = letters.Close() }() // all are published
 		process.DeadLetters, process.DeadLetterTopic = letters, config.deadLetters
 	}
-	consumer, err := gcppubsub.NewConsumer(gcppubsub.ConsumerConfig{
-		Config: config.pubsub, Subscription: config.subscription, Process: process,
+	consumer, err := consumer.New(consumer.Config{
+		Broker: config.pubsub, Subscription: config.subscription, Process: process,
 		Concurrency: config.concurrency, AckDeadline: config.ackDeadline,
 	})
 	if err != nil {

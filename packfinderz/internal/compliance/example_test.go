@@ -15,7 +15,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
 )
 
-// An event that Pub/Sub delivers twice has one notification. In the worker a gcppubsub.Consumer does what is done here by hand:
+// An event that Pub/Sub delivers twice has one notification. In the worker the consumer of gcppubsub does what is done here by hand:
 // it acknowledges what is answered with nil, and has the rest delivered again.
 func ExampleHandler() {
 	example := &testserver.Example{}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	pubsubconsumer "github.com/packfinderz/outbox/brokers/gcppubsub/consumer"
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/brokers/natsjs"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
@@ -56,7 +57,7 @@ func subscribePubSub(t *testing.T, handlers outbox.Publisher) *subscription {
 		return true
 	}}
 	for range 8 { // the server is slow with each
-		consumer, err := gcppubsub.NewConsumer(gcppubsub.ConsumerConfig{Config: config, Subscription: consumerName, Process: processing(handlers)})
+		consumer, err := pubsubconsumer.New(pubsubconsumer.Config{Broker: config, Subscription: consumerName, Process: processing(handlers)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package gcppubsub_test
+package consumer_test
 
 import (
 	"context"
@@ -90,7 +90,7 @@ func (a *ahead) ModifyAckDeadline(_ context.Context, r *pubsubpb.ModifyAckDeadli
 }
 
 // The first message of a key fails twice while the later ones are here already: they wait for it.
-func TestConsumerOrderAfterFailure(t *testing.T) {
+func TestOrderAfterFailure(t *testing.T) {
 	t.Parallel()
 	service := &ahead{messages: publishertest.Messages(4), again: make(chan struct{}, 10), acked: make(map[string]bool)}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,4 +1,4 @@
-package gcppubsub_test
+package consumer_test
 
 import (
 	"log/slog"
@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/pstest"
+	"go.uber.org/goleak"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/consumer"
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/consume/consumetest"
@@ -21,6 +23,15 @@ const (
 	deadTopic    = "orders-dead"
 )
 
+func TestMain(m *testing.M) {
+	consumeIfAsked()
+	goleak.VerifyTestMain(m,
+		// The client looks only every ten seconds whether this one is to end,
+		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"),
+		// and starts this one with the program.
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
+
 // subscribed starts a server with a subscription and a topic for dead letters.
 func subscribed(t *testing.T, reactors ...pstest.ServerReactorOption) *pubsubtest.Broker {
 	t.Helper()
@@ -31,25 +42,25 @@ func subscribed(t *testing.T, reactors ...pstest.ServerReactorOption) *pubsubtes
 }
 
 // consumerConfig is one for the subscription, with dead letters and short waits.
-func consumerConfig(t *testing.T, url string, handlers outbox.Publisher) gcppubsub.ConsumerConfig {
+func consumerConfig(t *testing.T, url string, handlers outbox.Publisher) consumer.Config {
 	t.Helper()
 	config, err := gcppubsub.ParseURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gcppubsub.ConsumerConfig{
-		Config: config, Subscription: subscription, AckDeadline: 10 * time.Second,
+	return consumer.Config{
+		Broker: config, Subscription: subscription, AckDeadline: 10 * time.Second,
 		Process: consume.Config{
-			Handlers: handlers, DeadLetters: open(t, url), DeadLetterTopic: deadTopic, MaxDeliveries: 3,
+			Handlers: handlers, DeadLetters: pubsubtest.Open(t, url), DeadLetterTopic: deadTopic, MaxDeliveries: 3,
 			Retry: outbox.RetryPolicy{Base: 20 * time.Millisecond, Max: 100 * time.Millisecond}, Logger: slog.New(slog.DiscardHandler),
 		},
 	}
 }
 
 // run starts a consumer, which does not outlive the test.
-func run(t *testing.T, config gcppubsub.ConsumerConfig) *consumetest.Running {
+func run(t *testing.T, config consumer.Config) *consumetest.Running {
 	t.Helper()
-	consumer, err := gcppubsub.NewConsumer(config)
+	consumer, err := consumer.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,9 +99,5 @@ func letters(broker *pubsubtest.Broker) (list []*pstest.Message) {
 
 func publishAll(t *testing.T, broker *pubsubtest.Broker, messages []outbox.Message) {
 	t.Helper()
-	for i, err := range publishertest.Publish(t, open(t, broker.URL()), messages) {
-		if err != nil {
-			t.Fatalf("message %d: %v", i, err)
-		}
-	}
+	publishertest.Deliver(t, pubsubtest.Open(t, broker.URL()), messages)
 }

@@ -1,4 +1,4 @@
-package gcppubsub_test
+package consumer_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/consumer"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/handlers"
 )
@@ -51,8 +52,8 @@ func ExampleConsumer() {
 		fmt.Println(err)
 		return
 	}
-	consumer, err := gcppubsub.NewConsumer(gcppubsub.ConsumerConfig{
-		Config: config, Subscription: "billing", Topic: "invoices",
+	consumer, err := consumer.New(consumer.Config{
+		Broker: config, Subscription: "billing", Topic: "invoices",
 		Process: consume.Config{Handlers: set, DeadLetters: publisher, DeadLetterTopic: "invoices-dead"},
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package gcppubsub
+package consumer
 
 import (
 	"context"
@@ -12,6 +12,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/packfinderz/outbox/brokers/gcppubsub/internal/patience"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/internal/resource"
 )
 
 // mostBackoff is the service's limit for a retry policy.
@@ -28,16 +31,16 @@ type subscription struct {
 // include the permission to ask: then it is taken for an ordered one that does not wait.
 func (c *Consumer) find(ctx context.Context, client *pubsub.Client) (*subscription, error) {
 	var found *pubsubpb.Subscription
-	err := patiently(ctx, func(ctx context.Context, option gax.CallOption) (err error) {
+	err := patience.Call(ctx, func(ctx context.Context, option gax.CallOption) (err error) {
 		found, err = client.SubscriptionAdminClient.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{Subscription: c.config.Subscription}, option)
 		return err
 	})
 	switch status.Code(err) {
 	case codes.OK:
 	case codes.PermissionDenied:
-		return &subscription{topic: c.config.Topic, ordered: !c.config.Unordered}, nil
+		return &subscription{topic: c.config.Topic, ordered: !c.config.Broker.Unordered}, nil
 	case codes.NotFound:
-		if !c.config.Create {
+		if !c.config.Broker.Create {
 			return nil, fmt.Errorf("subscription %s is not there; create it, or let it be created with ?create=true: %w", c.config.Subscription, err)
 		}
 		if found, err = c.create(ctx, client); err != nil {
@@ -49,15 +52,15 @@ func (c *Consumer) find(ctx context.Context, client *pubsub.Client) (*subscripti
 	c.warn(found)
 	topic := c.config.Topic
 	if topic == "" {
-		topic = strings.TrimPrefix(found.GetTopic(), c.config.topicPath(""))
+		topic = strings.TrimPrefix(found.GetTopic(), resource.Topic(c.config.Broker.Project, ""))
 	}
-	ordered := found.GetEnableMessageOrdering() && !c.config.Unordered
+	ordered := found.GetEnableMessageOrdering() && !c.config.Broker.Unordered
 	return &subscription{topic: topic, ordered: ordered, retries: found.GetRetryPolicy() != nil}, nil
 }
 
 // warn tells of settings that do not go with this consumer.
 func (c *Consumer) warn(found *pubsubpb.Subscription) {
-	if !found.GetEnableMessageOrdering() && !c.config.Unordered {
+	if !found.GetEnableMessageOrdering() && !c.config.Broker.Unordered {
 		c.logger.Warn("the subscription does not keep the order of keys; it can only be made with ordering enabled")
 	}
 	policy := found.GetDeadLetterPolicy()
@@ -69,8 +72,8 @@ func (c *Consumer) warn(found *pubsubpb.Subscription) {
 
 // create makes the subscription, and its topic.
 func (c *Consumer) create(ctx context.Context, client *pubsub.Client) (*pubsubpb.Subscription, error) {
-	topic := c.config.topicPath(c.config.Topic)
-	err := patiently(ctx, func(ctx context.Context, option gax.CallOption) error {
+	topic := resource.Topic(c.config.Broker.Project, c.config.Topic)
+	err := patience.Call(ctx, func(ctx context.Context, option gax.CallOption) error {
 		_, err := client.TopicAdminClient.CreateTopic(ctx, &pubsubpb.Topic{Name: topic}, option)
 		return err
 	})
@@ -80,12 +83,12 @@ func (c *Consumer) create(ctx context.Context, client *pubsub.Client) (*pubsubpb
 	retry := c.config.Process.Retry
 	wanted := &pubsubpb.Subscription{
 		Name: c.config.Subscription, Topic: topic, AckDeadlineSeconds: int32(c.config.AckDeadline / time.Second),
-		EnableMessageOrdering: !c.config.Unordered, EnableExactlyOnceDelivery: c.config.ExactlyOnce,
+		EnableMessageOrdering: !c.config.Broker.Unordered, EnableExactlyOnceDelivery: c.config.ExactlyOnce,
 		RetryPolicy: &pubsubpb.RetryPolicy{
 			MinimumBackoff: durationpb.New(min(retry.Base, mostBackoff)), MaximumBackoff: durationpb.New(min(retry.Max, mostBackoff)),
 		},
 	}
-	err = patiently(ctx, func(ctx context.Context, option gax.CallOption) error {
+	err = patience.Call(ctx, func(ctx context.Context, option gax.CallOption) error {
 		_, err := client.SubscriptionAdminClient.CreateSubscription(ctx, wanted, option)
 		return err
 	})

@@ -1,4 +1,4 @@
-package gcppubsub_test
+package consumer_test
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 
 // A consumer that is stopped acknowledges what it finishes and nothing more. Another one has the
 // rest at once, while the first is still at it.
-func TestConsumerStops(t *testing.T) {
+func TestStops(t *testing.T) {
 	t.Parallel()
 	const events, concurrency = 8, 4 // half are handled, and half wait
 	broker := subscribed(t)
@@ -56,7 +56,7 @@ func TestConsumerStops(t *testing.T) {
 }
 
 // A handler does not end with its context: the stop waits for the grace, and not for it.
-func TestConsumerGrace(t *testing.T) {
+func TestGrace(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
 	publishAll(t, broker, publishertest.Messages(1))
@@ -81,7 +81,7 @@ func TestConsumerGrace(t *testing.T) {
 }
 
 // A consumer can be stopped while the service is away.
-func TestConsumerStopsInOutage(t *testing.T) {
+func TestStopsInOutage(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
 	log := consumetest.NewLog()
@@ -107,7 +107,7 @@ func TestConsumerStopsInOutage(t *testing.T) {
 
 // The service goes and comes back in the middle: nothing is lost, it is spoken of once, and what
 // is published then is handled soon.
-func TestConsumerOutage(t *testing.T) {
+func TestOutage(t *testing.T) {
 	t.Parallel()
 	const events = 600
 	broker := subscribed(t)
@@ -141,7 +141,7 @@ func TestConsumerOutage(t *testing.T) {
 }
 
 // A consumer needs nobody at its start: neither the service nor the subscription.
-func TestConsumerWaits(t *testing.T) {
+func TestWaits(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
 	broker.Stop(t)
@@ -159,7 +159,7 @@ func TestConsumerWaits(t *testing.T) {
 }
 
 // Who may consume may not always ask about the subscription.
-func TestConsumerMayNotAsk(t *testing.T) {
+func TestMayNotAsk(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t, pstest.WithErrorInjection("GetSubscription", codes.PermissionDenied, "as the test wants it"))
 	got := make(chan outbox.Message, 1)
@@ -173,7 +173,7 @@ func TestConsumerMayNotAsk(t *testing.T) {
 }
 
 // The service refuses for a while, each time with the same words: they are logged once.
-func TestConsumerRefused(t *testing.T) {
+func TestRefused(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	broker := subscribed(t, pstest.ServerReactorOption{FuncName: "GetSubscription", Reactor: reactor(func(any) error {
@@ -195,7 +195,7 @@ func TestConsumerRefused(t *testing.T) {
 }
 
 // Messages that fail wait without holding up the others, however many they are.
-func TestConsumerFailuresDoNotHoldUp(t *testing.T) {
+func TestFailuresDoNotHoldUp(t *testing.T) {
 	t.Parallel()
 	const events, concurrency = 60, 4
 	broker := subscribed(t)

@@ -1,4 +1,4 @@
-package gcppubsub_test
+package consumer_test
 
 import (
 	"context"
@@ -25,7 +25,7 @@ var errEffect = errors.New("the effect failed")
 
 // Nothing goes wrong: every event is handled once, as it was published, those of a key in their
 // order, and two consumers share the subscription.
-func TestConsumerHealthy(t *testing.T) {
+func TestHealthy(t *testing.T) {
 	t.Parallel()
 	const events, keys = 2000, 100
 	broker := subscribed(t)
@@ -66,7 +66,7 @@ func TestConsumerHealthy(t *testing.T) {
 // A handler fails every time: the event comes again with a growing number, and is then a dead
 // letter. The number is the service's where that counts, which it does for dead letters of its
 // own.
-func TestConsumerFailure(t *testing.T) {
+func TestFailure(t *testing.T) {
 	t.Parallel()
 	for name, counts := range map[string]bool{"counted here": false, "counted by the service": true} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func wantLetter(t *testing.T, broker *pubsubtest.Broker, message *outbox.Message
 }
 
 // A terminal error is a dead letter at once.
-func TestConsumerTerminal(t *testing.T) {
+func TestTerminal(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
 	run(t, consumerConfig(t, broker.URL(), consumetest.Handler(func(context.Context, outbox.Message) error { return outbox.Terminal(errEffect) })))
@@ -134,7 +134,7 @@ func TestConsumerTerminal(t *testing.T) {
 }
 
 // Without dead letters nothing is given up, and what panics is only a failure.
-func TestConsumerNeverGivesUp(t *testing.T) {
+func TestNeverGivesUp(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
 	var calls atomic.Int32
@@ -154,7 +154,7 @@ func TestConsumerNeverGivesUp(t *testing.T) {
 }
 
 // The dead letters' publisher panics: the event is not lost.
-func TestConsumerLettersPanic(t *testing.T) {
+func TestLettersPanic(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
 	config := consumerConfig(t, broker.URL(), consumetest.Handler(func(context.Context, outbox.Message) error { return outbox.Terminal(errEffect) }))
@@ -170,7 +170,7 @@ func TestConsumerLettersPanic(t *testing.T) {
 
 // A message that is no event is a dead letter with all that it had, and without what is the
 // service's own.
-func TestConsumerNoEvent(t *testing.T) {
+func TestNoEvent(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
 	run(t, consumerConfig(t, broker.URL(), consumetest.Handler(func(context.Context, outbox.Message) error { t.Error("it was handled"); return nil })))
@@ -187,13 +187,13 @@ func TestConsumerNoEvent(t *testing.T) {
 }
 
 // A CloudEvent is read back as the event that it was.
-func TestConsumerCloudEvents(t *testing.T) {
+func TestCloudEvents(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
 	got := make(chan outbox.Message, 1)
 	run(t, consumerConfig(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error { got <- m; return nil })))
 	want := publishertest.Messages(1)[0]
-	publishertest.Fates(t, publishertest.Publish(t, open(t, broker.URL()+"&format=cloudevents"), []outbox.Message{want}), "")
+	publishertest.Fates(t, publishertest.Publish(t, pubsubtest.Open(t, broker.URL()+"&format=cloudevents"), []outbox.Message{want}), "")
 	m := <-got
 	if m.ID != want.ID || m.Type != want.Type || m.ContentType != want.ContentType || m.AggregateID != want.AggregateID || m.Key != want.Key ||
 		m.Headers["trace"] != "t1" || len(m.Headers) != 1 {
@@ -202,7 +202,7 @@ func TestConsumerCloudEvents(t *testing.T) {
 }
 
 // Every event is published twice, and has one effect.
-func TestConsumerDuplicates(t *testing.T) {
+func TestDuplicates(t *testing.T) {
 	t.Parallel()
 	const events = 100
 	broker := subscribed(t)
@@ -227,7 +227,7 @@ func TestConsumerDuplicates(t *testing.T) {
 }
 
 // A handler takes longer than the deadline, and its message is not delivered meanwhile.
-func TestConsumerSlowHandler(t *testing.T) {
+func TestSlowHandler(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
 	var calls atomic.Int32

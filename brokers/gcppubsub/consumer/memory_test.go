@@ -1,4 +1,4 @@
-package gcppubsub
+package consumer
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package gcppubsub_test
+package consumer_test
 
 // A consumer that is a process of its own, so that it can be killed: the test program in another
 // role.
@@ -15,6 +15,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/consumer"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/internal/await"
@@ -47,8 +48,8 @@ func consumeFrom(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	consumer, err := gcppubsub.NewConsumer(gcppubsub.ConsumerConfig{
-		Config: config, Subscription: subscription, AckDeadline: 10e9,
+	consumer, err := consumer.New(consumer.Config{
+		Broker: config, Subscription: subscription, AckDeadline: 10e9,
 		Process: consume.Config{Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 			_, err := fmt.Println(m.ID)
 			return err
@@ -60,8 +61,8 @@ func consumeFrom(ctx context.Context, url string) error {
 	return consumer.Run(ctx)
 }
 
-// TestConsumerKilled kills a consumer in the middle: what it had not acknowledged comes again.
-func TestConsumerKilled(t *testing.T) {
+// TestKilled kills a consumer in the middle: what it had not acknowledged comes again.
+func TestKilled(t *testing.T) {
 	t.Parallel()
 	const events = 200
 	broker := subscribed(t)

@@ -1,13 +1,15 @@
-package gcppubsub
+// Package consumer consumes events from Google Cloud Pub/Sub.
+//
+// Receiving, and extending the deadlines of what was received, is the client's. What is handled at
+// once, what waits after a failure and what a stop finishes is decided here.
+package consumer
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,10 +18,12 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/internal/resource"
 	"github.com/packfinderz/outbox/consume"
 )
 
-// Defaults of ConsumerConfig.
+// Defaults of Config.
 const (
 	DefaultConcurrency = 16
 	DefaultAckDeadline = 30 * time.Second
@@ -32,14 +36,12 @@ const (
 	mostAckDeadline  = 10 * time.Minute
 )
 
-var subscriptionName = regexp.MustCompile(`^projects/[^/]+/subscriptions/[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
-
-// ConsumerConfig says what to consume, and what to do with it.
-type ConsumerConfig struct {
-	// Config is how to reach the service; ParseURL makes it. Unordered does without the order
-	// of keys here, too. Create makes the topic and the subscription if they are not there, for
-	// demos.
-	Config
+// Config says what to consume, and what to do with it.
+type Config struct {
+	// Broker is how to reach the service; gcppubsub.ParseURL makes it. Unordered does without the
+	// order of keys here, too. Create makes the topic and the subscription if they are not there,
+	// for demos.
+	Broker gcppubsub.Config
 	// Subscription is the name of the subscription, short or with its project.
 	Subscription string
 	// Topic is the topic of the subscription. It is needed for Create. Otherwise it is what the
@@ -63,7 +65,7 @@ type ConsumerConfig struct {
 
 // Consumer receives the messages of a subscription and has them handled.
 type Consumer struct {
-	config    ConsumerConfig
+	config    Config
 	options   []option.ClientOption
 	processor *consume.Processor
 	logger    *slog.Logger
@@ -72,8 +74,8 @@ type Consumer struct {
 	running   atomic.Bool
 }
 
-// NewConsumer makes a consumer. It does not need the service to be there yet.
-func NewConsumer(config ConsumerConfig) (*Consumer, error) {
+// New makes a consumer. It does not need the service to be there yet.
+func New(config Config) (*Consumer, error) {
 	c, err := newConsumer(config.withDefaults())
 	if err != nil {
 		return nil, fmt.Errorf("Pub/Sub consumer: %w", err)
@@ -81,7 +83,11 @@ func NewConsumer(config ConsumerConfig) (*Consumer, error) {
 	return c, nil
 }
 
-func newConsumer(config ConsumerConfig) (*Consumer, error) {
+func newConsumer(config Config) (*Consumer, error) {
+	options, err := config.Broker.ClientOptions()
+	if err != nil {
+		return nil, err
+	}
 	if err := config.check(); err != nil {
 		return nil, err
 	}
@@ -89,18 +95,13 @@ func newConsumer(config ConsumerConfig) (*Consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	logger := config.Process.Logger.With("subscription", config.Subscription)
-	c := &Consumer{
-		config: config, processor: processor, logger: logger,
+	return &Consumer{
+		config: config, options: options, processor: processor, logger: config.Process.Logger.With("subscription", config.Subscription),
 		attempts: newAttempts(remembered), holds: newHolds(remembered),
-	}
-	if c.options, err = clientOptions(config.Config); err != nil {
-		return nil, err
-	}
-	return c, nil
+	}, nil
 }
 
-func (c ConsumerConfig) withDefaults() ConsumerConfig {
+func (c Config) withDefaults() Config {
 	if c.Concurrency == 0 {
 		c.Concurrency = DefaultConcurrency
 	}
@@ -122,29 +123,26 @@ func (c ConsumerConfig) withDefaults() ConsumerConfig {
 	if c.Process.Retry.Max == 0 {
 		c.Process.Retry.Max = max(5*time.Minute, c.Process.Retry.Base)
 	}
-	if c.Subscription != "" && !strings.HasPrefix(c.Subscription, "projects/") {
-		c.Subscription = "projects/" + c.Project + "/subscriptions/" + c.Subscription
+	if c.Subscription != "" {
+		c.Subscription = resource.Subscription(c.Broker.Project, c.Subscription)
 	}
 	return c
 }
 
-func (c ConsumerConfig) check() error {
-	if err := c.Config.check(); err != nil {
-		return err
-	}
+func (c Config) check() error {
 	switch {
 	case c.Subscription == "":
-		return errors.New("ConsumerConfig.Subscription is missing")
-	case !subscriptionName.MatchString(c.Subscription):
+		return errors.New("Config.Subscription is missing")
+	case !resource.IsSubscription(c.Subscription):
 		return fmt.Errorf("%q cannot be the name of a Pub/Sub subscription", c.Subscription)
-	case c.Topic != "" && !topicName.MatchString(c.topicPath(c.Topic)):
+	case c.Topic != "" && !resource.IsTopic(resource.Topic(c.Broker.Project, c.Topic)):
 		return fmt.Errorf("%q cannot be the name of a Pub/Sub topic", c.Topic)
-	case c.Create && c.Topic == "":
-		return errors.New("ConsumerConfig.Topic is missing; a subscription is created for one")
+	case c.Broker.Create && c.Topic == "":
+		return errors.New("Config.Topic is missing; a subscription is created for one")
 	case c.Concurrency < 0 || c.Grace < 0:
-		return errors.New("ConsumerConfig.Concurrency and ConsumerConfig.Grace must be above zero")
+		return errors.New("Config.Concurrency and Config.Grace must be above zero")
 	case c.AckDeadline < leastAckDeadline || c.AckDeadline > mostAckDeadline:
-		return fmt.Errorf("ConsumerConfig.AckDeadline is %s; it must be between %s and %s", c.AckDeadline, leastAckDeadline, mostAckDeadline)
+		return fmt.Errorf("Config.AckDeadline is %s; it must be between %s and %s", c.AckDeadline, leastAckDeadline, mostAckDeadline)
 	}
 	return nil
 }
@@ -158,7 +156,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	defer c.running.Store(false)
 	reception := &reception{logger: c.logger, stop: ctx}
 	watched := option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(reception.watch))
-	client, err := pubsub.NewClient(context.Background(), c.config.Project, append(slices.Clip(c.options), watched)...)
+	client, err := pubsub.NewClient(context.Background(), c.config.Broker.Project, append(slices.Clip(c.options), watched)...)
 	if err != nil {
 		return fmt.Errorf("Pub/Sub consumer: set up the client: %w", err)
 	}

@@ -1,4 +1,5 @@
-package gcppubsub
+// Package patience gets requests through short troubles of the service.
+package patience
 
 import (
 	"context"
@@ -17,36 +18,36 @@ const (
 	longest = time.Minute
 )
 
-// patiently makes a request, and repeats it through short troubles.
-func patiently(ctx context.Context, request func(context.Context, gax.CallOption) error) error {
+// Call makes a request, and repeats it through short troubles.
+func Call(ctx context.Context, request func(context.Context, gax.CallOption) error) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	p := &patience{backoff: gax.Backoff{Initial: 50 * time.Millisecond, Max: time.Second, Multiplier: 2}}
-	err := request(ctx, gax.WithRetry(func() gax.Retryer { return p }))
-	if err != nil && p.trouble != nil && ctx.Err() != nil {
+	r := &retryer{backoff: gax.Backoff{Initial: 50 * time.Millisecond, Max: time.Second, Multiplier: 2}}
+	err := request(ctx, gax.WithRetry(func() gax.Retryer { return r }))
+	if err != nil && r.trouble != nil && ctx.Err() != nil {
 		// The trouble says more than that time ran out over it.
-		return p.trouble
+		return r.trouble
 	}
 	return err
 }
 
-// patience counts from the first failure of a request.
-type patience struct {
+// retryer counts from the first failure of a request.
+type retryer struct {
 	backoff gax.Backoff
 	until   time.Time
 	trouble error
 }
 
 // Retry says whether to repeat a request that failed with err, and after how long.
-func (p *patience) Retry(err error) (time.Duration, bool) {
+func (r *retryer) Retry(err error) (time.Duration, bool) {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Aborted, codes.Internal:
 	default:
 		return 0, false
 	}
-	if p.trouble = err; p.until.IsZero() {
-		p.until = time.Now().Add(outage)
+	if r.trouble = err; r.until.IsZero() {
+		r.until = time.Now().Add(outage)
 	}
-	pause := p.backoff.Pause()
-	return pause, time.Now().Add(pause).Before(p.until)
+	pause := r.backoff.Pause()
+	return pause, time.Now().Add(pause).Before(r.until)
 }
