@@ -17,6 +17,7 @@ func TestDependencies(t *testing.T) {
 		module + "pkg/enums", module + "pkg/outbox/payloads", module + "pkg/outbox/registry",
 	}
 	forbidden := []string{
+		"github.com/packfinderz/outbox/consume", "github.com/packfinderz/outbox/inbox",
 		"gorm.io/", "github.com/redis/", "github.com/packfinderz/outbox/brokers/redis", "github.com/packfinderz/outbox/outboxgorm",
 		"github.com/packfinderz/outbox/internal/pgserver", "cloud.google.com/go/pubsub/v2/pstest", "github.com/pressly/goose", "testing",
 	}

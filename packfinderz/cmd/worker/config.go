@@ -34,7 +34,7 @@ func readConfig(lookup program.Lookup) (config, error) {
 		pubsub:       gcppubsub.Config{Project: r.Project(), Endpoint: r.Text("", "PUBSUB_EMULATOR_HOST")},
 		subscription: r.DomainSubscription(),
 		deadLetters:  r.Text("", deadLetterTopic),
-		remember:     r.IdempotencyTTL(),
+		remember:     idempotencyTTL(r),
 		processing:   r.Duration("PACKFINDERZ_EVENTING_PROCESSING_TTL", inbox.DefaultProcessing, time.Second),
 		ackDeadline:  r.Duration("PACKFINDERZ_WORKER_ACK_DEADLINE", consumer.DefaultAckDeadline, 10*time.Second),
 		concurrency:  r.Int("PACKFINDERZ_WORKER_CONCURRENCY", consumer.DefaultConcurrency, 1, 1000),

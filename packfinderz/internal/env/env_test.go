@@ -1,10 +1,8 @@
 package env_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 )
@@ -14,39 +12,6 @@ func of(values map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		value, ok := values[name]
 		return value, ok
-	}
-}
-
-const (
-	ttl   = "PACKFINDERZ_EVENTING_IDEMPOTENCY_TTL"
-	hours = "PACKFINDERZ_OUTBOX_IDEMPOTENCY_TTL_HOURS"
-)
-
-// The older name counts where the newer one is not set.
-func TestIdempotencyTTL(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		values map[string]string
-		want   time.Duration
-		bad    string
-	}{
-		{nil, 720 * time.Hour, ""},
-		{map[string]string{ttl: "48h"}, 48 * time.Hour, ""},
-		{map[string]string{hours: "168"}, 168 * time.Hour, ""},
-		{map[string]string{ttl: "", hours: "168"}, 168 * time.Hour, ""},
-		{map[string]string{ttl: "48h", hours: "168"}, 48 * time.Hour, ""},
-		{map[string]string{ttl: "48h", hours: "nonsense"}, 48 * time.Hour, ""},
-		{map[string]string{ttl: "48"}, 720 * time.Hour, ttl},
-		{map[string]string{ttl: "-1h"}, 720 * time.Hour, ttl},
-		{map[string]string{hours: "a week"}, 720 * time.Hour, hours},
-		{map[string]string{hours: "0"}, 720 * time.Hour, hours},
-		{map[string]string{hours: "99999999"}, 720 * time.Hour, hours},
-	} {
-		r := env.NewReader(of(test.values))
-		got := r.IdempotencyTTL()
-		if err := r.Err(); got != test.want || errors.Is(err, env.ErrUsage) != (test.bad != "") || err != nil && !strings.Contains(err.Error(), test.bad+" is ") {
-			t.Errorf("%v gives %s, %v", test.values, got, err)
-		}
 	}
 }
 

@@ -1,11 +1,6 @@
 package env
 
-import (
-	"time"
-
-	"github.com/packfinderz/outbox/inbox"
-	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
-)
+import "github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 
 // What several of the programs read.
 
@@ -40,20 +35,4 @@ func (r *Reader) Topics() registry.Topics {
 // DomainSubscription is the subscription that the worker consumes.
 func (r *Reader) DomainSubscription() string {
 	return r.Text("pf-domain-events-worker", "PACKFINDERZ_PUBSUB_DOMAIN_SUBSCRIPTION")
-}
-
-// The older name of the idempotency TTL counts in hours.
-const (
-	idempotencyTTL      = "PACKFINDERZ_EVENTING_IDEMPOTENCY_TTL"
-	idempotencyTTLHours = "PACKFINDERZ_OUTBOX_IDEMPOTENCY_TTL_HOURS"
-	maxTTLHours         = 10 * 365 * 24
-)
-
-// IdempotencyTTL is how long handled events are remembered.
-func (r *Reader) IdempotencyTTL() time.Duration {
-	if r.Text("", idempotencyTTL) == "" {
-		hours := r.Int(idempotencyTTLHours, int(inbox.DefaultDone/time.Hour), 1, maxTTLHours)
-		return time.Duration(hours) * time.Hour
-	}
-	return r.Duration(idempotencyTTL, inbox.DefaultDone, time.Second)
 }
