@@ -2,8 +2,8 @@
 // a broker delivered. It is checked and handed to the handler of its event type; then it is
 // acknowledged, delivered again, or put into the dead letters, with the reason.
 //
-// Each broker's module has a consumer that receives, keeps the order that its broker has, and
-// asks a Processor.
+// Each broker's module has a package consumer that receives, keeps the order that its broker has,
+// and asks a Processor.
 package consume
 
 import (

@@ -35,8 +35,8 @@ func dial(config Config) (*apiv1.TopicAdminClient, error) {
 	return client, nil
 }
 
-// ClientOptions are for a client of one's own that reaches the service as a publisher does. They
-// are an error where the configuration cannot work.
+// ClientOptions are for a client of one's own that reaches the service as a publisher does. It
+// refuses a configuration that cannot work.
 func (c Config) ClientOptions() ([]option.ClientOption, error) {
 	if err := c.check(); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"iter"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -42,7 +43,7 @@ func (b *batch) publish(ctx context.Context) {
 	if len(b.messages) == 0 {
 		return
 	}
-	topics := b.publisher.checkTopics(ctx, b.messages)
+	topics := b.publisher.checkTopics(ctx, b.topics())
 	left := make([]int, 0, len(b.messages))
 	for i := range b.messages {
 		m := &b.messages[i]
@@ -57,6 +58,17 @@ func (b *batch) publish(ctx context.Context) {
 		wave := b.cut(left)
 		left = left[len(wave):]
 		b.send(ctx, wave)
+	}
+}
+
+// topics are those of the messages.
+func (b *batch) topics() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range b.messages {
+			if !yield(b.messages[i].Topic) {
+				return
+			}
+		}
 	}
 }
 

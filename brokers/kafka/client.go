@@ -13,41 +13,21 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// options are the client's.
-func (c Config) options() ([]kgo.Opt, error) {
+// ClientOptions are for a client of one's own: where the cluster is, what it asks for, and how
+// patient to be with it. It refuses a configuration that cannot work.
+func (c Config) ClientOptions() ([]kgo.Opt, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
 	options := []kgo.Opt{
 		kgo.SeedBrokers(c.Brokers...),
 		kgo.ClientID(c.ClientID),
-		kgo.RequiredAcks(kgo.AllISRAcks()),
-		// A wave is buffered whole and then sent; see batch.
-		kgo.ManualFlushing(),
-		kgo.ProducerBatchMaxBytes(maxRecordBytes),
-		// A message that is given up is the relay's again. Kafka fences off what of it is
-		// still on its way: the client goes on with a new epoch.
-		kgo.AllowIdempotentProduceCancellation(),
-		kgo.ProduceRequestTimeout(10 * time.Second),
 		kgo.RequestTimeoutOverhead(5 * time.Second),
 		kgo.DialTimeout(3 * time.Second),
 		kgo.RequestRetries(2),
-		// About five seconds of answers such as "too few replicas": then the relay is told, and
-		// tries again by its own rules.
-		kgo.RecordRetries(20),
 		kgo.MetadataMinAge(250 * time.Millisecond),
 		kgo.RetryBackoffFn(backoff),
-	}
-	switch c.Compression {
-	case "none":
-		options = append(options, kgo.ProducerBatchCompression(kgo.NoCompression()))
-	case "gzip":
-		options = append(options, kgo.ProducerBatchCompression(kgo.GzipCompression()))
-	case "lz4":
-		options = append(options, kgo.ProducerBatchCompression(kgo.Lz4Compression()))
-	case "zstd":
-		options = append(options, kgo.ProducerBatchCompression(kgo.ZstdCompression()))
-	case "", "snappy":
-		options = append(options, kgo.ProducerBatchCompression(kgo.SnappyCompression()))
-	default:
-		return nil, fmt.Errorf("there is no compression %q", c.Compression)
 	}
 	mechanism, err := c.mechanism()
 	if err != nil {
@@ -64,6 +44,48 @@ func (c Config) options() ([]kgo.Opt, error) {
 		options = append(options, kgo.DialTLSConfig(config))
 	}
 	return options, nil
+}
+
+// publisherOptions are the publisher's own beside them.
+func (c Config) publisherOptions() ([]kgo.Opt, error) {
+	options, err := c.ClientOptions()
+	if err != nil {
+		return nil, err
+	}
+	compression, err := c.codec()
+	if err != nil {
+		return nil, err
+	}
+	return append(options,
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.ProducerBatchCompression(compression),
+		// A wave is buffered whole and then sent; see batch.
+		kgo.ManualFlushing(),
+		kgo.ProducerBatchMaxBytes(maxRecordBytes),
+		// A message that is given up is the relay's again. Kafka fences off what of it is
+		// still on its way: the client goes on with a new epoch.
+		kgo.AllowIdempotentProduceCancellation(),
+		kgo.ProduceRequestTimeout(10*time.Second),
+		// About five seconds of answers such as "too few replicas": then the relay is told, and
+		// tries again by its own rules.
+		kgo.RecordRetries(20),
+	), nil
+}
+
+func (c Config) codec() (kgo.CompressionCodec, error) {
+	switch c.Compression {
+	case "none":
+		return kgo.NoCompression(), nil
+	case "gzip":
+		return kgo.GzipCompression(), nil
+	case "lz4":
+		return kgo.Lz4Compression(), nil
+	case "zstd":
+		return kgo.ZstdCompression(), nil
+	case "", "snappy":
+		return kgo.SnappyCompression(), nil
+	}
+	return kgo.CompressionCodec{}, fmt.Errorf("there is no compression %q", c.Compression)
 }
 
 // backoff is the wait before a request is tried again.

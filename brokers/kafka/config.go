@@ -23,7 +23,7 @@ const (
 	byCluster = -1
 )
 
-// Config says where to publish and how.
+// Config says where to publish to or to consume from, and how.
 type Config struct {
 	// Brokers are the addresses at which to ask for the cluster, host:port. At least one.
 	Brokers []string
@@ -58,10 +58,7 @@ type Config struct {
 func ParseURL(raw string) (Config, error) {
 	config, err := parseURL(raw)
 	if err == nil {
-		_, err = config.withDefaults()
-	}
-	if err == nil {
-		_, err = config.options()
+		_, err = config.ClientOptions()
 	}
 	if err != nil {
 		return Config{}, fmt.Errorf("kafka destination: %w", err)
@@ -146,6 +143,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if !c.Create && (c.Partitions != byCluster || c.Replication != byCluster) {
 		return c, errors.New("partitions and replication go with create=true")
+	}
+	if _, err := c.codec(); err != nil {
+		return c, err
 	}
 	switch {
 	case c.SASL != "" && c.User == "":

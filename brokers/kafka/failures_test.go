@@ -23,7 +23,7 @@ import (
 func TestUnknownTopic(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
-	publisher := open(t, broker.URL())
+	publisher := kafkatest.Open(t, broker.URL())
 	messages := publishertest.Messages(4)
 	messages[0].Topic, messages[1].Topic, messages[2].Topic = "nobody-has-this", "", "no topic/at all"
 	began := time.Now()
@@ -43,7 +43,7 @@ func TestUnknownTopic(t *testing.T) {
 func TestDeletedTopic(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
-	publisher := open(t, broker.URL())
+	publisher := kafkatest.Open(t, broker.URL())
 	publishertest.Deliver(t, publisher, publishertest.Messages(2))
 	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(broker.Addresses(), ",")...))
 	if err != nil {
@@ -66,7 +66,7 @@ func TestDeletedTopic(t *testing.T) {
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
-	publisher := open(t, broker.URL()+"?create=true&partitions=5&replication=1")
+	publisher := kafkatest.Open(t, broker.URL()+"?create=true&partitions=5&replication=1")
 	messages := publishertest.Messages(40)
 	for i := range messages {
 		messages[i].Topic = fmt.Sprintf("shop.topic%d", i%4)
@@ -101,7 +101,7 @@ func TestFaults(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %d", test.err.Message, test.count), func(t *testing.T) {
 			t.Parallel()
 			broker := kafkatest.New(t)
-			publisher := open(t, broker.URL())
+			publisher := kafkatest.Open(t, broker.URL())
 			publishertest.Deliver(t, publisher, publishertest.Messages(10))
 			fault := broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: test.err, Count: test.count})
 			began := time.Now()
@@ -138,7 +138,7 @@ func TestAuthorization(t *testing.T) {
 	broker := kafkatest.New(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "relay", "s3cret/@word"),
 		kfake.Superuser("SCRAM-SHA-512", "relay5", "s3cret"), kfake.Superuser("PLAIN", "relay1", "s3cret"))
 	for user, sasl := range map[string]string{"relay:s3cret%2F%40word": "scram-sha-256", "relay5:s3cret": "scram-sha-512", "relay1:s3cret": "plain"} {
-		publishertest.Deliver(t, open(t, "kafka://"+user+"@"+broker.Addresses()+"?sasl="+sasl), publishertest.Messages(2))
+		publishertest.Deliver(t, kafkatest.Open(t, "kafka://"+user+"@"+broker.Addresses()+"?sasl="+sasl), publishertest.Messages(2))
 	}
 	const wrong = "wr0ngpassw0rd"
 	for _, url := range []string{
@@ -146,7 +146,7 @@ func TestAuthorization(t *testing.T) {
 		"kafka://relay1:" + wrong + "@" + broker.Addresses(),
 		"kafka://" + broker.Addresses(),
 	} {
-		publisher := open(t, url)
+		publisher := kafkatest.Open(t, url)
 		for _, err := range append(publishertest.Publish(t, publisher, publishertest.Messages(1)), publisher.Ping(t.Context())) {
 			publishertest.Fails(t, err, outbox.Down)
 			if strings.Contains(err.Error(), wrong) {
@@ -160,7 +160,7 @@ func TestAbsent(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
 	broker.Stop(t)
-	publisher := open(t, broker.URL())
+	publisher := kafkatest.Open(t, broker.URL())
 	began := time.Now()
 	errs := publishertest.Publish(t, publisher, publishertest.Messages(2))
 	publishertest.Fails(t, errs[0], outbox.Down)
@@ -177,14 +177,14 @@ func TestAbsent(t *testing.T) {
 func TestCut(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
-	publishertest.Cut(t, broker, open(t, broker.URL()))
+	publishertest.Cut(t, broker, kafkatest.Open(t, broker.URL()))
 }
 
 // TestFlap breaks connections that come back at once: nobody need notice.
 func TestFlap(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
-	publisher := open(t, broker.URL())
+	publisher := kafkatest.Open(t, broker.URL())
 	publishertest.Deliver(t, publisher, publishertest.Messages(10))
 	broker.Stop(t)
 	broker.Start(t)
@@ -213,7 +213,7 @@ func hold(t testing.TB, broker *kafkatest.Broker) (came <-chan struct{}, release
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
-	publisher := open(t, broker.URL())
+	publisher := kafkatest.Open(t, broker.URL())
 	first := publishertest.Messages(8)
 	publishertest.Deliver(t, publisher, first)
 	_, release := hold(t, broker)
@@ -254,7 +254,7 @@ func TestFrozen(t *testing.T) {
 	broker := kafkatest.New(t)
 	came, release := hold(t, broker)
 	defer release()
-	other := open(t, broker.URL())
+	other := kafkatest.Open(t, broker.URL())
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -262,7 +262,7 @@ func TestFrozen(t *testing.T) {
 		other.Publish(ctx, publishertest.Messages(1))
 	}()
 	<-came
-	publisher := open(t, broker.URL())
+	publisher := kafkatest.Open(t, broker.URL())
 	const limit = 300 * time.Millisecond
 	for _, ask := range []func(context.Context) error{
 		publisher.Ping,
@@ -284,7 +284,7 @@ func TestFrozen(t *testing.T) {
 func TestClose(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
-	publisher := open(t, broker.URL())
+	publisher := kafkatest.Open(t, broker.URL())
 	publishertest.Deliver(t, publisher, publishertest.Messages(1))
 	came, release := hold(t, broker)
 	results := make(chan []error)
@@ -323,7 +323,7 @@ func TestCloudEvents(t *testing.T) {
 	broker := kafkatest.New(t)
 	messages := publishertest.Messages(1)
 	messages[0].Headers["content-type"] = "not this"
-	publishertest.Deliver(t, open(t, broker.URL()+"?format=cloudevents&source=/shop"), messages)
+	publishertest.Deliver(t, kafkatest.Open(t, broker.URL()+"?format=cloudevents&source=/shop"), messages)
 	got := broker.Received(t)[0]
 	if got.ID != messages[0].ID || string(got.Payload) != string(messages[0].Payload) {
 		t.Errorf("got %+v", got)
@@ -346,7 +346,7 @@ func TestNoKey(t *testing.T) {
 	for i := range messages {
 		messages[i].Key = ""
 	}
-	publishertest.Deliver(t, open(t, broker.URL()), messages)
+	publishertest.Deliver(t, kafkatest.Open(t, broker.URL()), messages)
 	if got := len(broker.Received(t)); got != len(messages) {
 		t.Errorf("%d messages arrived", got)
 	}

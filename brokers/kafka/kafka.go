@@ -1,4 +1,4 @@
-// Package kafka publishes to Apache Kafka, and consumes from it.
+// Package kafka publishes to Apache Kafka. Package kafka/consumer consumes from it.
 //
 // A message counts as published once all in-sync replicas have it (acks=all). The producer is
 // idempotent: what the client sends again by itself is stored once. What the relay sends again
@@ -42,7 +42,7 @@ func New(config Config) (*Publisher, error) {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
 	watch := &health{}
-	options, err := config.options()
+	options, err := config.publisherOptions()
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}

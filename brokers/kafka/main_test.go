@@ -13,22 +13,14 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/kafka"
 	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
-	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
 func TestMain(m *testing.M) {
-	consumetest.RunIfAsked(untilKilled)
 	goleak.VerifyTestMain(m)
 }
 
 const patience = 30 * time.Second
-
-// open makes a publisher from a URL, and closes it with the test.
-func open(t testing.TB, url string) *kafka.Publisher {
-	t.Helper()
-	return publishertest.Open(t, url, kafka.ParseURL, kafka.New)
-}
 
 var features = publishertest.Features{
 	Attributes: true, Binary: true,
@@ -40,7 +32,7 @@ func TestSuite(t *testing.T) {
 	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
 		t.Helper()
 		broker := kafkatest.New(t)
-		return publishertest.On(broker, open(t, broker.URL()+"?compression=none"))
+		return publishertest.On(broker, kafkatest.Open(t, broker.URL()+"?compression=none"))
 	})
 }
 
@@ -60,7 +52,7 @@ func TestRealBroker(t *testing.T) {
 	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
 		t.Helper()
 		topic := publishertest.Topic + "-" + uuid.NewString()
-		return &renamed{open(t, url+"?create=true&partitions=3&compression=none"), topic, strings.Split(strings.TrimPrefix(url, "kafka://"), ",")}
+		return &renamed{kafkatest.Open(t, url+"?create=true&partitions=3&compression=none"), topic, strings.Split(strings.TrimPrefix(url, "kafka://"), ",")}
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
-	publisher := open(t, broker.URL()+"?batch-bytes=20000")
+	publisher := kafkatest.Open(t, broker.URL()+"?batch-bytes=20000")
 	var all []outbox.Message
 	for range 2 {
 		messages := publishertest.Messages(1500)
@@ -59,7 +59,7 @@ func wantOrder(t testing.TB, broker *kafkatest.Broker, messages []outbox.Message
 func TestRefusedTogether(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "10000"}))
-	publisher := open(t, broker.URL()+"?compression=none")
+	publisher := kafkatest.Open(t, broker.URL()+"?compression=none")
 	publishertest.Deliver(t, publisher, nil)
 	warm := publishertest.Messages(8)
 	publishertest.Deliver(t, publisher, warm)
@@ -96,7 +96,7 @@ func TestRefusedTogether(t *testing.T) {
 func TestOneRecordBatch(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.New(t)
-	publisher := open(t, broker.URL())
+	publisher := kafkatest.Open(t, broker.URL())
 	publishertest.Deliver(t, publisher, publishertest.Messages(8))
 	requests := broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Observe: true, Count: -1})
 	const batches = 5
@@ -120,7 +120,7 @@ func TestRefusedFirst(t *testing.T) {
 		t.Run(fmt.Sprintf("warm %t", warm), func(t *testing.T) {
 			t.Parallel()
 			broker := kafkatest.New(t)
-			publisher := open(t, broker.URL())
+			publisher := kafkatest.Open(t, broker.URL())
 			var arriving []outbox.Message
 			if warm {
 				arriving = publishertest.Messages(8)

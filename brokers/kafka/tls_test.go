@@ -32,17 +32,17 @@ func TestTLS(t *testing.T) {
 	broker := kafkatest.New(t, kfake.TLS(&tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusted,
 	}))
-	publishertest.Deliver(t, open(t, fmt.Sprintf("%s?ca=%s&cert=%s&key=%s", broker.URL(), c.CA, c.Cert, c.Key)), publishertest.Messages(3))
+	publishertest.Deliver(t, kafkatest.Open(t, fmt.Sprintf("%s?ca=%s&cert=%s&key=%s", broker.URL(), c.CA, c.Cert, c.Key)), publishertest.Messages(3))
 	for name, options := range map[string]string{
 		"a server nobody vouches for":  "?tls=true",
 		"a client without certificate": "?ca=" + c.CA,
 		"no TLS":                       "",
 	} {
 		t.Log(name)
-		publisher := open(t, broker.URL()+options)
+		publisher := kafkatest.Open(t, broker.URL()+options)
 		publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down)
 		publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down)
 	}
 	plain := kafkatest.New(t)
-	publishertest.Fails(t, publishertest.Publish(t, open(t, plain.URL()+"?tls=true"), publishertest.Messages(1))[0], outbox.Down)
+	publishertest.Fails(t, publishertest.Publish(t, kafkatest.Open(t, plain.URL()+"?tls=true"), publishertest.Messages(1))[0], outbox.Down)
 }

@@ -4,29 +4,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/kafka/internal/topic"
 )
 
-const (
-	// askTimeout bounds a question to the cluster.
-	askTimeout = 5 * time.Second
-	maxTopic   = 249
-)
+// askTimeout bounds a question to the cluster.
+const askTimeout = 5 * time.Second
+
+// CheckTopics asks the cluster for topics, and makes those that are not there with Create, before
+// there is anything to publish. It is an error if messages could not go to all of them.
+func (p *Publisher) CheckTopics(ctx context.Context, topics ...string) error {
+	if !p.enter() {
+		return outbox.Unavailable(errClosed)
+	}
+	defer p.running.Done()
+	bad := p.checkTopics(ctx, slices.Values(topics))
+	errs := make([]error, len(topics))
+	for i, topic := range topics {
+		errs[i] = bad[topic]
+	}
+	return errors.Join(errs...)
+}
 
 // checkTopics gives the topics that messages cannot go to, and why. A topic that was not used
 // before is asked for: the client itself would wait for it to appear.
-func (p *Publisher) checkTopics(ctx context.Context, messages []outbox.Message) map[string]error {
+func (p *Publisher) checkTopics(ctx context.Context, topics iter.Seq[string]) map[string]error {
 	bad := make(map[string]error)
 	var unknown []string
 	p.mu.Lock()
 	seen := make(map[string]bool)
-	for i := range messages {
-		topic := messages[i].Topic
+	for topic := range topics {
 		if p.known[topic] || seen[topic] {
 			continue
 		}
@@ -50,16 +64,12 @@ func (p *Publisher) checkTopics(ctx context.Context, messages []outbox.Message) 
 	return bad
 }
 
-func checkName(topic string) error {
-	if topic == "" {
+func checkName(name string) error {
+	if name == "" {
 		return errors.New("the event has no topic; set one with --topic-default")
 	}
-	legal := len(topic) <= maxTopic && topic != "." && topic != ".."
-	for _, r := range topic {
-		legal = legal && (r == '.' || r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
-	}
-	if !legal {
-		return outbox.Rejected(fmt.Errorf("topic %.100q cannot be one of Kafka's: up to %d letters, digits, dots, hyphens and underscores", topic, maxTopic))
+	if err := topic.Check(name); err != nil {
+		return outbox.Rejected(err)
 	}
 	return nil
 }

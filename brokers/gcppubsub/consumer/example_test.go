@@ -52,7 +52,7 @@ func ExampleConsumer() {
 		fmt.Println(err)
 		return
 	}
-	consumer, err := consumer.New(consumer.Config{
+	billing, err := consumer.New(consumer.Config{
 		Broker: config, Subscription: "billing", Topic: "invoices",
 		Process: consume.Config{Handlers: set, DeadLetters: publisher, DeadLetterTopic: "invoices-dead"},
 	})
@@ -61,7 +61,7 @@ func ExampleConsumer() {
 		return
 	}
 	done := make(chan error)
-	go func() { done <- consumer.Run(ctx) }()
+	go func() { done <- billing.Run(ctx) }()
 
 	// The subscription sees what is published once it is there. In a service a relay does this.
 	for ctx.Err() == nil {

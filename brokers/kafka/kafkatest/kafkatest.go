@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/packfinderz/outbox/brokers/kafka"
 	"github.com/packfinderz/outbox/internal/tcpproxy"
 	"github.com/packfinderz/outbox/publishertest"
 )
@@ -50,6 +51,12 @@ func New(t testing.TB, options ...kfake.Opt) *Broker {
 	b.Cluster = cluster
 	t.Cleanup(cluster.Close)
 	return b
+}
+
+// Open makes a publisher from a URL, and closes it with the test.
+func Open(t testing.TB, url string) *kafka.Publisher {
+	t.Helper()
+	return publishertest.Open(t, url, kafka.ParseURL, kafka.New)
 }
 
 // Serve starts a cluster for programs that are no tests: examples, measurements. It runs until

@@ -1,4 +1,4 @@
-package kafka_test
+package consumer_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/kafka"
+	"github.com/packfinderz/outbox/brokers/kafka/consumer"
 	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/handlers"
@@ -51,8 +52,8 @@ func ExampleConsumer() {
 		fmt.Println(err)
 		return
 	}
-	consumer, err := kafka.NewConsumer(kafka.ConsumerConfig{
-		Config: config, Group: "billing", Topics: []string{"orders"},
+	billing, err := consumer.New(consumer.Config{
+		Broker: config, Group: "billing", Topics: []string{"orders"},
 		Process: consume.Config{Handlers: set, DeadLetters: publisher, DeadLetterTopic: "orders.dead"},
 	})
 	if err != nil {
@@ -61,7 +62,7 @@ func ExampleConsumer() {
 	}
 	message := outbox.Message{Event: outbox.Event{ID: uuid.New(), Topic: "orders", Type: "order_created", Payload: []byte(`{"total": 20}`)}}
 	fmt.Println(publisher.Publish(ctx, []outbox.Message{message}))
-	fmt.Println(consumer.Run(ctx))
+	fmt.Println(billing.Run(ctx))
 	// Output:
 	// [<nil>]
 	// an order of 20

@@ -1,4 +1,4 @@
-package kafka_test
+package consumer_test
 
 import (
 	"context"
@@ -9,20 +9,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/brokers/kafka"
+	"github.com/packfinderz/outbox/brokers/kafka/consumer"
 	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
 	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
-// TestConsumerOutlivesCluster takes the cluster away in the middle, for longer than a session,
+// TestOutlivesCluster takes the cluster away in the middle, for longer than a session,
 // and brings it back.
-func TestConsumerOutlivesCluster(t *testing.T) {
+func TestOutlivesCluster(t *testing.T) {
 	t.Parallel()
 	broker, gate := cluster(t), consumetest.NewGate(300)
 	sent := consumetest.Events(1000, 50)
-	publishertest.Deliver(t, open(t, broker.URL()), sent)
+	publishertest.Deliver(t, kafkatest.Open(t, broker.URL()), sent)
 	logged := consumetest.NewLog()
 	config := settings(t, broker.URL(), consumetest.Handler(gate.Handle))
 	config.SessionTimeout = time.Second
@@ -61,7 +61,7 @@ func TestClusterAwayAtFirst(t *testing.T) {
 	for i := range sent {
 		sent[i].Topic = "invoices"
 	}
-	publishertest.Deliver(t, open(t, url+"?create=true"), sent)
+	publishertest.Deliver(t, kafkatest.Open(t, url+"?create=true"), sent)
 	done.Await(t, 5)
 	consumer.Stop()
 	if text := logged.String(); strings.Contains(text, password) || strings.Count(text, "waiting") != 1 || !strings.Contains(text, "topics are there") {
@@ -78,7 +78,7 @@ func TestGap(t *testing.T) {
 	for i := range sent {
 		sent[i].Topic = "single"
 	}
-	publishertest.Deliver(t, open(t, broker.URL()+"?create=true&partitions=1"), sent)
+	publishertest.Deliver(t, kafkatest.Open(t, broker.URL()+"?create=true&partitions=1"), sent)
 	config := settings(t, broker.URL(), consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 		if m.ID == sent[0].ID {
 			<-ctx.Done()
@@ -98,29 +98,30 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestConsumerConfig refuses configurations that cannot work.
-func TestConsumerConfig(t *testing.T) {
+// TestConfig refuses configurations that cannot work.
+func TestConfig(t *testing.T) {
 	t.Parallel()
 	good := settings(t, "kafka://localhost", consumetest.Handler(func(context.Context, outbox.Message) error { return nil }))
-	for words, spoil := range map[string]func(*kafka.ConsumerConfig){
-		"no Group is named":   func(c *kafka.ConsumerConfig) { c.Group = "" },
-		"no Topics are named": func(c *kafka.ConsumerConfig) { c.Topics = nil },
-		"cannot be one of":    func(c *kafka.ConsumerConfig) { c.Topics = []string{"a b"} },
-		"below zero":          func(c *kafka.ConsumerConfig) { c.Concurrency = -1 },
-		"Handlers is missing": func(c *kafka.ConsumerConfig) { c.Process.Handlers = nil },
-		"no broker is named":  func(c *kafka.ConsumerConfig) { c.Brokers = nil },
-		"there is no SASL":    func(c *kafka.ConsumerConfig) { c.SASL, c.User = "x", "y" },
+	for words, spoil := range map[string]func(*consumer.Config){
+		"no Group is named":   func(c *consumer.Config) { c.Group = "" },
+		"no Topics are named": func(c *consumer.Config) { c.Topics = nil },
+		"cannot be one of":    func(c *consumer.Config) { c.Topics = []string{"a b"} },
+		"below zero":          func(c *consumer.Config) { c.Concurrency = -1 },
+		"Handlers is missing": func(c *consumer.Config) { c.Process.Handlers = nil },
+		"no broker is named":  func(c *consumer.Config) { c.Broker.Brokers = nil },
+		"no compression":      func(c *consumer.Config) { c.Broker.Compression = "rar" },
+		"there is no SASL":    func(c *consumer.Config) { c.Broker.SASL, c.Broker.User = "x", "y" },
 	} {
 		config := good
 		spoil(&config)
-		if _, err := kafka.NewConsumer(config); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := consumer.New(config); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("got %v, want %s", err, words)
 		}
 	}
 }
 
-// TestConsumerCreates makes the topic that it reads.
-func TestConsumerCreates(t *testing.T) {
+// TestCreates makes the topic that it reads.
+func TestCreates(t *testing.T) {
 	t.Parallel()
 	broker, done := cluster(t), consumetest.NewRecord()
 	config := settings(t, broker.URL()+"?create=true", consumetest.Handler(done.Handle))
@@ -128,6 +129,6 @@ func TestConsumerCreates(t *testing.T) {
 	start(t, config)
 	sent := consumetest.Events(1, 1)
 	sent[0].Topic = "invoices"
-	publishertest.Deliver(t, open(t, broker.URL()+"?create=true"), sent)
+	publishertest.Deliver(t, kafkatest.Open(t, broker.URL()+"?create=true"), sent)
 	done.Await(t, 1)
 }

@@ -1,4 +1,4 @@
-package kafka_test
+package consumer_test
 
 import (
 	"strings"
@@ -8,9 +8,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/goleak"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/kafka"
+	"github.com/packfinderz/outbox/brokers/kafka/consumer"
 	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
 	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/publishertest"
@@ -21,6 +23,11 @@ const (
 	deadTopic = "orders.dead"
 )
 
+func TestMain(m *testing.M) {
+	consumetest.RunIfAsked(untilKilled)
+	goleak.VerifyTestMain(m)
+}
+
 // cluster is one whose groups are quick to miss a member.
 func cluster(t testing.TB) *kafkatest.Broker {
 	t.Helper()
@@ -28,22 +35,22 @@ func cluster(t testing.TB) *kafkatest.Broker {
 }
 
 // settings are of a consumer of the orders.
-func settings(t testing.TB, url string, handlers outbox.Publisher) kafka.ConsumerConfig {
+func settings(t testing.TB, url string, handlers outbox.Publisher) consumer.Config {
 	t.Helper()
 	config, err := kafka.ParseURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kafka.ConsumerConfig{
-		Config: config, Group: group, Topics: []string{publishertest.Topic}, SessionTimeout: 3 * time.Second,
+	return consumer.Config{
+		Broker: config, Group: group, Topics: []string{publishertest.Topic}, SessionTimeout: 3 * time.Second,
 		Process: consumetest.Quickly(handlers),
 	}
 }
 
 // start runs a consumer, until the test ends at the latest.
-func start(t testing.TB, config kafka.ConsumerConfig) *consumetest.Running {
+func start(t testing.TB, config consumer.Config) *consumetest.Running {
 	t.Helper()
-	consumer, err := kafka.NewConsumer(config)
+	consumer, err := consumer.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,7 @@
-package kafka
+package consumer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/kafka"
 )
 
 // silence is how long nothing was heard of a cluster that is away. A member of a group hears
@@ -69,23 +69,15 @@ func (w *watch) answered() {
 // awaitTopics waits until the topics are there, and makes them with Create: the client would
 // read none of a group without a word.
 func (c *Consumer) awaitTopics(ctx context.Context) error {
-	asker, err := New(c.config.Config)
+	asker, err := kafka.New(c.config.Broker)
 	if err != nil {
 		return fmt.Errorf("kafka consumer: %w", err)
 	}
 	defer func() { _ = asker.Close() }() // it has nothing to say
-	wanted := make([]outbox.Message, len(c.config.Topics))
-	for i, topic := range c.config.Topics {
-		wanted[i].Topic = topic
-	}
+	retry := outbox.RetryPolicy{Base: 50 * time.Millisecond, Max: time.Second}
 	told := false
-	for tries := 0; ctx.Err() == nil; tries++ {
-		bad := asker.checkTopics(ctx, wanted)
-		var errs []error
-		for _, err := range bad {
-			errs = append(errs, err)
-		}
-		switch err := errors.Join(errs...); {
+	for tries := 1; ctx.Err() == nil; tries++ {
+		switch err := asker.CheckTopics(ctx, c.config.Topics...); {
 		case err == nil && told:
 			c.log.Info("the topics are there")
 			return nil
@@ -96,7 +88,7 @@ func (c *Consumer) awaitTopics(ctx context.Context) error {
 			c.log.Warn("the topics cannot be read; waiting", "error", err)
 		}
 		select {
-		case <-time.After(backoff(tries)):
+		case <-time.After(retry.Delay(tries)):
 		case <-ctx.Done():
 		}
 	}

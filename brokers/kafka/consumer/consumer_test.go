@@ -1,4 +1,4 @@
-package kafka_test
+package consumer_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
 	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/publishertest"
 )
@@ -19,7 +20,7 @@ func TestOrdered(t *testing.T) {
 	broker, stubborn := cluster(t), consumetest.NewStubborn()
 	config := settings(t, broker.URL(), consumetest.Handler(stubborn.Handle))
 	config.Concurrency = 1
-	publishertest.Deliver(t, open(t, broker.URL()), consumetest.Events(12, 2))
+	publishertest.Deliver(t, kafkatest.Open(t, broker.URL()), consumetest.Events(12, 2))
 	start(t, config)
 	stubborn.Check(t)
 }
@@ -38,7 +39,7 @@ func TestSlowHandler(t *testing.T) {
 	}))
 	config.SessionTimeout = time.Second
 	sent := consumetest.Events(12, 4)
-	publishertest.Deliver(t, open(t, broker.URL()), sent)
+	publishertest.Deliver(t, kafkatest.Open(t, broker.URL()), sent)
 	first := start(t, config)
 	done.Await(t, 1)
 	second := start(t, config)
@@ -61,7 +62,7 @@ func TestRebalance(t *testing.T) {
 		return nil
 	}))
 	sent := consumetest.Events(3000, 50)
-	publishertest.Deliver(t, open(t, broker.URL()), sent)
+	publishertest.Deliver(t, kafkatest.Open(t, broker.URL()), sent)
 	first := start(t, config)
 	done.Await(t, 500)
 	second := start(t, config)
@@ -104,7 +105,7 @@ func TestStuckPartition(t *testing.T) {
 		return nil
 	}))
 	config.Concurrency = 4
-	publisher := open(t, broker.URL())
+	publisher := kafkatest.Open(t, broker.URL())
 	publishertest.Deliver(t, publisher, consumetest.Events(200, 1))
 	start(t, config)
 	tried.Await(t, 3)

@@ -1,4 +1,4 @@
-package kafka_test
+package consumer_test
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/kafka"
+	"github.com/packfinderz/outbox/brokers/kafka/consumer"
 	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
 	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/publishertest"
@@ -19,7 +20,7 @@ type consumers struct{ broker *kafkatest.Broker }
 
 func (c consumers) Publish(t testing.TB, format string, messages []outbox.Message) {
 	t.Helper()
-	publishertest.Deliver(t, open(t, c.broker.URL()+"?format="+format), messages)
+	publishertest.Deliver(t, kafkatest.Open(t, c.broker.URL()+"?format="+format), messages)
 }
 
 func (c consumers) Foreign(t testing.TB, payload string, attributes map[string]string) {
@@ -43,9 +44,9 @@ func (c consumers) Consumer(t testing.TB, options consumetest.Options) consumete
 	config := settings(t, c.broker.URL(), nil)
 	config.Process, config.Concurrency, config.Grace = options.Process, options.Concurrency, options.Grace
 	if options.DeadLetters {
-		config.Process.DeadLetters, config.Process.DeadLetterTopic = open(t, c.broker.URL()), deadTopic
+		config.Process.DeadLetters, config.Process.DeadLetterTopic = kafkatest.Open(t, c.broker.URL()), deadTopic
 	}
-	consumer, err := kafka.NewConsumer(config)
+	consumer, err := consumer.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,19 +75,19 @@ func TestConsumers(t *testing.T) {
 	})
 }
 
-// untilKilled is the consumer that TestConsumerKilled kills.
+// untilKilled is the consumer that TestKilled kills.
 func untilKilled(url string, handlers outbox.Publisher) (consumetest.Consumer, error) {
 	config, err := kafka.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	return kafka.NewConsumer(kafka.ConsumerConfig{
-		Config: config, Group: group, Topics: []string{publishertest.Topic}, SessionTimeout: 2 * time.Second, Concurrency: 8,
+	return consumer.New(consumer.Config{
+		Broker: config, Group: group, Topics: []string{publishertest.Topic}, SessionTimeout: 2 * time.Second, Concurrency: 8,
 		Process: consumetest.Quickly(handlers),
 	})
 }
 
-func TestConsumerKilled(t *testing.T) {
+func TestKilled(t *testing.T) {
 	t.Parallel()
 	broker := cluster(t)
 	consumetest.Killed(t, broker.URL(), 1, consumers{broker})

@@ -1,4 +1,4 @@
-package kafka
+package consumer
 
 import (
 	"context"
@@ -70,7 +70,7 @@ func (r *run) take(record *kgo.Record) {
 	if p == nil {
 		return
 	}
-	delivery := r.config.decode(record)
+	delivery := decode(record)
 	key := ""
 	if len(record.Key) > 0 {
 		// A partition that was lost and is back is read again from the last commit, and must not

@@ -1,29 +1,36 @@
-package kafka
+// Package consumer consumes from Apache Kafka, as a member of a consumer group.
+//
+// Kafka knows of a group only how far it has read each partition. Which records behind that are
+// handled, and which have failed and are tried again, is kept here.
+package consumer
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/packfinderz/outbox/brokers/kafka"
+	"github.com/packfinderz/outbox/brokers/kafka/internal/topic"
 	"github.com/packfinderz/outbox/consume"
 )
 
-// Defaults of ConsumerConfig.
+// Defaults of Config.
 const (
 	DefaultConcurrency    = 16
 	DefaultGrace          = 30 * time.Second
 	DefaultSessionTimeout = 45 * time.Second
 )
 
-// ConsumerConfig says what to consume, and what to do with it.
-type ConsumerConfig struct {
-	// Config is how to reach the cluster; ParseURL makes it. Create makes topics that are not
-	// there.
-	Config
+// Config says what to consume, and what to do with it.
+type Config struct {
+	// Broker is how to reach the cluster; kafka.ParseURL makes it. Create makes topics that are
+	// not there.
+	Broker kafka.Config
 	// Group is the consumer group. Programs of the same group share the partitions. A new group
 	// begins with the oldest records.
 	Group string
@@ -43,33 +50,38 @@ type ConsumerConfig struct {
 
 // Consumer handles the records of some topics.
 type Consumer struct {
-	config    ConsumerConfig
+	config    Config
+	options   []kgo.Opt
 	processor *consume.Processor
 	log       *slog.Logger
 }
 
-// NewConsumer checks the configuration. The cluster need not be there.
-func NewConsumer(config ConsumerConfig) (*Consumer, error) {
-	config, err := config.withDefaults()
+// New checks the configuration. The cluster need not be there.
+func New(config Config) (*Consumer, error) {
+	c, err := newConsumer(config)
 	if err != nil {
 		return nil, fmt.Errorf("kafka consumer: %w", err)
 	}
-	if _, err := config.options(); err != nil {
-		return nil, fmt.Errorf("kafka consumer: %w", err)
+	return c, nil
+}
+
+func newConsumer(config Config) (*Consumer, error) {
+	options, err := config.Broker.ClientOptions()
+	if err != nil {
+		return nil, err
+	}
+	if config, err = config.withDefaults(); err != nil {
+		return nil, err
 	}
 	processor, err := consume.New(config.Process)
 	if err != nil {
-		return nil, fmt.Errorf("kafka consumer: %w", err)
+		return nil, err
 	}
-	return &Consumer{config, processor, config.Process.Logger.With("group", config.Group)}, nil
+	return &Consumer{config, options, processor, config.Process.Logger.With("group", config.Group)}, nil
 }
 
 // withDefaults fills in what is zero and refuses what cannot work.
-func (c ConsumerConfig) withDefaults() (ConsumerConfig, error) {
-	var err error
-	if c.Config, err = c.Config.withDefaults(); err != nil {
-		return c, err
-	}
+func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Group == "":
 		return c, errors.New("no Group is named")
@@ -78,8 +90,8 @@ func (c ConsumerConfig) withDefaults() (ConsumerConfig, error) {
 	case c.Concurrency < 0 || c.Grace < 0 || c.SessionTimeout < 0:
 		return c, errors.New("a Concurrency, Grace or SessionTimeout below zero")
 	}
-	for _, topic := range c.Topics {
-		if err := checkName(topic); err != nil {
+	for _, name := range c.Topics {
+		if err := topic.Check(name); err != nil {
 			return c, err
 		}
 	}
@@ -110,11 +122,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	handling, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	r := newRun(c, ctx, handling)
-	options, err := c.config.options()
-	if err != nil {
-		return fmt.Errorf("kafka consumer: %w", err)
-	}
-	client, err := kgo.NewClient(append(options, r.options()...)...)
+	client, err := kgo.NewClient(slices.Concat(c.options, r.options())...)
 	if err != nil {
 		return fmt.Errorf("kafka consumer: %w", err)
 	}
@@ -131,7 +139,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	return nil
 }
 
-// options are the client's, beside those that a publisher has too.
+// options are the client's, beside those by which it reaches the cluster.
 func (r *run) options() []kgo.Opt {
 	c := &r.config
 	return []kgo.Opt{
