@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/packfinderz/outbox/internal/await"
 )
 
 // Proxy passes connections on to a server until it is cut.
@@ -69,12 +71,11 @@ func (p *Proxy) breakAll() {
 	clear(p.open)
 }
 
-// Restore takes connections again, at the same address.
+// Restore takes connections again, at the same address. Meanwhile the port may have been given to
+// a client's side of some connection, of this test or of another: Restore waits until it is free.
 func (p *Proxy) Restore(t testing.TB) {
 	t.Helper()
-	if err := p.listen(); err != nil {
-		t.Fatal(err)
-	}
+	await.Until(t, "the port of "+p.address+" to be free again", func() bool { return p.listen() == nil })
 }
 
 func (p *Proxy) listen() error {
