@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/google/uuid"
@@ -152,11 +151,8 @@ func TestConsumersShareFailures(t *testing.T) {
 		run(t, config)
 	}
 	publishAll(t, broker, messages)
-	began := time.Now()
+	// A key that has waited for what was elsewhere would take longer than this waits.
 	await.Until(t, "every event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == events })
-	if took := time.Since(began); took > 30*time.Second {
-		t.Errorf("it took %s: a key has waited for what was elsewhere", took)
-	}
 	last := make(map[string]int)
 	for _, m := range handled.All() {
 		if n := place[m.ID]; n < last[m.Key] {
