@@ -8,12 +8,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/wire"
 )
 
 // The headers of a dead letter, beside those that the message had.
 const (
 	// DeadReason says why it was given up, in a word, and DeadError in the error's own.
-	DeadReason = "dead_letter_reason"
+	DeadReason = wire.DeadReason
 	DeadError  = "dead_letter_error"
 	// DeadTopic is where it came from, and DeadDeliveries how often it was delivered.
 	DeadTopic      = "dead_letter_topic"

@@ -27,6 +27,10 @@ const (
 	ContentType   = "content_type"
 )
 
+// DeadReason is an attribute that only a consumer's dead letter has: why the event was given up.
+// Package consume, which writes it, has the others.
+const DeadReason = "dead_letter_reason"
+
 // Attribute is one name and value beside the payload.
 type Attribute struct{ Name, Value string }
 
