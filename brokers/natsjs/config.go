@@ -3,12 +3,8 @@ package natsjs
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
-	"os"
 	"strings"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/packfinderz/outbox/wire"
 )
@@ -16,8 +12,6 @@ import (
 // DefaultWindow is how many messages wait for their acknowledgement at once. A server buffers
 // 10,000 for each stream and refuses more.
 const DefaultWindow = 4096
-
-const defaultPort = "4222"
 
 // Config says where to publish and how.
 type Config struct {
@@ -56,7 +50,7 @@ func ParseURL(raw string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("NATS destination: %w", err)
 	}
-	if _, err := config.withDefaults(); err != nil {
+	if _, err := config.ClientOptions(); err != nil {
 		return Config{}, fmt.Errorf("NATS destination: %w", err)
 	}
 	return config, nil
@@ -113,93 +107,27 @@ func (c *Config) readUser(text string) error {
 	return nil
 }
 
-// withDefaults fills in what is zero and refuses what cannot work.
-func (c Config) withDefaults() (Config, error) {
+// check refuses what cannot work.
+func (c *Config) check() error {
 	if len(c.Servers) == 0 {
-		return c, errors.New("no server is named, as in nats://host:4222")
-	}
-	servers := make([]string, len(c.Servers))
-	for i, server := range c.Servers {
-		address, err := withPort(server)
-		if err != nil {
-			return c, err
-		}
-		servers[i] = address
-	}
-	c.Servers = servers
-	if c.Window == 0 {
-		c.Window = DefaultWindow
+		return errors.New("no server is named, as in nats://host:4222")
 	}
 	if c.Window < 0 {
-		return c, fmt.Errorf("the window is %d; it must be above zero", c.Window)
+		return fmt.Errorf("the window is %d; it must be above zero", c.Window)
 	}
 	if (c.Cert == "") != (c.Key == "") {
-		return c, errors.New("a client's certificate and its key go together: cert and key")
+		return errors.New("a client's certificate and its key go together: cert and key")
 	}
 	if c.Creds != "" && (c.User != "" || c.Token != "") {
-		return c, errors.New("credentials are given twice: in creds, and before the host")
+		return errors.New("credentials are given twice: in creds, and before the host")
 	}
 	if c.Stream != "" && strings.ContainsAny(c.Stream, " \t\r\n.*>/\\") {
-		return c, fmt.Errorf("%q cannot be the name of a stream: no spaces, dots, slashes, * or >", c.Stream)
+		return fmt.Errorf("%q cannot be the name of a stream: no spaces, dots, slashes, * or >", c.Stream)
 	}
 	if c.SubjectPrefix != "" {
 		if err := checkSubject(c.SubjectPrefix + "x"); err != nil {
-			return c, fmt.Errorf("subject prefix %q: %w", c.SubjectPrefix, err)
+			return fmt.Errorf("subject prefix %q: %w", c.SubjectPrefix, err)
 		}
 	}
-	if c.Creds != "" {
-		file, err := os.Open(c.Creds)
-		if err != nil {
-			return c, fmt.Errorf("read the credentials: %w", err)
-		}
-		_ = file.Close() // it was only looked at
-	}
-	// The files of the options are read here, so that a wrong name is told at once.
-	probe := nats.GetDefaultOptions()
-	for _, option := range c.tlsOptions() {
-		if err := option(&probe); err != nil {
-			return c, fmt.Errorf("set up TLS: %w", err)
-		}
-	}
-	if probe.RootCAsCB != nil {
-		if _, err := probe.RootCAsCB(); err != nil {
-			return c, fmt.Errorf("set up TLS: %w", err)
-		}
-	}
-	if probe.TLSCertCB != nil {
-		if _, err := probe.TLSCertCB(); err != nil {
-			return c, fmt.Errorf("set up TLS: %w", err)
-		}
-	}
-	return c, nil
-}
-
-func withPort(server string) (string, error) {
-	host, port, err := net.SplitHostPort(server)
-	if err != nil {
-		host, port = strings.Trim(server, "[]"), defaultPort
-		if strings.Contains(host, ":") && !strings.HasPrefix(server, "[") {
-			return "", fmt.Errorf("%q is no host:port", server)
-		}
-	}
-	if host == "" || strings.ContainsAny(host, " \t\r\n@?") {
-		return "", fmt.Errorf("%q is no host:port", server)
-	}
-	if _, err := net.LookupPort("tcp", port); err != nil {
-		return "", fmt.Errorf("%q is no port", port)
-	}
-	return net.JoinHostPort(host, port), nil
-}
-
-func (c Config) tlsOptions() (options []nats.Option) {
-	if c.TLS {
-		options = append(options, nats.Secure())
-	}
-	if c.CA != "" {
-		options = append(options, nats.RootCAs(c.CA))
-	}
-	if c.Cert != "" {
-		options = append(options, nats.ClientCert(c.Cert, c.Key))
-	}
-	return options
+	return nil
 }

@@ -9,19 +9,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/brokers/natsjs/internal/header"
+	"github.com/packfinderz/outbox/wire"
 )
 
-const (
-	cloudEventsPrefix = "ce-"
-	contentType       = "content-type"
-	// ownPrefix is of headers by which the server is told what to do with a message: roll a
-	// subject up, say. An event must not.
-	ownPrefix = "Nats-"
-	// maxSubject keeps a subject, with what stands beside it, within a server's control line,
-	// which has 4,096 bytes unless it is set lower.
-	maxSubject = 1024
-)
+// maxSubject keeps a subject, with what stands beside it, within a server's control line, which
+// has 4,096 bytes unless it is set lower.
+const maxSubject = 1024
 
 // encode makes a NATS message of an event's.
 func (c *Config) encode(m *outbox.Message) (request, error) {
@@ -32,13 +26,13 @@ func (c *Config) encode(m *outbox.Message) (request, error) {
 	if err := checkSubject(subject); err != nil {
 		return request{}, outbox.Rejected(fmt.Errorf("topic %.100q cannot be a NATS subject: %w", m.Topic, err))
 	}
-	attributes := c.Format.Attributes(m, cloudEventsPrefix)
-	header := make(nats.Header, len(attributes)+3)
+	attributes := c.Format.Attributes(m, header.CloudEventsPrefix)
+	headers := make(nats.Header, len(attributes)+3)
 	values := make([]string, 0, len(attributes)+3)
 	// One array for all values: a slice of its own for each would be most of the work.
 	set := func(name, value string) {
 		values = append(values, value)
-		header[name] = values[len(values)-1 : len(values) : len(values)]
+		headers[name] = values[len(values)-1 : len(values) : len(values)]
 	}
 	for _, a := range attributes {
 		if err := checkHeader(a.Name, a.Value); err != nil {
@@ -47,20 +41,20 @@ func (c *Config) encode(m *outbox.Message) (request, error) {
 		set(a.Name, a.Value)
 	}
 	if c.Format.CloudEvents && m.ContentType != "" {
-		if err := checkHeader(contentType, m.ContentType); err != nil {
+		if err := checkHeader(header.ContentType, m.ContentType); err != nil {
 			return request{}, outbox.Rejected(err)
 		}
-		set(contentType, m.ContentType)
+		set(header.ContentType, m.ContentType)
 	}
 	// A dead letter has the id of the event that it was, perhaps in the same stream, and more
 	// than one consumer may give it up: the stream would take it for a repeat and drop it.
-	if m.Headers[consume.DeadReason] == "" {
+	if m.Headers[wire.DeadReason] == "" {
 		set(jetstream.MsgIDHeader, m.DuplicateID())
 	}
 	if c.Stream != "" {
 		set(jetstream.ExpectedStreamHeader, c.Stream)
 	}
-	return request{msg: &nats.Msg{Subject: subject, Header: header, Data: m.Payload}}, nil
+	return request{msg: &nats.Msg{Subject: subject, Header: headers, Data: m.Payload}}, nil
 }
 
 // checkSubject refuses what is no subject that a message can be published to.
@@ -84,11 +78,6 @@ func checkSubject(subject string) error {
 	return nil
 }
 
-// isOwn reports whether a header is the server's.
-func isOwn(name string) bool {
-	return len(name) >= len(ownPrefix) && strings.EqualFold(name[:len(ownPrefix)], ownPrefix)
-}
-
 // checkHeader refuses what would arrive changed, or not at all.
 func checkHeader(name, value string) error {
 	switch {
@@ -96,8 +85,8 @@ func checkHeader(name, value string) error {
 		return errors.New("a header without a name cannot be sent to NATS")
 	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }):
 		return fmt.Errorf("header %.100q cannot be sent to NATS: its name has a colon, a space or a character beyond ASCII", name)
-	case isOwn(name):
-		return fmt.Errorf("header %.100q cannot be sent to NATS: names that begin with %s are the server's own", name, ownPrefix)
+	case header.IsOwn(name):
+		return fmt.Errorf("header %.100q cannot be sent to NATS: names that begin with %s are the server's own", name, header.OwnPrefix)
 	case strings.ContainsAny(value, "\r\n"):
 		return fmt.Errorf("header %.100q cannot be sent to NATS: its value has a line break", name)
 	case value != strings.Trim(value, " \t"):

@@ -3,24 +3,22 @@ package natsjs_test
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/natsjs"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
+	"github.com/packfinderz/outbox/internal/testserver"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
 // A publisher from a URL, as outbox relay --to takes it. A program gives it to
 // outbox.NewRelay.
 func Example() {
-	server, stop, err := exampleServer()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer stop()
-	config, err := natsjs.ParseURL(server + "?window=1000")
+	t := new(testserver.Example)
+	defer t.Done()
+	broker := natstest.New(t) // in a program: your NATS
+
+	config, err := natsjs.ParseURL(broker.URL() + "?window=1000")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -40,18 +38,29 @@ func Example() {
 	// <nil>
 }
 
-// exampleServer is a server with a stream for orders.
-func exampleServer() (url string, stop func(), err error) {
-	folder, err := os.MkdirTemp("", "outbox-nats-")
+// A client of one's own reaches the same servers in the same way.
+func ExampleConfig_ClientOptions() {
+	t := new(testserver.Example)
+	defer t.Done()
+	broker := natstest.New(t) // in a program: your NATS
+
+	config, err := natsjs.ParseURL(broker.URL())
 	if err != nil {
-		return "", nil, err
+		fmt.Println(err)
+		return
 	}
-	broker, kill, err := natstest.Serve(folder)
+	options, err := config.ClientOptions()
 	if err != nil {
-		return "", nil, err
+		fmt.Println(err)
+		return
 	}
-	return broker.URL(), func() {
-		_ = kill()               // it is only an example
-		_ = os.RemoveAll(folder) // likewise
-	}, nil
+	options.Name = "orders report"
+	conn, err := options.Connect()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer conn.Close()
+	fmt.Println(conn.IsConnected())
+	// Output: true
 }

@@ -4,25 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/packfinderz/outbox"
-)
-
-const (
-	dialTimeout = 2 * time.Second
-	// writeTimeout ends a connection whose other side does not read any more.
-	writeTimeout = 5 * time.Second
-	// A connection that says nothing for three of these is given up.
-	pingEvery    = 5 * time.Second
-	pingsMissing = 2
-	// The wait before the connection is tried again doubles from the first to the last.
-	firstWait, lastWait = 100 * time.Millisecond, 2 * time.Second
 )
 
 // link is a connection with the calls that wait for answers on it.
@@ -54,7 +41,7 @@ func (p *Publisher) link(ctx context.Context) (*link, error) {
 		p.current = a
 		go func() {
 			defer close(a.done)
-			a.link, a.err = connect(p.config)
+			a.link, a.err = connect(p.options, p.config.Window)
 		}()
 	}
 	current := p.current
@@ -101,18 +88,18 @@ func (l *link) missed(err error) {
 }
 
 // connect makes a connection on which answers are awaited.
-func connect(config Config) (*link, error) {
+func connect(options nats.Options, window int) (*link, error) {
 	l := &link{
 		inbox:  nats.NewInbox() + ".",
-		window: make(chan struct{}, config.Window),
+		window: make(chan struct{}, window),
 		rounds: make(map[uint64]*round),
 	}
-	conn, err := config.dial("outbox relay",
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { l.lost(err) }),
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { l.missed(err) }),
-		nats.ClosedHandler(func(conn *nats.Conn) { l.lost(conn.LastError()) }),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { l.complaint(err) }),
-	)
+	options.Name = "outbox relay"
+	options.DisconnectedErrCB = func(_ *nats.Conn, err error) { l.lost(err) }
+	options.ReconnectErrCB = func(_ *nats.Conn, err error) { l.missed(err) }
+	options.ClosedCB = func(conn *nats.Conn) { l.lost(conn.LastError()) }
+	options.AsyncErrorCB = func(_ *nats.Conn, _ *nats.Subscription, err error) { l.complaint(err) }
+	conn, err := options.Connect()
 	if err != nil {
 		return nil, err
 	}
@@ -122,41 +109,6 @@ func connect(config Config) (*link, error) {
 		return nil, fmt.Errorf("subscribe to acknowledgements: %w", err)
 	}
 	return l, nil
-}
-
-// dial makes a connection, which the client then keeps up.
-func (c Config) dial(name string, more ...nats.Option) (*nats.Conn, error) {
-	servers := make([]string, len(c.Servers))
-	for i, server := range c.Servers {
-		servers[i] = "nats://" + server
-	}
-	options := append(c.tlsOptions(),
-		nats.Name(name),
-		nats.Timeout(dialTimeout),
-		nats.FlusherTimeout(writeTimeout),
-		nats.PingInterval(pingEvery),
-		nats.MaxPingsOutstanding(pingsMissing),
-		nats.MaxReconnects(-1),
-		nats.CustomReconnectDelay(reconnectDelay),
-		// Credentials that were refused may be mended while the program runs.
-		nats.IgnoreAuthErrorAbort(),
-		// What cannot be sent now is the caller's to keep.
-		nats.ReconnectBufSize(-1),
-	)
-	switch {
-	case c.Creds != "":
-		options = append(options, nats.UserCredentials(c.Creds))
-	case c.Token != "":
-		options = append(options, nats.Token(c.Token))
-	case c.User != "" || c.Password != "":
-		options = append(options, nats.UserInfo(c.User, c.Password))
-	}
-	return nats.Connect(strings.Join(servers, ","), append(options, more...)...)
-}
-
-func reconnectDelay(attempts int) time.Duration {
-	wait := min(firstWait<<min(attempts, 16), lastWait)
-	return wait/2 + rand.N(wait/2) //nolint:gosec // a jitter is no secret
 }
 
 // lost ends every call that waits: an answer to what was sent on a connection comes on that

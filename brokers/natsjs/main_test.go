@@ -8,14 +8,10 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/natsjs"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
-	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
-func TestMain(m *testing.M) {
-	consumetest.RunIfAsked(untilKilled)
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // open makes a publisher from a URL, and closes it with the test.
 func open(t testing.TB, url string) *natsjs.Publisher {

@@ -1,4 +1,4 @@
-// Package natsjs publishes to NATS JetStream, and consumes from it.
+// Package natsjs publishes to NATS JetStream. Package consumer, below it, consumes.
 //
 // A message counts as published once the server has answered with the stream's own
 // acknowledgement. The event's id goes along as Nats-Msg-Id, so that a message that is sent
@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/packfinderz/outbox"
 )
 
@@ -19,7 +21,8 @@ var errClosed = errors.New("the publisher is closed")
 
 // Publisher publishes to the streams of a NATS server. It is safe for concurrent use.
 type Publisher struct {
-	config Config
+	config  Config
+	options nats.Options
 
 	mu      sync.Mutex
 	current *attempt // the connection, or the attempt to make one
@@ -31,11 +34,14 @@ type Publisher struct {
 // New checks the configuration. The server need not be there: the connection is made at the
 // first use, and made again whenever it is lost.
 func New(config Config) (*Publisher, error) {
-	config, err := config.withDefaults()
+	options, err := config.ClientOptions()
 	if err != nil {
 		return nil, fmt.Errorf("natsjs: %w", err)
 	}
-	return &Publisher{config: config}, nil
+	if config.Window == 0 {
+		config.Window = DefaultWindow
+	}
+	return &Publisher{config: config, options: options}, nil
 }
 
 // KeepsOrder is true: of each key at most one message is under way, and none after one that

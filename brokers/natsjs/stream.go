@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/natsjs/internal/streams"
 )
 
 // JetStream's API, as far as it is asked here.
@@ -78,7 +77,7 @@ func (p *Publisher) resolve(ctx context.Context, l *link, subject string) error 
 	case !p.config.Create:
 		return errUnknownStream
 	}
-	return p.config.create(ctx, l.conn, subject)
+	return streams.Create(ctx, l.conn, p.config.streamName(subject), subject)
 }
 
 // ask sends one request to JetStream's API.
@@ -152,36 +151,12 @@ func (l *link) askStream(ctx context.Context, stream string) error {
 	return outbox.Unavailable(fmt.Errorf("%w: %w", leaderlessError{stream}, err))
 }
 
-// create makes a stream for a subject, or gives the subject to the stream of that name.
-func (c *Config) create(ctx context.Context, conn *nats.Conn, subject string) error {
-	name := c.Stream
-	if name == "" {
-		name = streamName(subject)
+// streamName is the stream that Create makes for a subject: one that is named after it, without
+// what a stream's name cannot have, unless one is configured.
+func (c *Config) streamName(subject string) string {
+	if c.Stream != "" {
+		return c.Stream
 	}
-	js, err := jetstream.New(conn)
-	if err != nil {
-		return fmt.Errorf("create stream %s: %w", name, err)
-	}
-	stream, err := js.Stream(ctx, name)
-	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound):
-		_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: []string{subject}, Storage: jetstream.FileStorage})
-	case err == nil:
-		config := stream.CachedInfo().Config
-		if slices.Contains(config.Subjects, subject) {
-			return nil // somebody else was faster
-		}
-		config.Subjects = append(config.Subjects, subject)
-		_, err = js.UpdateStream(ctx, config)
-	}
-	if err != nil {
-		return fmt.Errorf("create stream %s: %w", name, err)
-	}
-	return nil
-}
-
-// streamName is the subject without what a stream's name cannot have.
-func streamName(subject string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(".*>/\\", r) {
 			return '_'

@@ -4,7 +4,6 @@ package natstest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -39,20 +38,6 @@ func New(t testing.TB) *Broker {
 		t.Fatal(err)
 	}
 	return b
-}
-
-// Serve starts a server with the stream Stream for programs that are no tests: examples,
-// measurements. It keeps its files in the folder, and runs until stop is called or the
-// program ends.
-func Serve(folder string) (b *Broker, stop func() error, err error) {
-	b = &Broker{settings: settings{Folder: folder, Port: -1}}
-	if err := b.start(); err != nil {
-		return nil, nil, err
-	}
-	if err := b.prepare(); err != nil {
-		return nil, nil, errors.Join(err, b.process.kill())
-	}
-	return b, b.process.kill, nil
 }
 
 // prepare makes the stream.
@@ -209,18 +194,11 @@ func (b *Broker) Stop(t testing.TB) {
 // Start brings the server back, at the same address and with the same streams.
 func (b *Broker) Start(t testing.TB) {
 	t.Helper()
-	if err := b.start(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (b *Broker) start() error {
 	process, port, err := start(b.settings)
 	if err != nil {
-		return fmt.Errorf("start a NATS server: %w", err)
+		t.Fatalf("start a NATS server: %v", err)
 	}
 	b.process, b.settings.Port = process, port
-	return nil
 }
 
 // Freeze stops the server from doing anything, with its connections left open, until Thaw.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/natsjs"
+	"github.com/packfinderz/outbox/brokers/natsjs/consumer"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/handlers"
 	"github.com/packfinderz/outbox/inbox/pginbox"
@@ -34,7 +35,7 @@ type billing struct {
 }
 
 // consumer makes a consumer of the broker's.
-func (b *billing) consumer(config natsjs.Config, logger *slog.Logger) (*natsjs.Consumer, error) {
+func (b *billing) consumer(config natsjs.Config, logger *slog.Logger) (*consumer.Consumer, error) {
 	set, err := handlers.New(handlers.Options{})
 	if err != nil {
 		return nil, err
@@ -44,8 +45,8 @@ func (b *billing) consumer(config natsjs.Config, logger *slog.Logger) (*natsjs.C
 			return nil, err
 		}
 	}
-	return natsjs.NewConsumer(natsjs.ConsumerConfig{
-		Config: config, Durable: "billing", Subjects: []string{topic}, Ordered: true,
+	return consumer.New(consumer.Config{
+		Broker: config, Durable: "billing", Subjects: []string{topic}, Ordered: true,
 		AckWait: 2 * time.Second, // an outage is over sooner than the usual 30 s
 		Process: consume.Config{Handlers: set, Logger: logger},
 	})

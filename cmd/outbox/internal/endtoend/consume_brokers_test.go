@@ -15,6 +15,7 @@ import (
 	pubsubconsumer "github.com/packfinderz/outbox/brokers/gcppubsub/consumer"
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/brokers/natsjs"
+	natsconsumer "github.com/packfinderz/outbox/brokers/natsjs/consumer"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/publishertest"
@@ -75,8 +76,8 @@ func subscribeNATS(t *testing.T, handlers outbox.Publisher) *subscription {
 	}
 	config.Stream, config.Create = natstest.Stream, true
 	s := &subscription{broker: broker}
-	consumer, err := natsjs.NewConsumer(natsjs.ConsumerConfig{
-		Config: config, Durable: consumerName, Subjects: []string{publishertest.Topic}, Process: processing(handlers),
+	consumer, err := natsconsumer.New(natsconsumer.Config{
+		Broker: config, Durable: consumerName, Subjects: []string{publishertest.Topic}, Process: processing(handlers),
 	})
 	if err != nil {
 		t.Fatal(err)

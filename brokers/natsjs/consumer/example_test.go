@@ -1,4 +1,4 @@
-package natsjs_test
+package consumer_test
 
 import (
 	"context"
@@ -8,22 +8,22 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/natsjs"
+	"github.com/packfinderz/outbox/brokers/natsjs/consumer"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/handlers"
+	"github.com/packfinderz/outbox/internal/testserver"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
 // A consumer of the orders, with a handler for each event type. What cannot be handled is
 // published to orders.dead.
-func ExampleConsumer() {
-	server, stop, err := exampleServer()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer stop()
-	config, err := natsjs.ParseURL(server + "?create=true&stream=" + natstest.Stream)
+func Example() {
+	t := new(testserver.Example)
+	defer t.Done()
+	broker := natstest.New(t) // in a program: your NATS
+
+	config, err := natsjs.ParseURL(broker.URL() + "?create=true&stream=" + natstest.Stream)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -52,8 +52,8 @@ func ExampleConsumer() {
 		fmt.Println(err)
 		return
 	}
-	consumer, err := natsjs.NewConsumer(natsjs.ConsumerConfig{
-		Config: config, Durable: "billing", Subjects: []string{publishertest.Topic},
+	billing, err := consumer.New(consumer.Config{
+		Broker: config, Durable: "billing", Subjects: []string{publishertest.Topic},
 		Process: consume.Config{Handlers: set, DeadLetters: publisher, DeadLetterTopic: "orders.dead"},
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ func ExampleConsumer() {
 	}
 	message := outbox.Message{Event: outbox.Event{ID: uuid.New(), Topic: publishertest.Topic, Type: "order_created", Payload: []byte(`{"total": 20}`)}}
 	fmt.Println(publisher.Publish(ctx, []outbox.Message{message}))
-	fmt.Println(consumer.Run(ctx))
+	fmt.Println(billing.Run(ctx))
 	// Output:
 	// [<nil>]
 	// an order of 20

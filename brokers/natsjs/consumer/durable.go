@@ -1,4 +1,4 @@
-package natsjs
+package consumer
 
 import (
 	"context"
@@ -7,7 +7,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/packfinderz/outbox/brokers/natsjs/internal/streams"
 )
+
+// askTimeout bounds what the server is asked, and told to make, in a row.
+const askTimeout = 5 * time.Second
 
 // unfitError is a durable consumer that cannot do, or is missing: nothing that waiting mends.
 type unfitError struct{ text string }
@@ -23,13 +28,13 @@ func (f *feed) find(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find durable consumer %s: %w", c.config.Durable, err)
 	}
-	durable, err := js.Consumer(ctx, c.config.Stream, c.config.Durable)
+	durable, err := js.Consumer(ctx, c.config.Broker.Stream, c.config.Durable)
 	missing := errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound)
 	switch {
-	case missing && c.config.Create:
+	case missing && c.config.Broker.Create:
 		durable, err = c.create(ctx, f, js, errors.Is(err, jetstream.ErrStreamNotFound))
 	case missing:
-		return unfitError{fmt.Sprintf("stream %s has no durable consumer %s: %v; make it, or let Create do it", c.config.Stream, c.config.Durable, err)}
+		return unfitError{fmt.Sprintf("stream %s has no durable consumer %s: %v; make it, or let Create do it", c.config.Broker.Stream, c.config.Durable, err)}
 	}
 	if err != nil {
 		return fmt.Errorf("find durable consumer %s: %w", c.config.Durable, err)
@@ -51,15 +56,15 @@ func (f *feed) find(ctx context.Context) error {
 func (c *Consumer) create(ctx context.Context, f *feed, js jetstream.JetStream, stream bool) (jetstream.Consumer, error) {
 	if stream {
 		if len(c.config.Subjects) == 0 {
-			return nil, unfitError{fmt.Sprintf("there is no stream %s, and Subjects does not say what it would have", c.config.Stream)}
+			return nil, unfitError{fmt.Sprintf("there is no stream %s, and Subjects does not say what it would have", c.config.Broker.Stream)}
 		}
 		for _, subject := range c.config.Subjects {
-			if err := c.config.create(ctx, f.conn, subject); err != nil {
+			if err := streams.Create(ctx, f.conn, c.config.Broker.Stream, subject); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return js.CreateConsumer(ctx, c.config.Stream, jetstream.ConsumerConfig{
+	return js.CreateConsumer(ctx, c.config.Broker.Stream, jetstream.ConsumerConfig{
 		Durable: c.config.Durable, FilterSubjects: c.config.Subjects,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: c.config.AckWait, MaxDeliver: -1,
 	})

@@ -1,4 +1,4 @@
-package natsjs_test
+package consumer_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/natsjs"
+	"github.com/packfinderz/outbox/brokers/natsjs/consumer"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/publishertest"
@@ -44,11 +45,11 @@ func (c consumers) Consumer(t testing.TB, options consumetest.Options) consumete
 	if options.DeadLetters {
 		config = withDeadLetters(t, config, c.broker.URL())
 	}
-	consumer, err := natsjs.NewConsumer(config)
+	made, err := consumer.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return consumer
+	return made
 }
 
 func (c consumers) Unsettled(t testing.TB) int {
@@ -80,8 +81,8 @@ func untilKilled(url string, handlers outbox.Publisher) (consumetest.Consumer, e
 	if err != nil {
 		return nil, err
 	}
-	return natsjs.NewConsumer(natsjs.ConsumerConfig{
-		Config: config, Durable: durable, Subjects: []string{publishertest.Topic}, AckWait: 2 * time.Second, Concurrency: 8,
+	return consumer.New(consumer.Config{
+		Broker: config, Durable: durable, Subjects: []string{publishertest.Topic}, AckWait: 2 * time.Second, Concurrency: 8,
 		Process: consumetest.Quickly(handlers),
 	})
 }

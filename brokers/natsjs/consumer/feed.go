@@ -1,4 +1,4 @@
-package natsjs
+package consumer
 
 import (
 	"context"
@@ -54,10 +54,12 @@ func (f *feed) connect() error {
 	if f.conn != nil {
 		return nil
 	}
+	options := f.consumer.options
+	options.Name = "outbox consumer " + f.consumer.config.Durable
+	options.ReconnectedCB = func(*nats.Conn) { f.wake() }
+	options.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {} // the answers tell
 	// It takes some seconds at most for each server; nothing can end it sooner.
-	conn, err := f.consumer.config.dial("outbox consumer "+f.consumer.config.Durable,
-		nats.ReconnectHandler(func(*nats.Conn) { f.wake() }),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // the answers tell
+	conn, err := options.Connect()
 	if err != nil {
 		return fmt.Errorf("connect to NATS: %w", err)
 	}
@@ -122,7 +124,7 @@ func (f *feed) note(err error) {
 
 // pause waits before the next try: until the connection is back, or as after a lost one.
 func (f *feed) pause(ctx context.Context) {
-	timer := time.NewTimer(reconnectDelay(f.tries))
+	timer := time.NewTimer(f.consumer.options.CustomReconnectDelayCB(f.tries))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -1,17 +1,30 @@
-package natsjs_test
+package consumer_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/natsjs"
+	"github.com/packfinderz/outbox/brokers/natsjs/consumer"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/publishertest"
 )
+
+func TestMain(m *testing.M) {
+	consumetest.RunIfAsked(untilKilled)
+	goleak.VerifyTestMain(m)
+}
+
+// open makes a publisher from a URL, and closes it with the test.
+func open(t testing.TB, url string) *natsjs.Publisher {
+	t.Helper()
+	return publishertest.Open(t, url, natsjs.ParseURL, natsjs.New)
+}
 
 const (
 	durable = "billing"
@@ -42,33 +55,33 @@ func jetStream(t testing.TB, broker *natstest.Broker) jetstream.JetStream {
 }
 
 // settings are of a consumer of the orders that makes its durable consumer itself.
-func settings(t testing.TB, url string, handlers outbox.Publisher) natsjs.ConsumerConfig {
+func settings(t testing.TB, url string, handlers outbox.Publisher) consumer.Config {
 	t.Helper()
 	config, err := natsjs.ParseURL(url + "?create=true&stream=" + natstest.Stream)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return natsjs.ConsumerConfig{
-		Config: config, Durable: durable, Subjects: []string{publishertest.Topic}, AckWait: 2 * time.Second,
+	return consumer.Config{
+		Broker: config, Durable: durable, Subjects: []string{publishertest.Topic}, AckWait: 2 * time.Second,
 		Process: consumetest.Quickly(handlers),
 	}
 }
 
 // withDeadLetters adds dead letters to the settings.
-func withDeadLetters(t testing.TB, config natsjs.ConsumerConfig, url string) natsjs.ConsumerConfig {
+func withDeadLetters(t testing.TB, config consumer.Config, url string) consumer.Config {
 	t.Helper()
 	config.Process.DeadLetters, config.Process.DeadLetterTopic = open(t, url), deadTopic
 	return config
 }
 
 // start runs a consumer, until the test ends at the latest.
-func start(t testing.TB, config natsjs.ConsumerConfig) *consumetest.Running {
+func start(t testing.TB, config consumer.Config) *consumetest.Running {
 	t.Helper()
-	consumer, err := natsjs.NewConsumer(config)
+	c, err := consumer.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return consumetest.Start(t, consumer)
+	return consumetest.Start(t, c)
 }
 
 // letters are the dead letters in the stream.

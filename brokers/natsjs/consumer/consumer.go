@@ -1,4 +1,5 @@
-package natsjs
+// Package consumer handles the messages of a stream of NATS JetStream.
+package consumer
 
 import (
 	"context"
@@ -8,22 +9,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
+	"github.com/packfinderz/outbox/brokers/natsjs"
 	"github.com/packfinderz/outbox/consume"
 )
 
-// Defaults of ConsumerConfig.
+// Defaults of Config.
 const (
 	DefaultConcurrency = 16
 	DefaultGrace       = 30 * time.Second
 	DefaultAckWait     = 30 * time.Second
 )
 
-// ConsumerConfig says what to consume, and what to do with it.
-type ConsumerConfig struct {
-	// Config is how to reach the server; ParseURL makes it. Its Stream is the one to read. A
-	// message's topic is its subject without SubjectPrefix. Create makes the stream and the
+// Config says what to consume, and what to do with it.
+type Config struct {
+	// Broker is how to reach the server; natsjs.ParseURL makes it. Its Stream is the one to read.
+	// A message's topic is its subject without SubjectPrefix. Create makes the stream and the
 	// durable consumer where they are missing, for demonstrations.
-	Config
+	Broker natsjs.Config
 	// Durable is the name of the stream's durable pull consumer. Programs that run with the same
 	// name share the messages.
 	Durable string
@@ -46,33 +50,41 @@ type ConsumerConfig struct {
 
 // Consumer handles the messages of a stream.
 type Consumer struct {
-	config    ConsumerConfig
+	config    Config
+	options   nats.Options
 	processor *consume.Processor
 	log       *slog.Logger
 }
 
-// NewConsumer checks the configuration. The server need not be there.
-func NewConsumer(config ConsumerConfig) (*Consumer, error) {
-	config, err := config.withDefaults()
+// New checks the configuration. The server need not be there.
+func New(config Config) (*Consumer, error) {
+	c, err := newConsumer(config)
 	if err != nil {
 		return nil, fmt.Errorf("natsjs consumer: %w", err)
+	}
+	return c, nil
+}
+
+func newConsumer(config Config) (*Consumer, error) {
+	options, err := config.Broker.ClientOptions()
+	if err != nil {
+		return nil, err
+	}
+	if config, err = config.withDefaults(); err != nil {
+		return nil, err
 	}
 	processor, err := consume.New(config.Process)
 	if err != nil {
-		return nil, fmt.Errorf("natsjs consumer: %w", err)
+		return nil, err
 	}
-	log := config.Process.Logger.With("stream", config.Stream, "consumer", config.Durable)
-	return &Consumer{config, processor, log}, nil
+	log := config.Process.Logger.With("stream", config.Broker.Stream, "consumer", config.Durable)
+	return &Consumer{config, options, processor, log}, nil
 }
 
 // withDefaults fills in what is zero and refuses what cannot work.
-func (c ConsumerConfig) withDefaults() (ConsumerConfig, error) {
-	var err error
-	if c.Config, err = c.Config.withDefaults(); err != nil {
-		return c, err
-	}
+func (c Config) withDefaults() (Config, error) {
 	switch {
-	case c.Stream == "":
+	case c.Broker.Stream == "":
 		return c, errors.New("no Stream is named: the one to read")
 	case c.Durable == "":
 		return c, errors.New("no Durable is named: the stream's durable consumer")

@@ -1,4 +1,4 @@
-package natsjs_test
+package consumer_test
 
 import (
 	"context"

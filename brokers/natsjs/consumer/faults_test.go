@@ -1,4 +1,4 @@
-package natsjs_test
+package consumer_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/brokers/natsjs"
+	"github.com/packfinderz/outbox/brokers/natsjs/consumer"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/publishertest"
@@ -24,14 +24,14 @@ func TestConsumerOutlivesServer(t *testing.T) {
 	logged := consumetest.NewLog()
 	config := settings(t, broker.URL(), consumetest.Handler(gate.Handle))
 	config.Process.Logger = logged.Logger()
-	consumer := start(t, config)
+	running := start(t, config)
 	<-gate.Reached
 	broker.Stop(t)
 	gate.Open() // what is in hand is handled, and cannot be acknowledged
 	logged.Await(t, "waiting")
 	broker.Start(t)
 	gate.AwaitThat(t, func(list []outbox.Message) bool { return len(consumetest.Counts(list)) == len(sent) })
-	consumer.Stop()
+	running.Stop()
 	if text := logged.String(); strings.Count(text, "no messages can be read; waiting") != 1 || !strings.Contains(text, "can be read again") {
 		t.Errorf("logged:\n%s", text)
 	}
@@ -48,13 +48,13 @@ func TestServerAwayAtFirst(t *testing.T) {
 	logged := consumetest.NewLog()
 	config := settings(t, broker.URL(), consumetest.Handler(done.Handle))
 	config.Process.Logger = logged.Logger()
-	consumer := start(t, config)
+	running := start(t, config)
 	logged.Await(t, "waiting")
 	broker.Start(t)
 	logged.Await(t, "can be read again")
 	publishertest.Deliver(t, open(t, broker.URL()), consumetest.Events(5, 5))
 	done.Await(t, 5)
-	consumer.Stop()
+	running.Stop()
 	if text := logged.String(); strings.Contains(text, password) || strings.Count(text, "waiting") != 1 {
 		t.Errorf("logged:\n%s", text)
 	}
@@ -91,29 +91,29 @@ func TestUnfitConsumer(t *testing.T) {
 			if test.dead {
 				config = withDeadLetters(t, config, broker.URL())
 			}
-			config.Durable, config.Create = name, false
-			consumer, err := natsjs.NewConsumer(config)
+			config.Durable, config.Broker.Create = name, false
+			c, err := consumer.New(config)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := consumer.Run(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
+			if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %s", err, test.want)
 			}
 		})
 	}
 	good := settings(t, broker.URL(), nothing)
-	for words, spoil := range map[string]func(*natsjs.ConsumerConfig){
-		"no Stream is named":  func(c *natsjs.ConsumerConfig) { c.Stream = "" },
-		"no Durable is named": func(c *natsjs.ConsumerConfig) { c.Durable = "" },
-		"cannot be the name":  func(c *natsjs.ConsumerConfig) { c.Durable = "a.b" },
-		"below zero":          func(c *natsjs.ConsumerConfig) { c.Concurrency = -1 },
-		"Handlers is missing": func(c *natsjs.ConsumerConfig) { c.Process.Handlers = nil },
-		"no server is named":  func(c *natsjs.ConsumerConfig) { c.Servers = nil },
-		"go together":         func(c *natsjs.ConsumerConfig) { c.Process.DeadLetterTopic = "x" },
+	for words, spoil := range map[string]func(*consumer.Config){
+		"no Stream is named":  func(c *consumer.Config) { c.Broker.Stream = "" },
+		"no Durable is named": func(c *consumer.Config) { c.Durable = "" },
+		"cannot be the name":  func(c *consumer.Config) { c.Durable = "a.b" },
+		"below zero":          func(c *consumer.Config) { c.Concurrency = -1 },
+		"Handlers is missing": func(c *consumer.Config) { c.Process.Handlers = nil },
+		"no server is named":  func(c *consumer.Config) { c.Broker.Servers = nil },
+		"go together":         func(c *consumer.Config) { c.Process.DeadLetterTopic = "x" },
 	} {
 		config := good
 		spoil(&config)
-		if _, err := natsjs.NewConsumer(config); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := consumer.New(config); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("got %v, want %s", err, words)
 		}
 	}

@@ -1,4 +1,4 @@
-package natsjs
+package consumer
 
 import (
 	"strings"
@@ -6,11 +6,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/natsjs/internal/header"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/wire"
 )
 
-// decode makes an event of a message of the stream: the reverse of encode.
+// decode makes an event of a message of the stream, as the publisher wrote it.
 func (c *Config) decode(msg jetstream.Msg) (*delivered, error) {
 	meta, err := msg.Metadata()
 	if err != nil {
@@ -18,18 +19,18 @@ func (c *Config) decode(msg jetstream.Msg) (*delivered, error) {
 	}
 	attributes := make(map[string]string, len(msg.Headers()))
 	for name, values := range msg.Headers() {
-		if !isOwn(name) {
+		if !header.IsOwn(name) {
 			attributes[name] = strings.TrimSpace(strings.Join(values, ",")) // as a dead letter can have it
 		}
 	}
-	message, err := wire.Decode(attributes, msg.Data(), cloudEventsPrefix)
+	message, err := wire.Decode(attributes, msg.Data(), header.CloudEventsPrefix)
 	if err != nil {
 		message.Headers = attributes // a dead letter is to have all of them
-	} else if media, ok := message.Headers[contentType]; ok && message.ContentType == "" {
+	} else if media, ok := message.Headers[header.ContentType]; ok && message.ContentType == "" {
 		message.ContentType = media
-		delete(message.Headers, contentType)
+		delete(message.Headers, header.ContentType)
 	}
-	message.Topic = strings.TrimPrefix(msg.Subject(), c.SubjectPrefix)
+	message.Topic = strings.TrimPrefix(msg.Subject(), c.Broker.SubjectPrefix)
 	message.Attempt = int(meta.NumDelivered)
 	if message.Key == "" {
 		message.Key = keyOf(&message)
