@@ -42,7 +42,7 @@ chaos: servers ## kill, stop and restart relays, consumers and PostgreSQL under 
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./cmd/outbox/internal/chaos
 	OUTBOX_CHAOS=long go test -count=1 -v -run AtRandom ./inbox/pginbox
 	OUTBOX_CHAOS=long go test -count=1 -v -run ConsumeOnce ./cmd/outbox/internal/endtoend
-	OUTBOX_CHAOS=long go test -count=1 -v -run 'AtRandom|ConsumeKilled' ./brokers/redis
+	OUTBOX_CHAOS=long go test -count=1 -v -run 'AtRandom|ConsumeKilled' ./brokers/redis/...
 
 fuzz: postgres ## run each fuzz target on FUZZ inputs, or for a time (20000x)
 	go test -run '^$$' -fuzz FuzzCheck -fuzztime $(FUZZ) -fuzzminimizetime 100x ./internal/jsoncheck

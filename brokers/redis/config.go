@@ -1,5 +1,5 @@
-// Package redis publishes events to Redis Streams, consumes them, and has an inbox on Redis that lets
-// a consumer handle each event once.
+// Package redis publishes events to Redis Streams, and has an inbox on Redis that lets a consumer
+// handle each event once. Package consumer, below it, consumes.
 package redis
 
 import (
@@ -54,18 +54,13 @@ type Config struct {
 	Format wire.Format
 }
 
+// check refuses what cannot work.
 func (c *Config) check() error {
-	if c.WaitTimeout == 0 {
-		c.WaitTimeout = DefaultWaitTimeout
-	}
-	if c.MaxSize == 0 {
-		c.MaxSize = DefaultMaxSize
-	}
 	clustered := c.Cluster || len(c.Addresses) > 1
 	switch {
 	case len(c.Addresses) == 0:
 		return errors.New("redis: no address")
-	case c.DB < 0 || c.MaxLen < 0 || c.Wait < 0 || c.WaitTimeout < time.Millisecond || c.MaxSize < 0:
+	case c.DB < 0 || c.MaxLen < 0 || c.Wait < 0 || c.WaitTimeout != 0 && c.WaitTimeout < time.Millisecond || c.MaxSize < 0:
 		return errors.New("redis: DB, MaxLen, Wait, WaitTimeout and MaxSize cannot be negative, and WaitTimeout is at least 1ms")
 	case c.Wait > 0 && clustered:
 		return errors.New("redis: Wait does not go with a cluster")
@@ -75,9 +70,13 @@ func (c *Config) check() error {
 	return nil
 }
 
-// client makes a client. It connects at the first use.
-func (c *Config) client() goredis.UniversalClient {
-	return goredis.NewUniversalClient(&goredis.UniversalOptions{
+// ClientOptions are those of a client of the servers, for one of one's own: where they are, and
+// what they ask for. It refuses a configuration that cannot work.
+func (c Config) ClientOptions() (*goredis.UniversalOptions, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return &goredis.UniversalOptions{
 		Addrs: c.Addresses, IsClusterMode: c.Cluster, Username: c.Username, Password: c.Password, DB: c.DB, TLSConfig: c.TLS,
 		Protocol: 2,
 		// What failed is told at once: the relay tries again by its own rules, and knows that it
@@ -86,7 +85,7 @@ func (c *Config) client() goredis.UniversalClient {
 		// The context's deadline counts; this is for calls that have none.
 		ContextTimeoutEnabled: true, ReadTimeout: ioTimeout, WriteTimeout: ioTimeout,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	}, nil
 }
 
 const (

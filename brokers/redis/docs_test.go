@@ -9,5 +9,5 @@ import (
 // TestDocumentation keeps the code of the page what is compiled and run here.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
-	docpage.Holds(t, "../../docs/consuming-redis.md", "go", "inbox_example_test.go", "consumer_example_test.go")
+	docpage.Holds(t, "../../docs/consuming-redis.md", "go", "inbox_example_test.go", "consumer/example_test.go")
 }

@@ -4,18 +4,9 @@ import (
 	"fmt"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/redis/internal/field"
 	"github.com/packfinderz/outbox/wire"
 )
-
-// The fields of an entry beside the attributes.
-const (
-	payloadField     = "payload"
-	keyField         = "key"
-	contentTypeField = "content-type" // of a CloudEvent; a plain event has content_type
-)
-
-// cloudEventsPrefix is Kafka's: CloudEvents has no binding for Redis.
-const cloudEventsPrefix = "ce_"
 
 // maxAttributes keeps an entry within what a script can hand to a command (some 8,000 strings).
 const maxAttributes = 3000
@@ -25,7 +16,7 @@ func entry(config *Config, message *outbox.Message) ([]any, int, error) {
 	if message.Topic == "" {
 		return nil, 0, errNoTopic
 	}
-	attributes := config.Format.Attributes(message, cloudEventsPrefix)
+	attributes := config.Format.Attributes(message, field.CloudEventsPrefix)
 	if config.Format.CloudEvents && message.ContentType != "" {
 		attributes = setContentType(attributes, message.ContentType)
 	}
@@ -33,13 +24,13 @@ func entry(config *Config, message *outbox.Message) ([]any, int, error) {
 		return nil, 0, outbox.Rejected(fmt.Errorf("the event has %d headers; an entry can have about %d", len(message.Headers), maxAttributes))
 	}
 	fields := make([]any, 0, 2*len(attributes)+4)
-	fields = append(fields, payloadField, message.Payload)
+	fields = append(fields, field.Payload, message.Payload)
 	size := len(message.Payload) + len(message.Key)
 	if message.Key != "" {
-		fields = append(fields, keyField, message.Key)
+		fields = append(fields, field.Key, message.Key)
 	}
 	for _, a := range attributes {
-		if a.Name == payloadField || a.Name == keyField {
+		if a.Name == field.Payload || a.Name == field.Key {
 			return nil, 0, outbox.Rejected(fmt.Errorf("the header %q has the name of another field of the entry", a.Name))
 		}
 		fields = append(fields, a.Name, a.Value)
@@ -54,10 +45,10 @@ func entry(config *Config, message *outbox.Message) ([]any, int, error) {
 // setContentType adds the content type. As with all fields, a header of its name is left out.
 func setContentType(attributes []wire.Attribute, value string) []wire.Attribute {
 	for i := range attributes {
-		if attributes[i].Name == contentTypeField {
+		if attributes[i].Name == field.ContentType {
 			attributes[i].Value = value
 			return attributes
 		}
 	}
-	return append(attributes, wire.Attribute{Name: contentTypeField, Value: value})
+	return append(attributes, wire.Attribute{Name: field.ContentType, Value: value})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/redis"
@@ -44,4 +45,26 @@ func Example() {
 	// Output:
 	// <nil>
 	// order_created {"total": 42}
+}
+
+// A client of one's own reaches the same Redis in the same way.
+func ExampleConfig_ClientOptions() {
+	t := new(testserver.Example)
+	defer t.Done()
+	broker := redistest.New(t) // in a program: your Redis
+
+	config, err := redis.ParseURL(broker.URL())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	options, err := config.ClientOptions()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client := goredis.NewUniversalClient(options)
+	defer func() { _ = client.Close() }() // nothing is left in it
+	fmt.Println(client.XLen(context.Background(), "orders").Result())
+	// Output: 0 <nil>
 }

@@ -47,10 +47,10 @@ type Inbox struct {
 // NewInbox checks the configuration. It needs no Redis yet: one that is away is an error of each
 // call until it is back. If it is there, it is asked whether it may evict.
 func NewInbox(config InboxConfig) (*Inbox, error) {
-	if err := config.check(); err != nil {
+	options, err := config.ClientOptions()
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	if config.TTL, err = config.TTL.WithDefaults(); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func NewInbox(config InboxConfig) (*Inbox, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	i := &Inbox{config: config, client: config.client()}
+	i := &Inbox{config: config, client: goredis.NewUniversalClient(options)}
 	i.close = sync.OnceValue(i.client.Close)
 	i.lookOnce(context.Background())
 	return i, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/packfinderz/outbox/internal/testserver"
 )
 
-// mailInbox is an example of docs/consuming.md.
+// mailInbox is an example of docs/consuming-redis.md.
 func mailInbox(url string) (*redis.Inbox, error) {
 	config, err := redis.ParseURL(url) // redis://localhost:6379
 	if err != nil {
@@ -49,7 +49,7 @@ func ExampleInbox() {
 	// false <nil>
 }
 
-// notifyOnce is an example of docs/consuming.md: it marks the event before its effect.
+// notifyOnce is an example of docs/consuming-redis.md: it marks the event before its effect.
 func notifyOnce(ctx context.Context, in *redis.Inbox, event uuid.UUID, notify func(context.Context) error) error {
 	done, err := in.CheckAndMarkProcessed(ctx, "notifications", event, 720*time.Hour)
 	if err != nil || done {

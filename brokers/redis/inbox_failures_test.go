@@ -3,9 +3,7 @@ package redis_test
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -192,7 +190,7 @@ func TestInboxBlackhole(t *testing.T) {
 	t.Parallel()
 	broker, event := redistest.New(t), uuid.New()
 	in := openInbox(t, broker.URL(), redis.InboxConfig{TTL: inbox.TTL{Processing: time.Second}})
-	thaw := freeze(t, broker)
+	thaw := broker.Freeze(t)
 	start := time.Now()
 	_, err := in.Begin(t.Context(), inboxConsumer, event)
 	publishertest.Fails(t, err, outbox.Down, "taking the event")
@@ -209,7 +207,7 @@ func TestInboxBlackhole(t *testing.T) {
 	// In the middle of a handler: its claim is lost, and it is told.
 	event, effects = uuid.New(), 0
 	_, err = inbox.Handle(t.Context(), in, inboxConsumer, event, func(ctx context.Context) error {
-		thaw = freeze(t, broker)
+		thaw = broker.Freeze(t)
 		<-ctx.Done()
 		thaw()
 		return ctx.Err()
@@ -229,7 +227,7 @@ func TestMarkWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	broker, event := redistest.New(t), uuid.New()
 	in := openInbox(t, broker.URL(), redis.InboxConfig{})
-	thaw := freeze(t, broker)
+	thaw := broker.Freeze(t)
 	thawed := make(chan struct{})
 	time.AfterFunc(500*time.Millisecond, func() {
 		defer close(thawed)
@@ -243,24 +241,6 @@ func TestMarkWithoutAnswer(t *testing.T) {
 	if processed, err := in.CheckAndMarkProcessed(t.Context(), inboxConsumer, event, time.Hour); processed || err != nil {
 		t.Errorf("an event that nobody handled: processed %t, %v", processed, err)
 	}
-}
-
-// freeze stops the server's process without ending it. The answer lets it go on.
-func freeze(t *testing.T, broker *redistest.Broker) (thaw func()) {
-	t.Helper()
-	_, after, _ := strings.Cut(broker.Client().Info(t.Context(), "server").Val(), "process_id:")
-	text, _, _ := strings.Cut(after, "\r\n")
-	pid, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signal := func(s syscall.Signal) {
-		if err := syscall.Kill(pid, s); err != nil {
-			t.Error(err)
-		}
-	}
-	signal(syscall.SIGSTOP)
-	return func() { signal(syscall.SIGCONT) }
 }
 
 // TestInboxCut breaks the connections between begin and finish: the claim is ours all the same.

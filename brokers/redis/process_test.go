@@ -32,8 +32,6 @@ type role struct {
 	MarkBefore bool
 	// Races is how many goroutines are to handle each event at once; 0 for one.
 	Races int
-	// Stream has it take its events from the stream; see consumer_kill_test.go.
-	Stream bool
 }
 
 // process is a consumer, seen from inside. Its effects are lines in a file.
@@ -60,9 +58,6 @@ func play(text []byte, consumer *inboxtest.Consumer) error {
 	}
 	if p.effects, err = os.OpenFile(p.role.Effects, os.O_WRONLY|os.O_APPEND, 0); err != nil {
 		return err
-	}
-	if p.role.Stream {
-		return p.consumeStream(config)
 	}
 	return p.Consume(p.deliver)
 }

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1" //nolint:gosec // Redis names scripts by it
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/redis/internal/field"
 )
 
 // Publisher adds events to Redis Streams. It is safe for concurrent use.
@@ -31,11 +33,14 @@ type Publisher struct {
 // New makes a publisher. It needs no server yet: it connects when it is used, and again when the
 // connection is lost.
 func New(config Config) (*Publisher, error) {
-	if err := config.check(); err != nil {
+	options, err := config.ClientOptions()
+	if err != nil {
 		return nil, err
 	}
+	config.WaitTimeout = cmp.Or(config.WaitTimeout, DefaultWaitTimeout)
+	config.MaxSize = cmp.Or(config.MaxSize, DefaultMaxSize)
 	sum := sha1.Sum([]byte(addScript)) //nolint:gosec // as above
-	p := &Publisher{config: config, client: config.client(), digest: hex.EncodeToString(sum[:])}
+	p := &Publisher{config: config, client: goredis.NewUniversalClient(options), digest: hex.EncodeToString(sum[:])}
 	p.close = sync.OnceValue(p.client.Close)
 	return p, nil
 }
@@ -85,7 +90,7 @@ func (p *Publisher) Ping(ctx context.Context) error {
 		stream = &name
 	}
 	c := newCall(&p.config, *stream, noID)
-	c.add(0, "", []any{payloadField, ""})
+	c.add(0, "", []any{field.Payload, ""})
 	p.run(ctx, []*call{c})
 	answers, err := c.answers()
 	if err == nil && !strings.Contains(answers[0], noIDRefused) {

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -129,4 +131,35 @@ func (b *Broker) Create(t testing.TB, stream string) {
 	if err != nil {
 		t.Fatal(fmt.Errorf("creating the stream %s: %w", stream, err))
 	}
+}
+
+// Freeze stops the server's process without ending it. The answer lets it go on.
+func (b *Broker) Freeze(t testing.TB) (thaw func()) {
+	t.Helper()
+	_, after, _ := strings.Cut(b.client.Info(context.Background(), "server").Val(), "process_id:")
+	text, _, _ := strings.Cut(after, "\r\n")
+	pid, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signal := func(s syscall.Signal) {
+		if err := syscall.Kill(pid, s); err != nil {
+			t.Error(err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	return func() { signal(syscall.SIGCONT) }
+}
+
+// Grant makes a user with just these rights, and answers the URL with its name.
+func (b *Broker) Grant(t testing.TB, rights string) (url string) {
+	t.Helper()
+	command := []any{"acl", "setuser", "app", "on", ">s3cret", "-@all"}
+	for right := range strings.FieldsSeq(rights) {
+		command = append(command, right)
+	}
+	if err := b.client.Do(context.Background(), command...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return "redis://app:s3cret@" + b.Address()
 }

@@ -1,4 +1,4 @@
-package redis_test
+package consumer_test
 
 import (
 	"context"
@@ -10,29 +10,68 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/redis"
+	"github.com/packfinderz/outbox/brokers/redis/consumer"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/inbox/inboxtest"
 	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
 const testGroup = "billing"
 
+func TestMain(m *testing.M) {
+	inboxtest.RunIfAsked(untilKilled)
+	goleak.VerifyTestMain(m)
+}
+
+// open makes a publisher from a URL and closes it with the test.
+func open(t testing.TB, url string) *redis.Publisher {
+	t.Helper()
+	return publishertest.Open(t, url, redis.ParseURL, redis.New)
+}
+
+// openInbox makes an inbox from a URL and closes it with the test.
+func openInbox(t testing.TB, url string) *redis.Inbox {
+	t.Helper()
+	in, err := newInbox(url, inbox.TTL{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return in
+}
+
+func newInbox(url string, ttl inbox.TTL) (*redis.Inbox, error) {
+	config, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	return redis.NewInbox(redis.InboxConfig{Config: config, TTL: ttl})
+}
+
 // start runs a consumer until stop, or the end of the test.
-func start(t testing.TB, broker *redistest.Broker, config redis.ConsumerConfig) (stop func()) {
+func start(t testing.TB, broker *redistest.Broker, config consumer.Config) (stop func()) {
 	t.Helper()
 	return startAt(t, broker.URL(), config)
 }
 
-func startAt(t testing.TB, url string, config redis.ConsumerConfig) (stop func()) {
+func startAt(t testing.TB, url string, config consumer.Config) (stop func()) {
 	t.Helper()
 	var err error
-	if config.Config, err = redis.ParseURL(url); err != nil {
+	if config.Broker, err = redis.ParseURL(url); err != nil {
 		t.Fatal(err)
 	}
-	config.Create = true
+	config.Broker.Create = true
 	if config.Topic == "" {
 		config.Topic = publishertest.Topic
 	}
@@ -43,11 +82,11 @@ func startAt(t testing.TB, url string, config redis.ConsumerConfig) (stop func()
 	if config.Process.Retry.Base == 0 {
 		config.Process.Retry = outbox.RetryPolicy{Base: 20 * time.Millisecond, Max: 50 * time.Millisecond}
 	}
-	consumer, err := redis.NewConsumer(config)
+	c, err := consumer.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return consumetest.Start(t, consumer).Stop
+	return consumetest.Start(t, c).Stop
 }
 
 // keyed are messages of some keys in turn.

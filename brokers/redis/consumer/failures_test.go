@@ -1,4 +1,4 @@
-package redis_test
+package consumer_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/brokers/redis"
+	"github.com/packfinderz/outbox/brokers/redis/consumer"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/consume/consumetest"
@@ -34,7 +34,7 @@ func TestConsumeRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := consumetest.NewLog()
-	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Logger: log.Logger(), Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
+	start(t, broker, consumer.Config{Process: consume.Config{Logger: log.Logger(), Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 		_, err := inbox.Handle(ctx, memory, testGroup, m.ID, func(context.Context) error {
 			handled.Add(m)
 			return nil
@@ -64,7 +64,7 @@ func TestConsumeLostAnswer(t *testing.T) {
 	broker, messages, handled := redistest.New(t), keyed(21, 1), consumetest.NewRecord()
 	proxy := tcpproxy.New(t, broker.Address())
 	send(t, broker, messages[:1])
-	startAt(t, "redis://"+proxy.Address(), redis.ConsumerConfig{Name: "first", Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
+	startAt(t, "redis://"+proxy.Address(), consumer.Config{Name: "first", Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
 	handled.Await(t, 1)
 	awaitPending(t, broker, 0)
 	proxy.Cut()
@@ -82,7 +82,7 @@ func TestConsumeLostAnswer(t *testing.T) {
 func TestConsumeFlushed(t *testing.T) {
 	t.Parallel()
 	broker, handled := redistest.New(t), consumetest.NewRecord()
-	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
+	start(t, broker, consumer.Config{Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
 	for n := 1; n <= 3; n++ {
 		send(t, broker, publishertest.Messages(1))
 		handled.Await(t, n)
@@ -99,7 +99,7 @@ func TestConsumeSlowly(t *testing.T) {
 	t.Parallel()
 	broker, messages, handled := redistest.New(t), keyed(6, 2), consumetest.NewRecord()
 	send(t, broker, messages)
-	config := redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
+	config := consumer.Config{MinIdle: time.Second, Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 		handled.Add(m)
 		return takingLong(ctx, 1500*time.Millisecond)
 	})}}
@@ -120,7 +120,7 @@ func TestConsumeTakenOver(t *testing.T) {
 	broker, handled := redistest.New(t), consumetest.NewRecord()
 	send(t, broker, publishertest.Messages(1))
 	told := make(chan error, 1)
-	stop := start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
+	stop := start(t, broker, consumer.Config{MinIdle: time.Second, Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 		handled.Add(m)
 		<-ctx.Done()
 		told <- context.Cause(ctx)
@@ -147,12 +147,12 @@ func TestConsumeTakenOver(t *testing.T) {
 func TestConsumeDuplicates(t *testing.T) {
 	t.Parallel()
 	broker, messages, handled := redistest.New(t), keyed(100, 10), consumetest.NewRecord()
-	in := openInbox(t, broker.URL(), redis.InboxConfig{})
+	in := openInbox(t, broker.URL())
 	for range 3 {
 		send(t, broker, messages)
 	}
 	var effects atomic.Int32
-	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
+	start(t, broker, consumer.Config{Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 		_, err := inbox.Handle(ctx, in, testGroup, m.ID, func(context.Context) error {
 			effects.Add(1)
 			return nil
@@ -182,7 +182,7 @@ func TestConsumeTrimmed(t *testing.T) {
 	}
 	send(t, broker, messages[1:])
 	log := consumetest.NewLog()
-	start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Logger: log.Logger(), Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
+	start(t, broker, consumer.Config{MinIdle: time.Second, Process: consume.Config{Logger: log.Logger(), Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 		handled.Add(m)
 		if m.Attempt == 1 {
 			if err := broker.Client().XTrimMaxLen(t.Context(), publishertest.Topic, 0).Err(); err != nil {
@@ -207,7 +207,7 @@ func TestConsumeBoundedly(t *testing.T) {
 	send(t, broker, messages)
 	var running, most atomic.Int32
 	stuck := messages[0].ID
-	start(t, broker, redis.ConsumerConfig{Concurrency: 3, Process: consume.Config{
+	start(t, broker, consumer.Config{Concurrency: 3, Process: consume.Config{
 		Retry: outbox.RetryPolicy{Base: time.Hour, Max: time.Hour},
 		Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 			defer running.Add(-1)
@@ -241,7 +241,7 @@ func TestConsumeAfterDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitPending(t, broker, 50)
-	start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Concurrency: 4, Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
+	start(t, broker, consumer.Config{MinIdle: time.Second, Concurrency: 4, Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
 	got := handled.Await(t, 50)
 	awaitPending(t, broker, 0)
 	ordered(t, messages, got)

@@ -1,4 +1,4 @@
-package redis
+package consumer
 
 import (
 	"context"
@@ -222,6 +222,9 @@ func (g *group) failure(doing string, err error) error {
 func patiently(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
+
+// callPatience bounds one call: a server that stands still must not hold a consumer up for long.
+const callPatience = 5 * time.Second
 
 // leavePatience is less: what is said when leaving only spares others a wait.
 const leavePatience = 2 * time.Second

@@ -1,4 +1,5 @@
-package redis
+// Package consumer handles the entries of a Redis Stream, as a member of a consumer group.
+package consumer
 
 import (
 	"context"
@@ -9,21 +10,25 @@ import (
 	"strings"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/packfinderz/outbox/brokers/redis"
 	"github.com/packfinderz/outbox/consume"
 )
 
-// Defaults of ConsumerConfig.
+// Defaults of Config.
 const (
 	DefaultConcurrency = 16
 	DefaultMinIdle     = 30 * time.Second
 	DefaultGrace       = 30 * time.Second
 )
 
-// ConsumerConfig says which stream to consume and what to do with its entries.
-type ConsumerConfig struct {
-	// Config is how to reach Redis; ParseURL makes it. Create makes a missing stream and group.
-	Config
-	// Topic is what to consume: the stream of that name, with the Prefix before it.
+// Config says which stream to consume and what to do with its entries.
+type Config struct {
+	// Broker is how to reach Redis; redis.ParseURL makes it. Create makes a missing stream and
+	// group.
+	Broker redis.Config
+	// Topic is what to consume: the stream of that name, with the broker's Prefix before it.
 	Topic string
 	// Group is the consumer group. Each group has every entry, and each of its consumers some.
 	Group string
@@ -44,26 +49,29 @@ type ConsumerConfig struct {
 
 // Consumer handles the entries of a stream as a member of a consumer group.
 type Consumer struct {
-	config    ConsumerConfig
+	config    Config
+	options   *goredis.UniversalOptions
 	processor *consume.Processor
 }
 
-// NewConsumer checks the configuration. It needs no Redis yet.
-func NewConsumer(config ConsumerConfig) (*Consumer, error) {
-	if err := config.check(); err != nil {
+// New checks the configuration. It needs no Redis yet.
+func New(config Config) (*Consumer, error) {
+	options, err := config.Broker.ClientOptions()
+	if err != nil {
 		return nil, err
 	}
-	if err := config.checkConsumer(); err != nil {
+	if err := config.check(); err != nil {
 		return nil, err
 	}
 	processor, err := consume.New(config.Process)
 	if err != nil {
 		return nil, err
 	}
-	return &Consumer{config, processor}, nil
+	return &Consumer{config, options, processor}, nil
 }
 
-func (c *ConsumerConfig) checkConsumer() error {
+// check fills in what is zero and refuses what cannot work.
+func (c *Config) check() error {
 	switch {
 	case c.Topic == "" || c.Group == "":
 		return errors.New("redis: Topic and Group must be set")
@@ -91,9 +99,9 @@ const minMinIdle = time.Second
 // grace, acknowledges what they finished, gives the rest back to the group and returns nil. A
 // Redis that is away is waited for.
 func (c *Consumer) Run(ctx context.Context) error {
-	client := c.config.client()
+	client := goredis.NewUniversalClient(c.options)
 	g := &group{
-		client: client, stream: c.config.Prefix + c.config.Topic, name: c.config.Group,
+		client: client, stream: c.config.Broker.Prefix + c.config.Topic, name: c.config.Group,
 		member: c.config.Name, heir: c.config.Name, minIdle: c.config.MinIdle,
 	}
 	passing := g.member == ""

@@ -1,4 +1,4 @@
-package redis_test
+package consumer_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/redis"
+	"github.com/packfinderz/outbox/brokers/redis/consumer"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/handlers"
@@ -18,7 +19,7 @@ import (
 )
 
 // A consumer with an inbox: the relay has published an event twice, and its effect happens once.
-func Example_consumer() {
+func Example() {
 	t := new(testserver.Example)
 	defer t.Done()
 	broker := redistest.New(t) // in a program: your Redis
@@ -92,14 +93,14 @@ func consumeOrders(config redis.Config, deadLetters *redis.Publisher) error {
 	return runBilling(ctx, config, set, deadLetters)
 }
 
-// runBilling is an example of docs/consuming.md: it consumes until ctx ends.
+// runBilling is an example of docs/consuming-redis.md: it consumes until ctx ends.
 func runBilling(ctx context.Context, config redis.Config, set *handlers.Set, deadLetters outbox.Publisher) error {
-	consumer, err := redis.NewConsumer(redis.ConsumerConfig{
-		Config: config, Topic: "orders", Group: "billing",
+	billing, err := consumer.New(consumer.Config{
+		Broker: config, Topic: "orders", Group: "billing",
 		Process: consume.Config{Handlers: set, DeadLetters: deadLetters, DeadLetterTopic: "orders.dead"},
 	})
 	if err != nil {
 		return err
 	}
-	return consumer.Run(ctx)
+	return billing.Run(ctx)
 }

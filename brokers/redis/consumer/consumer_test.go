@@ -1,4 +1,4 @@
-package redis_test
+package consumer_test
 
 import (
 	"context"
@@ -13,9 +13,11 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/redis"
+	"github.com/packfinderz/outbox/brokers/redis/consumer"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/inbox"
 	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
@@ -38,7 +40,7 @@ func TestConsume(t *testing.T) {
 			if err := errors.Join(publishertest.Publish(t, open(t, url), messages)...); err != nil {
 				t.Fatal(err)
 			}
-			stop := start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
+			stop := start(t, broker, consumer.Config{Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
 			got := handled.Await(t, len(messages))
 			awaitPending(t, broker, 0)
 			stop()
@@ -68,7 +70,7 @@ func TestConsumeTogether(t *testing.T) {
 	broker, messages, handled := redistest.New(t), publishertest.Messages(1000), consumetest.NewRecord()
 	var stops []func()
 	for range 3 {
-		stops = append(stops, start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}}))
+		stops = append(stops, start(t, broker, consumer.Config{MinIdle: time.Second, Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}}))
 	}
 	send(t, broker, messages)
 	handled.Await(t, len(messages))
@@ -102,7 +104,7 @@ func TestConsumeFailing(t *testing.T) {
 	bad, terminal := messages[3].ID, messages[4].ID
 	broker.Create(t, "orders.dead")
 	send(t, broker, messages)
-	start(t, broker, redis.ConsumerConfig{Process: consume.Config{
+	start(t, broker, consumer.Config{Process: consume.Config{
 		MaxDeliveries: 3, DeadLetters: open(t, broker.URL()), DeadLetterTopic: "orders.dead",
 		Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 			handled.Add(m)
@@ -154,7 +156,7 @@ func TestConsumeWithoutDeadLetters(t *testing.T) {
 	t.Parallel()
 	broker, handled := redistest.New(t), consumetest.NewRecord()
 	send(t, broker, publishertest.Messages(1))
-	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
+	start(t, broker, consumer.Config{Process: consume.Config{Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 		handled.Add(m)
 		return outbox.Terminal(errors.New("never"))
 	})}})
@@ -178,7 +180,7 @@ func TestConsumeNoEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	start(t, broker, redis.ConsumerConfig{Process: consume.Config{
+	start(t, broker, consumer.Config{Process: consume.Config{
 		DeadLetters: open(t, broker.URL()), DeadLetterTopic: "dead",
 		Handlers: consumetest.Handler(func(context.Context, outbox.Message) error { t.Error("it was handled"); return nil }),
 	}})
@@ -213,7 +215,7 @@ func TestConsumeMissingGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := consumetest.NewLog()
-	consumer, err := redis.NewConsumer(redis.ConsumerConfig{Config: config, Topic: publishertest.Topic, Group: testGroup, Process: consume.Config{
+	c, err := consumer.New(consumer.Config{Broker: config, Topic: publishertest.Topic, Group: testGroup, Process: consume.Config{
 		Logger:   log.Logger(),
 		Handlers: consumetest.Handler(handled.Handle),
 	}})
@@ -222,7 +224,7 @@ func TestConsumeMissingGroup(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- consumer.Run(ctx) }()
+	go func() { ended <- c.Run(ctx) }()
 	log.Await(t, "?create=true")
 	await.Until(t, "some more tries", func() bool { return refusals(t, broker, "NOGROUP") >= 4 })
 	if text := log.String(); strings.Count(text, "\n") != 1 {
@@ -238,19 +240,38 @@ func TestConsumeMissingGroup(t *testing.T) {
 	}
 }
 
-func TestConsumerConfig(t *testing.T) {
+func TestConfig(t *testing.T) {
 	t.Parallel()
 	where := redis.Config{Addresses: []string{"127.0.0.1:1"}}
 	handlers := consume.Config{Handlers: consumetest.Handler(func(context.Context, outbox.Message) error { return nil })}
-	for words, config := range map[string]redis.ConsumerConfig{
+	for words, config := range map[string]consumer.Config{
 		"no address":          {Topic: "a", Group: "b", Process: handlers},
-		"Topic and Group":     {Config: where, Topic: "a", Process: handlers},
-		"cannot be negative":  {Config: where, Topic: "a", Group: "b", Concurrency: -1, Process: handlers},
-		"MinIdle is 1ms":      {Config: where, Topic: "a", Group: "b", MinIdle: time.Millisecond, Process: handlers},
-		"Handlers is missing": {Config: where, Topic: "a", Group: "b"},
+		"Topic and Group":     {Broker: where, Topic: "a", Process: handlers},
+		"cannot be negative":  {Broker: where, Topic: "a", Group: "b", Concurrency: -1, Process: handlers},
+		"MinIdle is 1ms":      {Broker: where, Topic: "a", Group: "b", MinIdle: time.Millisecond, Process: handlers},
+		"Handlers is missing": {Broker: where, Topic: "a", Group: "b"},
 	} {
-		if _, err := redis.NewConsumer(config); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := consumer.New(config); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%v, want %q", err, words)
 		}
 	}
+}
+
+// TestConsumeCluster has the inbox and the stream in a cluster.
+func TestConsumeCluster(t *testing.T) {
+	t.Parallel()
+	broker := redistest.NewCluster(t)
+	messages, handled := keyed(100, 10), consumetest.NewRecord()
+	in := openInbox(t, broker.URL()+"?cluster=true")
+	send(t, broker, messages)
+	stop := startAt(t, broker.URL()+"?cluster=true", consumer.Config{Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
+		_, err := inbox.Handle(ctx, in, testGroup, m.ID, func(context.Context) error {
+			handled.Add(m)
+			return nil
+		})
+		return err
+	})}})
+	ordered(t, messages, handled.Await(t, len(messages)))
+	awaitPending(t, broker, 0)
+	stop()
 }

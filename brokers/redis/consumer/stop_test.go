@@ -1,4 +1,4 @@
-package redis_test
+package consumer_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/brokers/redis"
+	"github.com/packfinderz/outbox/brokers/redis/consumer"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/consume/consumetest"
@@ -24,7 +24,7 @@ func TestConsumeStop(t *testing.T) {
 			broker, messages, handled := redistest.New(t), keyed(20, 20), consumetest.NewRecord()
 			send(t, broker, messages)
 			began, finish := make(chan struct{}, 20), make(chan struct{})
-			stop := start(t, broker, redis.ConsumerConfig{Concurrency: 4, Name: name, Process: consume.Config{Handlers: consumetest.Handler(func(context.Context, outbox.Message) error {
+			stop := start(t, broker, consumer.Config{Concurrency: 4, Name: name, Process: consume.Config{Handlers: consumetest.Handler(func(context.Context, outbox.Message) error {
 				began <- struct{}{}
 				<-finish
 				return nil
@@ -40,7 +40,7 @@ func TestConsumeStop(t *testing.T) {
 			}
 			awaitPending(t, broker, 4)
 			startedAt := time.Now()
-			stop = start(t, broker, redis.ConsumerConfig{Name: name, Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
+			stop = start(t, broker, consumer.Config{Name: name, Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
 			got := handled.Await(t, 16)
 			awaitPending(t, broker, 0)
 			stop()
@@ -60,7 +60,7 @@ func TestConsumeGrace(t *testing.T) {
 	t.Parallel()
 	broker, handled := redistest.New(t), consumetest.NewRecord()
 	send(t, broker, publishertest.Messages(1))
-	stop := start(t, broker, redis.ConsumerConfig{Grace: 200 * time.Millisecond, Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
+	stop := start(t, broker, consumer.Config{Grace: 200 * time.Millisecond, Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 		handled.Add(m)
 		<-ctx.Done()
 		return ctx.Err()
@@ -68,7 +68,7 @@ func TestConsumeGrace(t *testing.T) {
 	handled.Await(t, 1)
 	stop()
 	awaitPending(t, broker, 1)
-	start(t, broker, redis.ConsumerConfig{Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
+	start(t, broker, consumer.Config{Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
 	if got := handled.Await(t, 2); got[1].Attempt != 2 {
 		t.Errorf("it is attempt %d", got[1].Attempt)
 	}
@@ -83,7 +83,7 @@ func TestConsumeStopFrozen(t *testing.T) {
 	send(t, broker, keyed(8, 1))
 	log := consumetest.NewLog()
 	finish := make(chan struct{})
-	stop := start(t, broker, redis.ConsumerConfig{Concurrency: 4, Grace: time.Second, Process: consume.Config{
+	stop := start(t, broker, consumer.Config{Concurrency: 4, Grace: time.Second, Process: consume.Config{
 		Logger: log.Logger(),
 		Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 			handled.Add(m)
@@ -93,7 +93,7 @@ func TestConsumeStopFrozen(t *testing.T) {
 	}})
 	handled.Await(t, 1)
 	awaitPending(t, broker, 8)
-	thaw := freeze(t, broker)
+	thaw := broker.Freeze(t)
 	close(finish)
 	began := time.Now()
 	stop()
@@ -104,7 +104,7 @@ func TestConsumeStopFrozen(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "could not be given back") {
 		t.Errorf("it logged\n%s", text)
 	}
-	start(t, broker, redis.ConsumerConfig{MinIdle: time.Second, Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
+	start(t, broker, consumer.Config{MinIdle: time.Second, Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
 	awaitPending(t, broker, 0)
 	if n := len(handled.All()); n < 8 {
 		t.Errorf("%d deliveries of 8 messages", n)

@@ -1,4 +1,4 @@
-package redis
+package consumer
 
 import (
 	"context"
@@ -108,7 +108,7 @@ func (r *run) next(ctx context.Context, n int) ([]pending, error) {
 
 // made makes a group that is missing, if it may.
 func (r *run) made(ctx context.Context, err error) error {
-	if errors.Is(err, errNoGroup) && r.config.Create {
+	if errors.Is(err, errNoGroup) && r.config.Broker.Create {
 		return r.group.make(ctx)
 	}
 	return err
