@@ -15,29 +15,6 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// asRole is a pool whose sessions are those of a role of the test's own, which may nothing.
-func asRole(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
-	t.Helper()
-	var role string
-	if err := pool.QueryRow(t.Context(), `SELECT 'role_of_' || current_database()`).Scan(&role); err != nil {
-		t.Fatal(err)
-	}
-	pgtest.Exec(t, pool, `CREATE ROLE `+role)
-	t.Cleanup(func() {
-		if _, err := pool.Exec(background(), `DROP OWNED BY `+role+`; DROP ROLE `+role); err != nil {
-			t.Error(err)
-		}
-	})
-	config := pool.Config()
-	config.ConnConfig.RuntimeParams["role"] = role
-	own, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(own.Close)
-	return own
-}
-
 // grantAll does what the findings about privileges say, and returns how many there were.
 func grantAll(t *testing.T, admin *pgxpool.Pool, p *patient) (severities []string) {
 	t.Helper()
@@ -55,7 +32,7 @@ func TestPrivilegesOfTable(t *testing.T) {
 	t.Parallel()
 	admin := pgtest.Pool(t)
 	p := newTable(t, admin, "packfinderz")
-	p.pool = asRole(t, admin)
+	p.pool = pgtest.AsRole(t, admin)
 	p.finds(t, "privileges", doctor.Problem, "may not relay: it lacks SELECT, UPDATE on", "GRANT SELECT, INSERT, UPDATE ON "+
 		"TABLE \"outbox_dlq\" TO role_of_")
 	p.finds(t, "relays", doctor.Note, "could not look: permission denied for table outbox_events", "See the check privileges.")
@@ -89,7 +66,7 @@ func TestPrivilegesOfStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &patient{pool: asRole(t, admin), target: target}
+	p := &patient{pool: pgtest.AsRole(t, admin), target: target}
 	p.finds(t, "privileges", doctor.Problem, "may not use the schema events", `GRANT USAGE ON SCHEMA "events" TO role_of_`)
 	p.finds(t, "layout", doctor.Note, "could not look: permission denied for schema events")
 	grantAll(t, admin, p)
