@@ -106,7 +106,12 @@ func (h *harness) Open(t *testing.T, options storetest.Options) outbox.Store {
 
 func (h *harness) open(t *testing.T, config pgstore.Config) *pgstore.Store {
 	t.Helper()
-	store, err := pgstore.New(connect(t, h.url, 0), h.layout, config)
+	return h.openOn(t, connect(t, h.url, 0), config)
+}
+
+func (h *harness) openOn(t *testing.T, pool *pgxpool.Pool, config pgstore.Config) *pgstore.Store {
+	t.Helper()
+	store, err := pgstore.New(pool, h.layout, config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ type planCase struct {
 	// due and expired are the indexes of the claims.
 	due     string
 	expired []string
+	letters string // the index of the dead letters, where a claim looks at them twice
 	claim   float64
 	settle  float64
 	renew   float64
@@ -36,7 +37,7 @@ func planCases() []planCase {
 		{layout: "modkit", done: 1_000_000, due: "idx_modkit_outbox_events_claim",
 			expired: []string{"idx_modkit_outbox_events_locked_until", "idx_modkit_outbox_events_status"}, claim: 30, settle: 40, renew: 40},
 		{layout: "doorito", done: 100_000, due: "idx_outbox_event_claim", claim: 26, settle: 42, renew: 40},
-		{layout: "packfinderz", done: 100_000, due: "idx_outbox_events_claim", claim: 8, settle: 36},
+		{layout: "packfinderz", done: 100_000, due: "idx_outbox_events_claim", letters: "idx_outbox_dlq_event_id", claim: 8, settle: 36},
 		{layout: "ours", done: 100_000, due: "Our Events_due_no_idx",
 			expired: []string{"Our Events_lease_no_idx"}, claim: 36, settle: 32, renew: 32},
 	}
@@ -70,6 +71,9 @@ func (p *planner) run(state string) {
 	p.waiting()
 	held := p.held()
 	p.settles(held)
+	if _, ok := p.sql["dead"]; ok {
+		p.dead(held)
+	}
 	if _, ok := p.sql["renew"]; ok {
 		p.renew(held)
 	}
@@ -122,11 +126,21 @@ func (p *planner) settles(held []pgstore.PlanHold) {
 
 func (p *planner) renew(held []pgstore.PlanHold) {
 	p.t.Helper()
+	p.explain("renew", wanted{rows: len(held), perRow: p.c.renew, primary: true}, held[0].Mark, planIDs(held))
+}
+
+// dead looks a whole batch that has failed before up among the letters.
+func (p *planner) dead(held []pgstore.PlanHold) {
+	p.t.Helper()
+	p.explain("dead", wanted{indexes: []string{p.c.letters}, rows: len(held), perRow: 12}, planIDs(held))
+}
+
+func planIDs(held []pgstore.PlanHold) [][16]byte {
 	ids := make([][16]byte, len(held))
 	for i := range held {
 		ids[i] = held[i].ID
 	}
-	p.explain("renew", wanted{rows: len(held), perRow: p.c.renew, primary: true}, held[0].Mark, ids)
+	return ids
 }
 
 // expired lets the leases of several batches run out, on the last attempt.

@@ -20,7 +20,7 @@ func PlanStatements(s *Store) map[string]PlanStatement {
 	list := make(map[string]PlanStatement)
 	for name, statement := range map[string]*statement{
 		"claimDue": s.sql.claimDue, "claimDueFrom": s.sql.claimDueFrom, "claimExpired": s.sql.claimExpired,
-		"waiting": waiting.waiting(), "renew": s.sql.renew, "sweep": s.sql.sweep, "purge": s.sql.purge,
+		"dead": s.sql.dead, "waiting": waiting.waiting(), "renew": s.sql.renew, "sweep": s.sql.sweep, "purge": s.sql.purge,
 		"delivered by ctid": s.sql.byCtid.delivered, "delivered by id": s.sql.byID.delivered,
 		"failed by ctid": s.sql.byCtid.failed, "failed by id": s.sql.byID.failed,
 		"died by ctid": s.sql.byCtid.died, "died by id": s.sql.byID.died,

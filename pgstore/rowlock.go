@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,6 +35,9 @@ func (s *Store) claimLocked(ctx context.Context, n int) (outbox.Batch, error) {
 	b := &batch{store: s, tx: tx}
 	rows, err := s.claimDue(ctx, tx, n)
 	if err == nil {
+		rows, err = s.dropDead(ctx, tx, rows)
+	}
+	if err == nil {
 		err = b.fill(ctx, rows)
 	}
 	if err != nil {
@@ -51,6 +55,30 @@ func (s *Store) claimLocked(ctx context.Context, n int) (outbox.Batch, error) {
 		}
 	}
 	return b, nil
+}
+
+// dropDead leaves out the rows that another relay moved to dead between this claim's snapshot
+// and its locks. Now that they are locked, a look at the letters is final. Rows that have never
+// failed are not looked up, so that the usual claim pays nothing for it.
+func (s *Store) dropDead(ctx context.Context, tx pgx.Tx, rows []claimed) ([]claimed, error) {
+	var failed [][16]byte
+	for i := range rows {
+		if rows[i].failed {
+			failed = append(failed, rows[i].ID)
+		}
+	}
+	if len(failed) == 0 {
+		return rows, nil
+	}
+	letters, err := tx.Query(ctx, s.sql.dead.sql, append([]any{onTheFly}, s.sql.dead.with(failed)...)...)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: look for dead letters of %s: %w", s.layout.Table, err)
+	}
+	dead, err := pgx.CollectRows(letters, toID)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: look for dead letters of %s: %w", s.layout.Table, err)
+	}
+	return slices.DeleteFunc(rows, func(row claimed) bool { return slices.Contains(dead, row.ID) }), nil
 }
 
 // worthClaiming looks, after a claim that found nothing, whether there is something now:

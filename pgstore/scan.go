@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -20,6 +21,7 @@ type claimed struct {
 	mark      pgtype.Timestamptz
 	ordered   pgtype.Timestamptz
 	exhausted bool
+	failed    bool // as hasFailed says, where claimsDead
 	headers   []byte
 }
 
@@ -59,6 +61,9 @@ func scanned(l *Layout) []scannedField {
 	add(c.MaxAttempts, "coalesce(%s, 0)", func(r *claimed) any { return &r.MaxAttempts })
 	add(c.Attempts, "%s", func(r *claimed) any { return &r.Attempt })
 	add(c.CreatedAt, "%s", func(r *claimed) any { return &r.CreatedAt })
+	if l.claimsDead() {
+		fields = append(fields, scannedField{l.hasFailed(), func(r *claimed) any { return &r.failed }})
+	}
 	return fields
 }
 
@@ -133,4 +138,10 @@ func (s *scanner) finish(row *claimed) error {
 		row.headers = nil
 	}
 	return nil
+}
+
+// toID reads a row that is an event's id.
+func toID(row pgx.CollectableRow) (id uuid.UUID, err error) {
+	err = row.Scan((*[16]byte)(&id))
+	return id, err
 }

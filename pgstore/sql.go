@@ -20,7 +20,7 @@ func (s *statement) with(args ...any) []any { return append(args, s.constants...
 // statements are a layout's SQL.
 type statements struct {
 	claimDue, claimDueFrom, claimExpired *statement
-	peek                                 *statement
+	peek, dead                           *statement
 	byCtid, byID                         settles
 	renew                                *statement
 	sweep                                *statement
@@ -37,6 +37,7 @@ func compile(l *Layout, config *Config) *statements {
 		claimDueFrom:      c.claim(claimDueFrom),
 		claimExpired:      c.claim(claimExpired),
 		peek:              c.peek(),
+		dead:              c.dead(),
 		byCtid:            c.settles(true),
 		byID:              c.settles(false),
 		renew:             c.renew(),
@@ -134,18 +135,26 @@ func (c *compiler) notDead() string {
 	return "NOT " + c.hasLetter()
 }
 
-// claimable is notDead for a claim, which reads as little as it can. A row gets its letter
-// together with its last error, so that one without an error is not looked up among the
-// letters. The lookup is a scalar one: the planner must not read all letters into a hash for
-// the few rows of a claim that have failed before.
+// claimable is notDead for a claim, which reads as little as it can: a row that has never
+// failed is not looked up among the letters. The lookup is a scalar one: the planner must not
+// read all letters into a hash for the few rows of a claim that have failed before.
 func (c *compiler) claimable() string {
-	lastError := c.l.Columns.LastError
-	if c.l.DeadLetter == nil || lastError.IsZero() || lastError.NotNull {
+	if c.l.DeadLetter == nil || c.l.hasFailed() == "true" {
 		return c.notDead()
 	}
 	columns := &c.l.DeadLetter.Columns
-	return fmt.Sprintf("(%s IS NULL OR (SELECT true FROM %s d WHERE d.%s = %s AND d.%s IS NULL LIMIT 1) IS NULL)",
-		t(lastError), c.letters(), quote(columns.EventID.Name), t(c.l.Columns.ID), quote(columns.RetriedAt.Name))
+	return fmt.Sprintf("(NOT (%s) OR (SELECT true FROM %s d WHERE d.%s = %s AND d.%s IS NULL LIMIT 1) IS NULL)",
+		c.l.hasFailed(), c.letters(), quote(columns.EventID.Name), t(c.l.Columns.ID), quote(columns.RetriedAt.Name))
+}
+
+// hasFailed is false for rows that certainly have no dead letter: a row gets its letter together
+// with its last error.
+func (l *Layout) hasFailed() string {
+	lastError := l.Columns.LastError
+	if lastError.IsZero() || lastError.NotNull {
+		return "true"
+	}
+	return t(lastError) + " IS NOT NULL"
 }
 
 // hasLetter is true for rows with an open dead letter.

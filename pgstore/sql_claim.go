@@ -134,4 +134,20 @@ func (c *compiler) peek() *statement {
 		c.table(), c.pending(), due, c.mine(), c.claimable()))
 }
 
+// dead asks which of the events $1 have an open dead letter.
+func (c *compiler) dead() *statement {
+	if !c.l.claimsDead() {
+		return nil
+	}
+	c.begin(1)
+	columns := &c.l.DeadLetter.Columns
+	return c.end(fmt.Sprintf("SELECT d.%s FROM %s d WHERE d.%s = ANY($1::uuid[]) AND d.%s IS NULL",
+		quote(columns.EventID.Name), c.letters(), quote(columns.EventID.Name), quote(columns.RetriedAt.Name)))
+}
+
+// claimsDead is whether a claim can return a row that died after the claim began. Its lock
+// then gives it the row as it is now, but the letters as they were. A claim that marks its
+// rows does not: its UPDATE does not find rows that were changed since it began.
+func (l *Layout) claimsDead() bool { return l.Hold == HoldRowLock && l.DeadLetter != nil }
+
 func indent(sql string) string { return "  " + strings.ReplaceAll(sql, "\n", "\n  ") }

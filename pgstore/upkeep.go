@@ -136,9 +136,7 @@ func (s *Store) RetryIn(ctx context.Context, db Querier, ids ...uuid.UUID) ([]uu
 	if err != nil {
 		return nil, fmt.Errorf("outbox: retry dead events: %w", err)
 	}
-	retried, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (id uuid.UUID, err error) {
-		return id, row.Scan((*[16]byte)(&id))
-	})
+	retried, err := pgx.CollectRows(rows, toID)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: retry dead events: %w", err)
 	}
