@@ -32,17 +32,9 @@ func (r *DLQRepository) GiveUp(tx *gorm.DB, eventID uuid.UUID, reason enums.Erro
 	if _, ok := tx.Statement.ConnPool.(gorm.TxCommitter); !ok {
 		return model.OutboxDLQ{}, outboxgorm.ErrNoTransaction
 	}
-	var event model.OutboxEvent
-	// The lock waits for a publisher that has the event just now.
-	err := tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).
-		Where("published_at IS NULL AND NOT EXISTS (?)",
-			tx.Model(&model.OutboxDLQ{}).Select("1").Where("event_id = outbox_events.id AND retried_at IS NULL")).
-		Take(&event, "id = ?", eventID).Error
-	switch {
-	case errors.Is(err, gorm.ErrRecordNotFound):
-		return model.OutboxDLQ{}, fmt.Errorf("%w: %s", ErrNotWaiting, eventID)
-	case err != nil:
-		return model.OutboxDLQ{}, fmt.Errorf("outbox: lock event %s: %w", eventID, err)
+	event, err := lockWaiting(tx, eventID)
+	if err != nil {
+		return model.OutboxDLQ{}, err
 	}
 	text := outbox.ErrorText(cause)
 	letter := model.OutboxDLQ{
@@ -56,6 +48,27 @@ func (r *DLQRepository) GiveUp(tx *gorm.DB, eventID uuid.UUID, reason enums.Erro
 		return letter, fmt.Errorf("outbox: mark event %s: %w", eventID, err)
 	}
 	return letter, nil
+}
+
+// lockWaiting locks an event that waits, which waits for a publisher that has it just now. Only then, in a statement of
+// its own, does it look for a DLQ row: the statement that waited does not see what that publisher wrote meanwhile.
+func lockWaiting(tx *gorm.DB, id uuid.UUID) (event model.OutboxEvent, err error) {
+	err = tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Take(&event, "id = ? AND published_at IS NULL", id).Error
+	switch {
+	case errors.Is(err, gorm.ErrRecordNotFound):
+		return event, fmt.Errorf("%w: %s", ErrNotWaiting, id)
+	case err != nil:
+		return event, fmt.Errorf("outbox: lock event %s: %w", id, err)
+	}
+	var letters int64
+	err = tx.Model(&model.OutboxDLQ{}).Where("event_id = ? AND retried_at IS NULL", id).Count(&letters).Error
+	switch {
+	case err != nil:
+		return event, fmt.Errorf("outbox: look for the DLQ row of event %s: %w", id, err)
+	case letters > 0:
+		return event, fmt.Errorf("%w: %s", ErrNotWaiting, id)
+	}
+	return event, nil
 }
 
 // ByEvent are the DLQ rows of an event, the latest first; one that was retried can have several.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/outboxgorm"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/db/model"
@@ -76,6 +77,46 @@ func TestGiveUp(t *testing.T) {
 	}
 	if _, err := repository.GiveUp(db, event, enums.ReasonTerminal, cause); !errors.Is(err, outboxgorm.ErrNoTransaction) {
 		t.Errorf("outside a transaction: %v", err)
+	}
+}
+
+// Giving an event up waits for a publisher that has it. If that one moves the event to dead, there is nothing left to
+// give up, and one DLQ row.
+func TestGiveUpWaits(t *testing.T) {
+	t.Parallel()
+	pool := pftest.Pool(t)
+	db := pftest.GORM(t, pool)
+	event := emit(t, db, licenseEvent()).ID
+	publisher, err := outbox.NewRepository(pool, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetched, err := publisher.FetchUnpublishedForPublish(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fetched.Rollback()
+	repository := outbox.NewDLQRepository(db)
+	givenUp := make(chan error, 1)
+	go func() {
+		givenUp <- db.Transaction(func(tx *gorm.DB) error {
+			_, err := repository.GiveUp(tx, event, enums.ReasonTerminal, errChangedMind)
+			return err
+		})
+	}()
+	pgtest.AwaitBlocked(t, pool, 1)
+	if err := fetched.MarkFailed(event, errors.New("busy")); err != nil {
+		t.Fatal(err)
+	}
+	if err := fetched.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-givenUp; !errors.Is(err, outbox.ErrNotWaiting) {
+		t.Errorf("a dead event was given up: %v", err)
+	}
+	letters, err := repository.ByEvent(t.Context(), event)
+	if err != nil || len(letters) != 1 || letters[0].ErrorReason != enums.ReasonMaxAttempts {
+		t.Errorf("the DLQ rows are %+v (%v)", letters, err)
 	}
 }
 
