@@ -42,7 +42,9 @@ func Start(cmd *exec.Cmd, log string) (*Process, error) {
 // Launch starts a command that does not outlive this process. When the channel is closed, the
 // command has ended, as its ProcessState says.
 func Launch(cmd *exec.Cmd) (done <-chan struct{}, err error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
 	endWithParent(cmd.SysProcAttr)
 	started, ended := make(chan error, 1), make(chan struct{})
 	go func() {

@@ -18,12 +18,9 @@ import (
 // batches are done, the log says how many, and the command that it names does the rest.
 func TestRetryInterrupted(t *testing.T) {
 	t.Parallel()
-	s := newStandard(t)
-	s.run("", "migrate up --layout modkit")
-	s.run("", "migrate up --audit --layout modkit")
+	s := newOrders(t)
 	const events, batch = 20_000, 500
-	pgtest.Exec(t, s.pool, `INSERT INTO modkit_outbox_events (id, namespace, topic, payload, status, attempts, next_attempt_at, updated_at)
-		SELECT gen_random_uuid(), 'shop', 'orders', '{}', 'dead', 10, now() - i * interval '1 ms', now() - interval '1 hour' FROM generate_series(1, $1::int) AS i`, events)
+	s.deadOrders(events)
 	log := filepath.Join(t.TempDir(), "retry.log")
 	const command = "retry --layout modkit --topic orders --batch-size 500"
 	retry := process.Start(t, log, nil, process.Build(t), s.args(command, nil)...)
@@ -45,4 +42,20 @@ func TestRetryInterrupted(t *testing.T) {
 	if got := s.run("", command+" --before "+strings.Fields(before)[0]); got != fmt.Sprintf("retrying %d events\n", events-done) {
 		t.Errorf("the rest: %q", got)
 	}
+}
+
+// newOrders is a database with a table of layout modkit, and an audit log.
+func newOrders(t *testing.T) *standard {
+	t.Helper()
+	s := newStandard(t)
+	s.run("", "migrate up --layout modkit")
+	s.run("", "migrate up --audit --layout modkit")
+	return s
+}
+
+// deadOrders writes dead events into the table.
+func (s *standard) deadOrders(n int) {
+	s.Helper()
+	pgtest.Exec(s.T, s.pool, `INSERT INTO modkit_outbox_events (id, namespace, topic, payload, status, attempts, next_attempt_at, updated_at)
+		SELECT gen_random_uuid(), 'shop', 'orders', '{}', 'dead', 10, now() - i * interval '1 ms', now() - interval '1 hour' FROM generate_series(1, $1::int) AS i`, n)
 }

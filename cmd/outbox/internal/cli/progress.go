@@ -3,50 +3,98 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
+	"io"
+	"log/slog"
+	"strconv"
 	"strings"
 
 	"github.com/packfinderz/outbox/ops"
 )
 
-// withBar runs something that takes long and draws its progress, if there is somebody to see
-// it. A dry run says how much there is to do.
-func (a *app) withBar(
-	ctx context.Context, change ops.Change, do func(context.Context, ops.Change) (*ops.Result, error),
+// withBar runs something that takes long and draws its progress on a screen, if it is one. A
+// dry run says how much there is to do.
+func withBar(
+	ctx context.Context, screen io.Writer, change ops.Change, do func(context.Context, ops.Change) (*ops.Result, error),
 ) (*ops.Result, error) {
-	if change.DryRun || !isTerminal(a.Err) {
-		return do(ctx, change)
-	}
-	count := change
-	count.DryRun = true
-	counted, err := do(ctx, count)
-	if err != nil {
-		return nil, err
-	}
-	const width = 40
-	change.Progress = func(done int64) {
-		filled := width
-		if counted.Events > 0 {
-			filled = int(min(done*width/counted.Events, width))
+	if isTerminal(screen) && !change.DryRun {
+		b := &bar{screen: screen}
+		defer b.end()
+		count := change
+		count.DryRun, count.Logger = true, slog.New(slog.DiscardHandler)
+		counted, err := do(ctx, count)
+		if err != nil {
+			return nil, orInterrupted(ctx, err)
 		}
-		_, _ = fmt.Fprintf(a.Err, "\r[%s%s] %d of %d", strings.Repeat("#", filled), strings.Repeat(".", width-filled), done, counted.Events)
+		b.total, b.more = counted.Events, counted.AtLeast
+		change.Progress = b.progress
 	}
 	result, err := do(ctx, change)
-	_, _ = fmt.Fprintln(a.Err)
+	if result == nil {
+		err = orInterrupted(ctx, err)
+	}
 	return result, err
 }
 
-// isTerminal reports whether a stream is a screen with somebody before it. The null device
-// looks like one.
-func isTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
-	if !ok {
-		return false
+// orInterrupted is the error of something that did nothing, or that it was told to stop.
+func orInterrupted(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return interruptedError{0, "the same command"}
 	}
-	info, err := file.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
+	return err
+}
+
+// bar is the last line of a screen while something goes on. It is drawn only for what takes
+// more than one step.
+type bar struct {
+	screen io.Writer
+	total  int64
+	more   bool // there are total events at least
+	done   int64
+	drawn  bool
+}
+
+func (b *bar) progress(done int64) {
+	if b.done = done; b.drawn || done < b.total {
+		b.drawn = true
+		b.draw()
 	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
+}
+
+// end leaves the bar on the screen as it is, without what was typed meanwhile, such as ^C.
+func (b *bar) end() {
+	if !b.drawn {
+		b.write("")
+		return
+	}
+	b.draw()
+	_, _ = fmt.Fprintln(b.screen)
+}
+
+func (b *bar) draw() { b.write(b.line(columns(b.screen))) }
+
+// write writes the line again, and clears what else is on it.
+func (b *bar) write(line string) { _, _ = fmt.Fprintf(b.screen, "\r%s\x1b[K", line) }
+
+// barWidth is how wide the bar is where there is room for it.
+const barWidth = 40
+
+// line is the bar and its numbers. It leaves the last column free: a full line makes some
+// terminals begin another.
+func (b *bar) line(columns int) string {
+	total := max(b.total, b.done)
+	numbers := fmt.Sprintf("%d of %d", b.done, total)
+	if b.more {
+		numbers += " or more"
+	}
+	room := columns - 1
+	width := min(barWidth, room-len(numbers)-len("[] "))
+	switch {
+	case width > 0:
+		filled := int(int64(width) * b.done / total)
+		return fmt.Sprintf("[%s%s] %s", strings.Repeat("#", filled), strings.Repeat(".", width-filled), numbers)
+	case len(numbers) <= room:
+		return numbers
+	default: // half a number is worse than none
+		return strconv.FormatInt(b.done, 10)
+	}
 }

@@ -57,7 +57,7 @@ func (a *app) purge(ctx context.Context, from *operated, purge outbox.Purge, cha
 		return err
 	}
 	return from.operate(ctx, func(target ops.Target) error {
-		result, err := a.withBar(ctx, change, func(ctx context.Context, change ops.Change) (*ops.Result, error) {
+		result, err := withBar(ctx, a.Err, change, func(ctx context.Context, change ops.Change) (*ops.Result, error) {
 			return target.Purge(ctx, purge, change)
 		})
 		if err != nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -110,7 +111,11 @@ func (a *app) replay(ctx context.Context, target ops.Target, f *replayFlags, fil
 		defer func() { _ = destination.Close() }() // every event was acknowledged, or the replay has failed
 		f.replay.Publisher, done = destination, "replayed"
 	}
-	result, err := a.withBar(ctx, f.replay.Change, func(ctx context.Context, change ops.Change) (*ops.Result, error) {
+	screen := a.Err
+	if f.to == "stdout:" && isTerminal(a.Out) {
+		screen = io.Discard // the events are on it
+	}
+	result, err := withBar(ctx, screen, f.replay.Change, func(ctx context.Context, change ops.Change) (*ops.Result, error) {
 		replay := f.replay
 		replay.Change = change
 		if change.DryRun {

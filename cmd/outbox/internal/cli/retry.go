@@ -57,7 +57,7 @@ With ids it exits with 1 if one of them is not dead; the others are retried all 
 }
 
 func (a *app) retry(ctx context.Context, target ops.Target, filter ops.Filter, change ops.Change) error {
-	result, err := a.withBar(ctx, change, func(ctx context.Context, change ops.Change) (*ops.Result, error) {
+	result, err := withBar(ctx, a.Err, change, func(ctx context.Context, change ops.Change) (*ops.Result, error) {
 		return target.Retry(ctx, filter, change)
 	})
 	if err != nil {

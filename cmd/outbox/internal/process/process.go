@@ -54,7 +54,15 @@ func Start(t testing.TB, log string, stdout *os.File, program string, args ...st
 	if stdout != nil {
 		p.cmd.Stdout = stdout
 	}
+	p.launch(t)
+	return p
+}
+
+// launch starts the command, and ends it with the test.
+func (p *Process) launch(t testing.TB) {
+	t.Helper()
 	p.cmd.Env = cleanEnvironment()
+	var err error
 	if p.exited, err = testserver.Launch(p.cmd); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +70,6 @@ func Start(t testing.TB, log string, stdout *os.File, program string, args ...st
 		_ = p.cmd.Process.Kill() // fails only when it has ended
 		<-p.exited
 	})
-	return p
 }
 
 // cleanEnvironment keeps flags from being set behind the test's back.
