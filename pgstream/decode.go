@@ -37,8 +37,7 @@ func (d *rowDecoder) message(values [][]byte, maxAttempts int) (m outbox.Message
 		m.TenantID = uuid.UUID(values[7])
 	}
 	if values[8] != nil {
-		// The binary format of jsonb is its text after a version, 1.
-		if err := json.Unmarshal(values[8][1:], &m.Headers); err != nil {
+		if m.Headers, err = headers(values[8]); err != nil {
 			return m, fmt.Errorf("outbox: the headers of event %s are not an object of strings: %w", m.ID, err)
 		}
 	}
@@ -53,6 +52,13 @@ func (d *rowDecoder) message(values [][]byte, maxAttempts int) (m outbox.Message
 	}
 	m.CreatedAt = timestamp(values[13])
 	return m, nil
+}
+
+// headers reads the binary format of jsonb, its text after a version, 1. It is a function of its
+// own so that a message without headers does not go to the heap for them.
+func headers(value []byte) (list map[string]string, err error) {
+	err = json.Unmarshal(value[1:], &list)
+	return list, err
 }
 
 // name is a text that is the same in many events.
