@@ -50,7 +50,7 @@ fuzz: postgres ## run each fuzz target on FUZZ inputs, or for a time (20000x)
 	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZ) -fuzzminimizetime 100x ./layoutfile
 	go test -run '^$$' -fuzz FuzzColour -fuzztime $(FUZZ) -fuzzminimizetime 100x ./admin
 
-bench: servers ## measure, beside the same work done by hand; takes minutes
+bench: servers ## measure, beside the same work done by hand; takes most of an hour
 	go run ./bench
 
 screenshot: servers ## take the README's picture of the console again

@@ -20,7 +20,6 @@ import (
 
 const (
 	destinationEvents = 200_000
-	destinationRounds = 3
 	destinationBatch  = 1000
 	destinationFloor  = 0.5 // of the broker's client by itself
 )
@@ -68,7 +67,7 @@ func (b *bench) toBroker(
 	}
 	client := name + ", its client by itself"
 	times, err := compete(ctx, []*contender{
-		{name: "stream to " + name, events: destinationEvents, rounds: destinationRounds, run: func(ctx context.Context) (time.Duration, error) {
+		{name: "stream to " + name, events: destinationEvents, rounds: drainRounds, run: func(ctx context.Context) (time.Duration, error) {
 			subscription, err := log.subscribe(ctx, pgstream.StartOldest)
 			if err == nil {
 				err = fresh(ctx)
@@ -82,7 +81,7 @@ func (b *bench) toBroker(
 			}
 			return took, log.drained(ctx, subscription)
 		}},
-		{name: client, events: destinationEvents, rounds: destinationRounds, run: func(ctx context.Context) (time.Duration, error) {
+		{name: client, events: destinationEvents, rounds: drainRounds, run: func(ctx context.Context) (time.Duration, error) {
 			if err := fresh(ctx); err != nil {
 				return 0, err
 			}
@@ -90,7 +89,7 @@ func (b *bench) toBroker(
 			err := alone(ctx, messages)
 			return time.Since(start), err
 		}},
-	}, destinationRounds)
+	})
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,9 @@ import (
 
 const (
 	latencyRate      = 500 // events a second
-	latencyFor       = 10 * time.Second
-	latencyProducers = 8 // enough that a slow commit does not hold up the next
+	latencyFor       = 20 * time.Second
+	latencyWarm      = 2 * time.Second // before it: connections and plans are made
+	latencyProducers = 8               // enough that a slow commit does not hold up the next
 	latencyPoll      = time.Second
 	pingEvery        = 10 * time.Millisecond
 	nudgedCeiling    = 10 * time.Millisecond
@@ -81,7 +82,7 @@ func percentile(took []time.Duration, p int) time.Duration {
 	return took[(len(took)-1)*p/100].Round(time.Microsecond)
 }
 
-// latencies emits for latencyFor and returns the time each event took, sorted, and beside
+// latencies emits for latencyFor, after a while to warm up, and returns the time each event took, sorted, and beside
 // it what the machine and the server did to a round trip in that time.
 func latencies(ctx context.Context, b *bench, target latencyTarget, nudged bool) (took, pings []time.Duration, err error) {
 	url, err := b.database(ctx)
@@ -133,7 +134,10 @@ func latencies(ctx context.Context, b *bench, target latencyTarget, nudged bool)
 	pinging, stopPinging := context.WithCancel(ctx)
 	var pinger sync.WaitGroup
 	pinger.Go(func() { pings = pingTimes(pinging, pool) })
-	err = produce(ctx, pool, emitter, event(target.name), watch)
+	if err = produce(ctx, pool, emitter, event(target.name), watch, latencyWarm); err == nil {
+		watch.forget()
+		err = produce(ctx, pool, emitter, event(target.name), watch, latencyFor)
+	}
 	stopPinging()
 	pinger.Wait()
 	time.Sleep(2 * latencyPoll) // the last events are published
@@ -157,9 +161,9 @@ func pingTimes(ctx context.Context, pool *pgxpool.Pool) (times []time.Duration) 
 	return times
 }
 
-// produce commits latencyRate events a second, one in a transaction, on a fixed schedule:
+// produce commits latencyRate events a second for a while, one in a transaction, on a fixed schedule:
 // a slow commit does not put off those after it.
-func produce(ctx context.Context, pool *pgxpool.Pool, emitter *outboxpgx.Emitter, event outbox.Event, watch *latencyWatch) error {
+func produce(ctx context.Context, pool *pgxpool.Pool, emitter *outboxpgx.Emitter, event outbox.Event, watch *latencyWatch, length time.Duration) error {
 	due := make(chan struct{}, latencyProducers)
 	errs := make(chan error, latencyProducers)
 	var producers sync.WaitGroup
@@ -175,7 +179,7 @@ func produce(ctx context.Context, pool *pgxpool.Pool, emitter *outboxpgx.Emitter
 		})
 	}
 	start := time.Now()
-	for i := range int(latencyFor.Seconds()) * latencyRate {
+	for i := range int(length.Seconds()) * latencyRate {
 		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / latencyRate)))
 		due <- struct{}{}
 	}
@@ -222,6 +226,13 @@ func (w *latencyWatch) Publish(_ context.Context, messages []outbox.Message) []e
 
 // KeepsOrder makes it a publisher that takes whole batches: nothing fails here.
 func (w *latencyWatch) KeepsOrder() bool { return true }
+
+// forget begins anew; what comes late of what was before is not counted.
+func (w *latencyWatch) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.committed)
+}
 
 // join returns the time of each event. One that came before its commit had returned to
 // the producer took none.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"time"
 )
@@ -8,6 +10,12 @@ import (
 // rounds is how often a pair is measured; the median of the ratios counts, so that a
 // busy moment of the machine does not.
 const rounds = 21
+
+// drainRounds is the same for drains of a whole table, which take seconds each.
+const drainRounds = 15
+
+// showRound tells the person who waits how far the drains are.
+func showRound(round int) { fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, drainRounds) }
 
 // ratio runs two kinds of work in turn, changing which goes first, and returns the median
 // of second's time by first's, with the median times themselves.

@@ -12,7 +12,6 @@ import (
 
 const (
 	relayEvents = 200_000
-	relayRounds = 3
 	riverFloor  = 3.0 // times as fast as river
 	bareFloor   = 0.8 // of the bare loop of the same SQL
 )
@@ -50,8 +49,9 @@ type contender struct {
 
 // compete lets the contenders run in turn, changing who goes first, prints their rates, and
 // returns how long each took, by name, for a thousand events.
-func compete(ctx context.Context, contenders []*contender, rounds int) (map[string][]time.Duration, error) {
-	for round := range rounds {
+func compete(ctx context.Context, contenders []*contender) (map[string][]time.Duration, error) {
+	for round := range drainRounds {
+		showRound(round)
 		order := slices.Clone(contenders)
 		if round%2 == 1 {
 			slices.Reverse(order)
@@ -84,7 +84,7 @@ func benchRates(ctx context.Context, b *bench, outbox *program) error {
 	for _, shipped := range layouts.All() {
 		contenders = append(contenders, b.layoutPair(shipped, outbox)...)
 	}
-	times, err := compete(ctx, contenders, relayRounds)
+	times, err := compete(ctx, contenders)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (b *bench) peers(promised ...string) (contenders []*contender) {
 	for _, peer := range peers.All() {
 		rounds := 1
 		if slices.Contains(promised, peer.Name) {
-			rounds = relayRounds
+			rounds = drainRounds
 		}
 		contenders = append(contenders, &contender{
 			name: peer.Name, events: relayEvents, rounds: rounds,
@@ -142,10 +142,10 @@ func (b *bench) layoutPair(shipped layouts.Shipped, outbox *program) []*contende
 		}
 	}
 	return []*contender{
-		{name: layout, events: relayEvents, rounds: relayRounds, run: consume(func(ctx context.Context, layout, url string) (time.Duration, error) {
+		{name: layout, events: relayEvents, rounds: drainRounds, run: consume(func(ctx context.Context, layout, url string) (time.Duration, error) {
 			return outbox.drain(ctx, layout, url)
 		})},
-		{name: bareName(layout), events: relayEvents, rounds: relayRounds, run: consume(runBare)},
+		{name: bareName(layout), events: relayEvents, rounds: drainRounds, run: consume(runBare)},
 	}
 }
 

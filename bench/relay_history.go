@@ -59,7 +59,8 @@ func benchHistoryOf(ctx context.Context, b *bench, outbox *program, shipped layo
 	}
 	empty.next, old.next = rows+1, rows+1
 	var without, with []time.Duration
-	for round := range relayRounds {
+	for round := range drainRounds {
+		showRound(round)
 		for i := range 2 {
 			table, times := empty, &without
 			if (round+i)%2 == 1 {

@@ -16,10 +16,8 @@ const (
 	// streamEvents are more than the peers get: at the stream's rate fewer would measure the
 	// start of a process.
 	streamEvents = 1_000_000
-	streamRounds = 5
 	// pairEvents are even more: two relays take some time to share the shards out.
 	pairEvents = 3_000_000
-	pairRounds = 3
 
 	streamRiverFloor     = 15.0 // times as fast as river
 	streamWatermillFloor = 1.5  // times as fast as watermill in its fastest mode
@@ -143,17 +141,17 @@ func benchStreamRates(ctx context.Context, b *bench, outbox *program) error {
 	}
 	contenders := []*contender{
 		{
-			name: "stream", events: streamEvents, rounds: streamRounds,
+			name: "stream", events: streamEvents, rounds: drainRounds,
 			run: func(ctx context.Context) (time.Duration, error) { return log.drain(ctx, outbox, 1) },
 		},
-		{name: "stream, bare loop", events: streamEvents, rounds: streamRounds, run: log.drainBare},
+		{name: "stream, bare loop", events: streamEvents, rounds: drainRounds, run: log.drainBare},
 	}
 	for _, peer := range b.peers(peers.River, peers.WatermillQueue) {
 		if peer.rounds > 1 {
 			contenders = append(contenders, peer)
 		}
 	}
-	times, err := compete(ctx, contenders, streamRounds)
+	times, err := compete(ctx, contenders)
 	if err != nil {
 		return err
 	}
@@ -189,7 +187,8 @@ func benchStreamPair(ctx context.Context, b *bench, outbox *program) error {
 		return err
 	}
 	times := make([][]time.Duration, 2)
-	for round := range pairRounds {
+	for round := range drainRounds {
+		showRound(round)
 		for i := range times {
 			relays := (round + i) % len(times)
 			took, err := log.drain(ctx, outbox, relays+1)

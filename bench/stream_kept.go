@@ -45,7 +45,7 @@ func benchStreamKept(ctx context.Context, b *bench, outbox *program) error {
 	}
 	// Every round needs a subscription that has the kept rows behind it.
 	var behind []string
-	for range streamRounds {
+	for range drainRounds {
 		name, err := full.subscribe(ctx, pgstream.StartNow)
 		if err != nil {
 			return err
@@ -60,7 +60,8 @@ func benchStreamKept(ctx context.Context, b *bench, outbox *program) error {
 		return fmt.Errorf("write the rows to disk: %w", err)
 	}
 	var without, with []time.Duration
-	for round := range streamRounds {
+	for round := range drainRounds {
+		showRound(round)
 		for i := range 2 {
 			if (round+i)%2 == 0 {
 				took, err := empty.drain(ctx, outbox, 1)
@@ -99,7 +100,8 @@ func benchStreamKept(ctx context.Context, b *bench, outbox *program) error {
 func benchStreamOpen(ctx context.Context, b *bench, outbox *program, log *streamLog) error {
 	var without, with []time.Duration
 	var largest int64
-	for round := range streamRounds {
+	for round := range drainRounds {
+		showRound(round)
 		for i := range 2 {
 			if (round+i)%2 == 0 {
 				took, err := log.drain(ctx, outbox, 1)
