@@ -52,16 +52,15 @@ func (b *bed) quickly(lease time.Duration) outbox.Config {
 func TestBackendsKilled(t *testing.T) {
 	t.Parallel()
 	forEachLayout(t, func(b *bed) {
+		const connections = ` FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'relay'`
 		relay := b.start(b.quickly(time.Second))
+		b.waitSQL(`SELECT count(*) > 0` + connections)
 		var ids []uuid.UUID
 		killed := 0
 		for range 15 {
 			ids = append(ids, b.emit(30)...)
 			var n int
-			err := b.pool.QueryRow(b.Context(), `
-				SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-				WHERE datname = current_database() AND application_name = 'relay'`).Scan(&n)
-			if err != nil {
+			if err := b.pool.QueryRow(b.Context(), `SELECT count(pg_terminate_backend(pid))`+connections).Scan(&n); err != nil {
 				b.Fatal(err)
 			}
 			killed += n
