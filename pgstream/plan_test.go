@@ -66,6 +66,8 @@ func TestPlans(t *testing.T) {
 	p.explain("besides", p.store.stream.names(besidesSQL), few)
 	// Other tests on the server hold the snapshot's xmin back; here all has ended.
 	p.exec(`UPDATE outbox_shards SET s1 = (m || ':' || m || ':')::pg_snapshot FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS m) AS now`)
+	p.exec(`UPDATE outbox_shards SET s2 = NULL, q2 = NULL, q1 = (SELECT max(seq) FROM outbox_stream), opened_at = now()`)
+	p.explain("open_of_nothing", p.store.sql.open, few, DefaultSubscription, shards, fences)
 	p.explain("unread_of_nothing", strings.ReplaceAll(p.store.sql.unread, "{slot}", fmt.Sprintf("outbox_stream_%d", slot)), 5*few)
 	p.explain("stats_of_nothing", p.store.stream.names(fmt.Sprintf(statsSQL, "")), 2*planParked, DefaultSubscription, outbox.StatsLimit)
 }
