@@ -126,6 +126,9 @@ func New(config Config) (*Processor, error) {
 	return &Processor{config: config}, nil
 }
 
+// Config is the processor's configuration, with the defaults filled in.
+func (p *Processor) Config() Config { return p.config }
+
 // Process handles one delivery and says what to tell the broker. It acknowledges only what is
 // handled or among the dead letters.
 func (p *Processor) Process(ctx context.Context, delivery Delivery) Verdict {

@@ -95,6 +95,7 @@ func newConsumer(config Config) (*Consumer, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.Process = processor.Config()
 	return &Consumer{
 		config: config, options: options, processor: processor, logger: config.Process.Logger.With("subscription", config.Subscription),
 		attempts: newAttempts(remembered), holds: newHolds(remembered),
@@ -110,18 +111,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Grace == 0 {
 		c.Grace = DefaultGrace
-	}
-	if c.Process.MaxDeliveries == 0 {
-		c.Process.MaxDeliveries = consume.DefaultMaxDeliveries
-	}
-	if c.Process.Logger == nil {
-		c.Process.Logger = slog.Default()
-	}
-	if c.Process.Retry.Base == 0 {
-		c.Process.Retry.Base = time.Second
-	}
-	if c.Process.Retry.Max == 0 {
-		c.Process.Retry.Max = max(5*time.Minute, c.Process.Retry.Base)
 	}
 	if c.Subscription != "" {
 		c.Subscription = resource.Subscription(c.Broker.Project, c.Subscription)

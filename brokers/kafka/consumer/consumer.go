@@ -77,6 +77,7 @@ func newConsumer(config Config) (*Consumer, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.Process = processor.Config()
 	return &Consumer{config, options, processor, config.Process.Logger.With("group", config.Group)}, nil
 }
 
@@ -103,9 +104,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.SessionTimeout == 0 {
 		c.SessionTimeout = DefaultSessionTimeout
-	}
-	if c.Process.Logger == nil {
-		c.Process.Logger = slog.Default()
 	}
 	return c, nil
 }

@@ -77,6 +77,7 @@ func newConsumer(config Config) (*Consumer, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.Process = processor.Config()
 	log := config.Process.Logger.With("stream", config.Broker.Stream, "consumer", config.Durable)
 	return &Consumer{config, options, processor, log}, nil
 }
@@ -101,12 +102,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.AckWait == 0 {
 		c.AckWait = DefaultAckWait
-	}
-	if c.Process.MaxDeliveries == 0 {
-		c.Process.MaxDeliveries = consume.DefaultMaxDeliveries
-	}
-	if c.Process.Logger == nil {
-		c.Process.Logger = slog.Default()
 	}
 	return c, nil
 }

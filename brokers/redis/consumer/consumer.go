@@ -67,6 +67,7 @@ func New(config Config) (*Consumer, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.Process = processor.Config()
 	return &Consumer{config, options, processor}, nil
 }
 

@@ -38,13 +38,10 @@ type run struct {
 
 func newRun(c *Consumer, g *group) *run {
 	r := &run{
-		Consumer: c, group: g, log: c.config.Process.Logger, slots: make(chan struct{}, c.config.Concurrency),
+		Consumer: c, group: g, log: c.config.Process.Logger.With("stream", g.stream, "group", g.name, "consumer", g.member),
+		slots:  make(chan struct{}, c.config.Concurrency),
 		inHand: make(map[string]*item), queues: make(map[string][]*item), room: make(chan struct{}, 1), resume: true,
 	}
-	if r.log == nil {
-		r.log = slog.Default()
-	}
-	r.log = r.log.With("stream", g.stream, "group", g.name, "consumer", g.member)
 	r.handling, r.end = context.WithCancel(context.Background())
 	return r
 }
