@@ -100,13 +100,15 @@ func (b *Broker) Do(t testing.TB, do func(*amqp.Channel) error) {
 	}
 }
 
-// Declare makes a durable queue.
+// Declare makes a durable queue, which outlives a Stop.
 func (b *Broker) Declare(t testing.TB, queue string, arguments amqp.Table) {
 	t.Helper()
 	b.Do(t, func(channel *amqp.Channel) error {
 		_, err := channel.QueueDeclare(queue, true, false, false, false, arguments)
 		return err
 	})
+	// The server writes down that there is a queue some time after it has said so.
+	b.Eval(t, "mnesia:sync_log()")
 }
 
 // Received is all that has arrived in the queue publishertest.Topic, in order. It takes the messages
