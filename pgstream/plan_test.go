@@ -83,40 +83,62 @@ type planner struct {
 
 func newPlanner(t *testing.T) *planner {
 	t.Helper()
-	// A server of its own: transactions of other tests would make snapshots older, and what is
-	// read to look past them more.
-	server := pgtest.Server(t, nil)
-	p := &planner{stage: newStage(t, server.URL("postgres"), Shape{Shards: 8})}
-	p.store = p.open(Config{})
-	const insert = `INSERT INTO outbox_stream (shard, id, topic, type, key, payload)
-		SELECT i & 7, lpad(to_hex(i), 32, '0')::uuid, 'orders', 'made', 'k' || i % 50000, '{}' FROM generate_series($1::int, $2::int) AS i`
-	p.idle(p.store)
+	p := emptyPlanner(t)
 	// Indexes are made quicker than kept.
 	p.exec(`DROP INDEX outbox_stream_shard_seq, outbox_stream_xid_shard_seq`)
-	var slot int
-	p.scan(`SELECT floor(extract(epoch FROM now()) / slot_seconds)::bigint % slots FROM outbox_settings`, &slot)
-	p.exec(fmt.Sprintf(`INSERT INTO outbox_stream_%d (slot, shard, id, topic, type, key, payload, xid, seq)
-		SELECT %[1]d, i & 7, '00000000-0000-0000-0000-000000000000', 'orders', 'made', 'k', '{}', pg_current_xact_id(), i
-		FROM generate_series(1, %d) AS i`, slot, planDelivered))
-	p.exec(`SELECT setval('outbox_stream_seq', $1)`, planDelivered)
+	p.deliver(planDelivered)
 	p.exec(`CREATE INDEX outbox_stream_shard_seq ON outbox_stream (shard, seq)`)
 	p.exec(`CREATE INDEX outbox_stream_xid_shard_seq ON outbox_stream (xid, shard, seq)`)
-	// A transaction that runs when the last window ends is the late part of the next one.
-	late := p.begin()
-	if _, err := late.tx.Exec(t.Context(), insert, planDelivered+1, planDelivered+planLate); err != nil {
-		t.Fatal(err)
-	}
-	p.exec(`SELECT pg_current_xact_id()`) // one that completes later, so that snapshots list it
-	p.exec(`UPDATE outbox_shards SET s1 = pg_current_snapshot(), q1 = $1, hi = $1`, planDelivered+planLate)
-	late.commit()
-	for i := range 10 {
-		first := planDelivered + planLate + i*planUnread/10
-		p.exec(insert, first+1, first+planUnread/10)
-	}
+	p.fill(planDelivered)
 	p.park()
 	p.exec(`VACUUM ANALYZE outbox_stream, outbox_parked, outbox_shards, outbox_relays`)
 	p.session()
 	return p
+}
+
+// emptyPlanner has no events, and no session yet.
+func emptyPlanner(t *testing.T) *planner {
+	t.Helper()
+	// A server of its own: transactions of other tests would make snapshots older, and what is
+	// read to look past them more. Nobody tells its planner what tables hold before the test does.
+	server := pgtest.Server(t, map[string]string{"autovacuum": "off"})
+	p := &planner{stage: newStage(t, server.URL("postgres"), Shape{Shards: 8})}
+	p.store = p.open(Config{})
+	p.idle(p.store)
+	return p
+}
+
+// deliver writes events that no cursor has before it.
+func (p *planner) deliver(events int) {
+	p.Helper()
+	p.exec(fmt.Sprintf(`INSERT INTO outbox_stream_%d (slot, shard, id, topic, type, key, payload, xid, seq)
+		SELECT %[1]d, i & 7, '00000000-0000-0000-0000-000000000000', 'orders', 'made', 'k', '{}', pg_current_xact_id(), i
+		FROM generate_series(1, %d) AS i`, p.slot(), events))
+	p.exec(`SELECT setval('outbox_stream_seq', $1)`, events)
+}
+
+// fill writes the events of the next window: its late part, and a backlog.
+func (p *planner) fill(delivered int) { p.fillWith(delivered, planLate, planUnread) }
+
+func (p *planner) fillWith(delivered, lates, unread int) {
+	p.Helper()
+	const insert = `INSERT INTO outbox_stream (shard, id, topic, type, key, payload)
+		SELECT i & 7, lpad(to_hex(i), 32, '0')::uuid, 'orders', 'made', 'k' || i % 50000, '{}' FROM generate_series($1::int, $2::int) AS i`
+	// A transaction that runs when the last window ends is the late part of the next one.
+	late := p.begin()
+	if _, err := late.tx.Exec(p.Context(), `SELECT pg_current_xact_id()`); err != nil {
+		p.Fatal(err)
+	}
+	if _, err := late.tx.Exec(p.Context(), insert, delivered+1, delivered+lates); err != nil {
+		p.Fatal(err)
+	}
+	p.exec(`SELECT pg_current_xact_id()`) // one that completes later, so that snapshots list it
+	p.exec(`UPDATE outbox_shards SET s1 = pg_current_snapshot(), q1 = $1, hi = $1`, delivered+lates)
+	late.commit()
+	for i := range 10 {
+		first := delivered + lates + i*unread/10
+		p.exec(insert, first+1, first+unread/10)
+	}
 }
 
 // session connects as a store does.
@@ -161,13 +183,7 @@ func settleParkedArgs(shards []int16, fences []int64) []any {
 // thousands of events have been parked since: nobody has told the planner yet.
 func TestPlansMadeEarly(t *testing.T) {
 	t.Parallel()
-	// A server of its own: transactions of other tests would make snapshots older, and what is
-	// read to look past them more.
-	server := pgtest.Server(t, nil)
-	p := &planner{stage: newStage(t, server.URL("postgres"), Shape{Shards: 8})}
-	p.exec(`ALTER TABLE outbox_parked SET (autovacuum_enabled = off)`)
-	p.store = p.open(Config{})
-	p.idle(p.store)
+	p := emptyPlanner(t)
 	p.session()
 	shards, fences := p.store.owned()
 	keys, keyShards := p.keys(planPage)
@@ -184,9 +200,35 @@ func TestPlansMadeEarly(t *testing.T) {
 	explain()
 }
 
+// TestPlansOfAStream does the same with the statements that read it, on a stream that was empty
+// when its relay began.
+func TestPlansOfAStream(t *testing.T) {
+	t.Parallel()
+	const delivered = planDelivered / 10
+	p := emptyPlanner(t)
+	p.session()
+	shards, fences := p.store.owned()
+	explain := func(c cursor) {
+		p.explain("open", p.store.sql.open, 400, DefaultSubscription, shards, fences)
+		p.explain("late", p.store.sql.late, 3*planPage, int16(0), int64(0), c.q1, c.s1, c.s2, planPage)
+		p.explain("main", p.store.sql.main, 3*planPage, []int16{0}, []int64{c.q1}, []int64{c.hi}, []string{c.s1}, []string{c.s2}, planPage)
+	}
+	explain(cursor{s1: "1:1:", s2: "1:1:"})
+	p.deliver(delivered)
+	p.fillWith(delivered, 0, 0)
+	p.exec(`UPDATE outbox_shards SET opened_at = now()`)
+	p.explain("open", p.store.sql.open, 400, DefaultSubscription, shards, fences)
+	p.fill(delivered)
+	var now string
+	p.scan(`SELECT pg_current_snapshot()::text`, &now)
+	c := p.cursor(0)
+	c.s2, c.hi = now, delivered+planLate+planUnread
+	explain(c)
+}
+
 func (p *planner) cursor(number int16) (c cursor) {
 	p.Helper()
-	if err := p.pool.QueryRow(p.Context(), `SELECT s1::text, q1, s2::text, q2, hi, pos FROM outbox_shards WHERE shard = $1`, number).
+	if err := p.pool.QueryRow(p.Context(), `SELECT s1::text, q1, coalesce(s2::text, ''), coalesce(q2, 0), hi, pos FROM outbox_shards WHERE shard = $1`, number).
 		Scan(&c.s1, &c.q1, &c.s2, &c.q2, &c.hi, &c.pos); err != nil {
 		p.Fatal(err)
 	}
@@ -208,7 +250,7 @@ func (p *planner) seqs(number int16, c cursor, n int) (list []int64) {
 
 func (p *planner) slot() (slot int) {
 	p.Helper()
-	p.scan(`SELECT slot FROM outbox_stream LIMIT 1`, &slot)
+	p.scan(`SELECT floor(extract(epoch FROM now()) / slot_seconds)::bigint % slots FROM outbox_settings`, &slot)
 	return slot
 }
 

@@ -81,12 +81,17 @@ func (s Stream) statements(filter Filter) *statements {
 // A window that would hold nothing of its shard is opened every ten seconds and no oftener: not
 // opening one is always safe, and s1 must not grow old.
 //
-// The look above q1 has an order, which it does not need, so that it goes by shard and seq: the
-// index by xid has both, too, and to the planner looks as good, but is read from end to end.
+// The looks have an order, which they do not need, so that the one above q1 goes by shard and
+// seq, and the one for late events by ofXid: on a small stream either index looks as good to the
+// planner, which keeps its plan while the stream grows, and the wrong one is read from end to end.
 //
 // None of these may be pipelined with another statement, or run in a transaction that has an
 // xid. pg_sequence_last_value is right on a fresh sequence too; SELECT last_value is not.
 const (
+	// ofXid are the rows e of a transaction x, by seq within a shard. It is not written as an
+	// equality: the index by xid is then the only one with this order.
+	ofXid = `e.xid >= x AND e.xid <= x ORDER BY e.xid, e.shard, e.seq`
+
 	// $1 subscription, $2 shards, $3 fences.
 	refreshSQL = `
 WITH q AS MATERIALIZED (SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) AS v)
@@ -103,8 +108,9 @@ WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.s2 I
   AND (c.opened_at IS NULL OR c.opened_at < now() - interval '10 s'
     OR (SELECT true FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > c.q1 AND NOT pg_visible_in_snapshot(e.xid, c.s1)
       ORDER BY e.seq LIMIT 1)
-    OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x JOIN {stream} AS e ON e.xid = x
-      WHERE pg_visible_in_snapshot(x, pg_current_snapshot()) AND e.shard = c.shard AND e.seq <= c.q1))
+    OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x
+      CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1 AND ` + ofXid + ` LIMIT 1) AS e
+      WHERE pg_visible_in_snapshot(x, pg_current_snapshot())))
 RETURNING c.shard, c.s2::text, c.q2, c.hi`
 )
 
@@ -119,8 +125,7 @@ FROM (SELECT x FROM pg_snapshot_xip($4::text::pg_snapshot) AS x WHERE pg_visible
 CROSS JOIN LATERAL (
   SELECT e.shard, e.slot, e.seq, {e.event}
   FROM {stream} AS e
-  WHERE e.xid = ended.x AND e.shard = $1 AND e.seq > $2 AND e.seq <= $3%[1]s
-  ORDER BY e.seq
+  WHERE e.shard = $1 AND e.seq > $2 AND e.seq <= $3%[1]s AND ` + ofXid + `
   LIMIT $6
 ) AS e
 ORDER BY e.seq
