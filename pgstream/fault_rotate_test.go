@@ -35,6 +35,14 @@ func (s *stage) oldSlot() *int {
 	return &slot
 }
 
+// drainLater drains when the cursors' windows have grown old: nobody looks for new events in an
+// old slot before.
+func (s *stage) drainLater(store *Store) {
+	s.Helper()
+	s.exec(`UPDATE outbox_shards SET opened_at = now() - interval '11 s'`)
+	s.drain(store)
+}
+
 // empty empties a slot and fails if that is an error.
 func (s *stage) empty(store *Store, slot int) (behind []string) {
 	s.Helper()
@@ -51,7 +59,7 @@ func scriptCommitsAfterCheck(s *stage) {
 	slot := s.oldSlot()
 	store := s.open(Config{})
 	s.begin().insertInto(slot, "a", nil).commit()
-	s.drain(store)
+	s.drainLater(store)
 	slow := s.begin().insertInto(slot, "b", nil)
 	emptied := make(chan struct{})
 	go func() {
@@ -61,7 +69,7 @@ func scriptCommitsAfterCheck(s *stage) {
 	pgtest.AwaitBlocked(s, s.pool, 1)
 	slow.commit()
 	<-emptied
-	s.drain(store)
+	s.drainLater(store)
 }
 
 // scriptCommitsBehind is a transaction whose seq the cursor has passed when it commits.
@@ -71,8 +79,23 @@ func scriptCommitsBehind(s *stage) {
 	s.idle(store)
 	slow := s.begin().insertInto(slot, "a", nil)
 	s.begin().insertInto(slot, "b", nil).commit()
-	s.drain(store)
+	s.drainLater(store)
 	slow.commit()
 	s.empty(store, *slot)
-	s.drain(store)
+	s.drainLater(store)
+}
+
+// TestEventsOfOldSlots has a transaction commit that began slots ago: what it wrote is late by
+// some seconds, and a relay that drains waits for it.
+func TestEventsOfOldSlots(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, pgtest.URL(t), Shape{Shards: 1})
+	store := s.open(Config{})
+	s.idle(store)
+	s.begin().insertInto(s.oldSlot(), "a", nil).commit()
+	if idle, err := store.Idle(t.Context()); idle || err != nil {
+		t.Fatalf("with an event to come the store says that it is idle: %t, %v", idle, err)
+	}
+	s.drainLater(store)
+	s.judge(lost)
 }

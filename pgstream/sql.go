@@ -3,6 +3,7 @@ package pgstream
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // statements are the store's SQL. They are data, so that a test can put a fault back and
@@ -57,11 +58,11 @@ func (s Stream) names(sql string) string {
 // filterParam is the first parameter of a filter in late and main.
 const filterParam = 7
 
-func (s Stream) statements(filter Filter) *statements {
+func (s Stream) statements(shape Shape, filter Filter) *statements {
 	conditions, filterArgs := filter.Conditions(filterParam)
 	return &statements{
 		filterArgs: filterArgs,
-		refresh:    s.names(refreshSQL), open: s.names(openSQL),
+		refresh:    s.names(refreshSQL), open: s.names(strings.ReplaceAll(openSQL, "{recent}", recent(shape))),
 		late:   s.names(fmt.Sprintf(lateSQL, conditions)),
 		main:   s.names(fmt.Sprintf(mainSQL, conditions)),
 		settle: s.names(fmt.Sprintf(settleSQL, "")), settlePark: s.names(fmt.Sprintf(settleSQL, parkSQL)),
@@ -70,6 +71,19 @@ func (s Stream) statements(filter Filter) *statements {
 		lock: s.names(lockSQL), settleParked: s.names(settleParkedSQL), stillGated: s.names(stillGatedSQL),
 		lockSlot: lockSlotSQL, unread: s.names(unreadSQL),
 	}
+}
+
+// recent is the condition that a row e lies in a slot that a transaction of up to an hour writes
+// to. There are two of those, and the planner leaves the others out, where a slot is longer.
+func recent(shape Shape) string {
+	const oldest = time.Hour
+	if shape.SlotLength < oldest {
+		return ""
+	}
+	at := func(began string) string {
+		return fmt.Sprintf(`(floor(date_part('epoch', %s) / %d)::bigint %% %d)::smallint`, began, int(shape.SlotLength/time.Second), shape.Slots)
+	}
+	return " AND e.slot IN (" + at("now()") + ", " + at(fmt.Sprintf("now() - interval '%d s'", int(oldest/time.Second))) + ")"
 }
 
 // A window lies between two snapshots, s1 and s2: it holds the rows that s2 sees and s1 does
@@ -81,9 +95,11 @@ func (s Stream) statements(filter Filter) *statements {
 // A window that would hold nothing of its shard is opened every ten seconds and no oftener: not
 // opening one is always safe, and s1 must not grow old.
 //
-// The looks have an order, which they do not need, so that the one above q1 goes by shard and
-// seq, and the one for late events by ofXid: on a small stream either index looks as good to the
-// planner, which keeps its plan while the stream grows, and the wrong one is read from end to end.
+// The looks leave out slots that only transactions of more than an hour still write to (recent):
+// what those commit is found within the ten seconds. They have an order, which they do not
+// need, so that the one above q1 goes by shard and seq, and the one for late events by ofXid: on a
+// small stream either index looks as good to the planner, which keeps its plan while the stream
+// grows, and the wrong one is read from end to end.
 //
 // None of these may be pipelined with another statement, or run in a transaction that has an
 // xid. pg_sequence_last_value is right on a fresh sequence too; SELECT last_value is not.
@@ -106,10 +122,10 @@ FROM q, unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
 WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.s2 IS NULL
   AND (q.v > c.q1 OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x WHERE pg_visible_in_snapshot(x, pg_current_snapshot())))
   AND (c.opened_at IS NULL OR c.opened_at < now() - interval '10 s'
-    OR (SELECT true FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > c.q1 AND NOT pg_visible_in_snapshot(e.xid, c.s1)
+    OR (SELECT true FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > c.q1{recent} AND NOT pg_visible_in_snapshot(e.xid, c.s1)
       ORDER BY e.seq LIMIT 1)
     OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x
-      CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1 AND ` + ofXid + ` LIMIT 1) AS e
+      CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1{recent} AND ` + ofXid + ` LIMIT 1) AS e
       WHERE pg_visible_in_snapshot(x, pg_current_snapshot())))
 RETURNING c.shard, c.s2::text, c.q2, c.hi`
 )

@@ -103,6 +103,10 @@ func Open(ctx context.Context, pool *pgxpool.Pool, stream Stream, config Config)
 	if err := stream.check(ctx, pool); err != nil {
 		return nil, err
 	}
+	shape, err := stream.Shape(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
 	subscription, err := stream.FindSubscription(ctx, pool, config.Subscription)
 	if err != nil {
 		return nil, err
@@ -114,7 +118,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, stream Stream, config Config)
 	host, _ := os.Hostname() // only for people
 	life, end := context.WithCancel(context.Background())
 	return &Store{
-		life: life, end: end, stream: stream, config: config, subscription: subscription, sql: stream.statements(subscription.Filter),
+		life: life, end: end, stream: stream, config: config, subscription: subscription, sql: stream.statements(shape, subscription.Filter),
 		host: host, log: config.Logger, pool: pool, own: own,
 		reading: make(chan struct{}, 1), shards: make(map[int16]*shard),
 	}, nil

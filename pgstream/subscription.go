@@ -188,8 +188,9 @@ func (s Stream) startNow(ctx context.Context, pool *pgxpool.Pool, name string, s
 	for i := range numbers {
 		numbers[i], fences[i] = int16(i), 1
 	}
-	for _, sql := range []string{refreshSQL, openSQL} {
-		if _, err := pool.Exec(ctx, s.names(sql), name, numbers, fences); err != nil {
+	statements := s.statements(Shape{}, Filter{})
+	for _, sql := range []string{statements.refresh, statements.open} {
+		if _, err := pool.Exec(ctx, sql, name, numbers, fences); err != nil {
 			return err
 		}
 	}
@@ -197,15 +198,23 @@ func (s Stream) startNow(ctx context.Context, pool *pgxpool.Pool, name string, s
 	return err
 }
 
-// DropSubscription removes a subscription, its cursors, and its parked events, delivered or
-// not. The stream itself, and other subscriptions, are not touched.
+// DropSubscription removes a subscription, its cursors, its parked events, delivered or not, and
+// the record of its deliveries. The stream itself, and other subscriptions, are not touched.
 func (s Stream) DropSubscription(ctx context.Context, pool *pgxpool.Pool, name string) error {
-	tag, err := pool.Exec(ctx, s.names(`DELETE FROM {subscriptions} WHERE name = $1`), name)
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, s.names(`DELETE FROM {subscriptions} WHERE name = $1`), name)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return ErrNoSubscription
+		}
+		// After the cursors: without them nothing is settled any more.
+		_, err = tx.Exec(ctx, s.names(`DELETE FROM {deliveries} WHERE subscription = $1`), name)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("outbox: drop subscription %q: %w", name, err)
-	}
-	if tag.RowsAffected() == 0 {
-		return fmt.Errorf("outbox: subscription %q: %w", name, ErrNoSubscription)
 	}
 	return nil
 }

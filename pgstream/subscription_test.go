@@ -85,6 +85,10 @@ func TestSubscriptions(t *testing.T) {
 	if err := stream.DropSubscription(t.Context(), h.pool, "old"); err != nil {
 		t.Fatal(err)
 	}
+	var left int
+	if err := h.pool.QueryRow(t.Context(), `SELECT count(*) FROM outbox_deliveries WHERE subscription = 'old'`).Scan(&left); err != nil || left > 0 {
+		t.Errorf("%d deliveries of a dropped subscription are left: %v", left, err)
+	}
 	if err := stream.DropSubscription(t.Context(), h.pool, "old"); !errors.Is(err, pgstream.ErrNoSubscription) {
 		t.Errorf("dropped twice: %v", err)
 	}
