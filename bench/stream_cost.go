@@ -21,8 +21,15 @@ const (
 
 // benchStreamLatency measures the time from commit to publish, with the relay woken.
 func benchStreamLatency(ctx context.Context, b *bench, _ *program) error {
-	target := latencyTarget{
-		name: pgstream.LayoutName, target: pgstream.Stream{},
+	open := func(ctx context.Context, pool *pgxpool.Pool) (outbox.Store, func(), error) {
+		store, err := pgstream.Open(ctx, pool, pgstream.Stream{}, pgstream.Config{})
+		if err != nil {
+			return nil, nil, err
+		}
+		return store, store.Close, nil
+	}
+	return b.latencies(ctx, &subject{
+		name: "stream: commit to publish, woken", ceiling: streamLatencyCeiling,
 		migrate: func(ctx context.Context, pool *pgxpool.Pool) error {
 			files, err := pgstream.Migrations(pgstream.Shape{})
 			if err != nil {
@@ -30,22 +37,8 @@ func benchStreamLatency(ctx context.Context, b *bench, _ *program) error {
 			}
 			return migrateFiles(ctx, pool, files)
 		},
-		open: func(ctx context.Context, pool *pgxpool.Pool) (outbox.Store, func(), error) {
-			store, err := pgstream.Open(ctx, pool, pgstream.Stream{}, pgstream.Config{})
-			if err != nil {
-				return nil, nil, err
-			}
-			return store, store.Close, nil
-		},
-	}
-	took, pings, err := latencies(ctx, b, target, true)
-	if err != nil {
-		return err
-	}
-	p99 := percentile(took, 99)
-	b.promise("stream: commit to publish, woken", p99 < streamLatencyCeiling, "p99 %s (under %s; p50 %s; meanwhile SELECT 1 has p99 %s)",
-		p99, streamLatencyCeiling, percentile(took, 50), percentile(pings, 99))
-	return nil
+		start: relayed(pgstream.LayoutName, pgstream.Stream{}, open, true),
+	})
 }
 
 // benchStreamMemory reads the largest resident size of a relay that drains millions.
