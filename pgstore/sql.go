@@ -72,9 +72,13 @@ func (c *compiler) constant(value any, cast string) string {
 	return fmt.Sprintf("$%d::%s", c.free+len(c.constants), cast)
 }
 
+// worker and until are selected, so that they are computed once and not for every row.
 func (c *compiler) worker() string {
-	return c.constant(c.config.WorkerID.String(), "text") + "::" + c.l.Columns.LockedBy.sqlType(FieldLockedBy)
+	return fmt.Sprintf("(SELECT %s::%s)", c.constant(c.config.WorkerID.String(), "text"), c.l.Columns.LockedBy.sqlType(FieldLockedBy))
 }
+
+// until is the end of a lease that begins now.
+func (c *compiler) until() string { return "(SELECT now() + " + c.lease() + ")" }
 
 func (c *compiler) lease() string {
 	return fmt.Sprintf("make_interval(secs => %s)", c.constant(c.config.Lease.Seconds(), "float8"))

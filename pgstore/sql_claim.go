@@ -34,7 +34,7 @@ func (c *compiler) claim(kind claimKind) *statement {
 	}
 	columns := &c.l.Columns
 	var a assignments
-	until := "now() + " + c.lease()
+	until := c.until()
 	switch c.l.Hold {
 	case HoldLease:
 		a.set(columns.LockedBy, c.unlessExhausted(c.worker(), "NULL"))

@@ -204,6 +204,6 @@ func (c *compiler) renew() *statement {
 	case HoldLease:
 	}
 	c.begin(2)
-	return c.end(fmt.Sprintf("UPDATE %s AS t SET %s = now() + %s\nFROM unnest($2::uuid[]) AS s(id)\nWHERE %s = s.id\n  AND %s\nRETURNING %s, t.ctid, %s",
-		c.table(), quote(column.Name), c.lease(), t(columns.ID), c.proof(), t(columns.ID), t(column)))
+	return c.end(fmt.Sprintf("UPDATE %s AS t SET %s = %s\nFROM unnest($2::uuid[]) AS s(id)\nWHERE %s = s.id\n  AND %s\nRETURNING %s, t.ctid, %s",
+		c.table(), quote(column.Name), c.until(), t(columns.ID), c.proof(), t(columns.ID), t(column)))
 }
