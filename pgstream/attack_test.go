@@ -92,7 +92,7 @@ func TestStatementOnItsWay(t *testing.T) {
 	}
 	opened := make(chan error, 1)
 	go func() {
-		_, err := s.pool.Exec(t.Context(), store.sql.open, DefaultSubscription, numbers, fences)
+		_, err := s.pool.Exec(t.Context(), store.sql.open, DefaultSubscription, numbers, fences, 10)
 		opened <- err
 	}()
 	pgtest.AwaitBlocked(s, s.pool, 1)

@@ -209,7 +209,7 @@ func (s *Store) step(ctx context.Context, n int) (more bool, err error) {
 		return false, err
 	}
 	if !s.hasReady() {
-		opened, err := s.openWindows(ctx)
+		opened, err := s.openWindows(ctx, n)
 		if err != nil || !opened {
 			return false, err
 		}

@@ -66,7 +66,8 @@ func TestFaultOfMemoryAfterCrash(t *testing.T) {
 			s.pool.Reset()
 			s.wantGone(forgotten)
 			s.committed, s.published = nil, nil
-			s.emit("d")
+			// More than a page: the first comes with the window, by the cursor as the table has it.
+			s.emit(repeat("d", 15)...)
 			if faulty {
 				s.reconnectWithMemory(store)
 			} else {

@@ -56,8 +56,18 @@ func TestFaultsOfWindows(t *testing.T) {
 		},
 		fault{
 			name: "events in the order of their xids", shows: inverted,
-			put:    func(s *stage, sql *statements) { s.swap(&sql.main, "ORDER BY e.seq", "ORDER BY e.xid, e.seq") },
+			put: func(s *stage, sql *statements) {
+				s.swap(&sql.main, "ORDER BY e.seq", "ORDER BY e.xid, e.seq")
+				s.swap(&sql.open, "ORDER BY e.seq\n  LIMIT $4", "ORDER BY e.xid, e.seq\n  LIMIT $4")
+			},
 			script: scriptOlderXIDLater,
+		},
+		fault{
+			name: "a first page that passes by the late part", shows: lost,
+			put: func(s *stage, sql *statements) {
+				s.swap(&sql.open, "pg_visible_in_snapshot(x, c.s2)) AS punctual", "false) AS punctual")
+			},
+			script: scriptLate,
 		},
 	)
 }
@@ -74,6 +84,18 @@ func scriptUnlisted(s *stage, store *Store, before func()) {
 	s.drain(store)
 }
 
+// scriptLate is a transaction that runs when a window ends, and has ended when the next is opened.
+func scriptLate(s *stage) {
+	store := s.open(Config{})
+	s.idle(store)
+	slow := s.begin().insert("a")
+	s.emit("b") // completes later, so that snapshots list the other
+	s.drain(store)
+	slow.commit()
+	s.emit("c")
+	s.drain(store)
+}
+
 // openAtOnce refreshes the cursor and opens a window in one transaction: the first statement
 // has not ended when the second takes its snapshot.
 func (s *stage) openAtOnce(store *Store) {
@@ -82,10 +104,11 @@ func (s *stage) openAtOnce(store *Store) {
 	defer store.doneReading()
 	numbers, fences := store.owned()
 	err := pgx.BeginFunc(s.Context(), store.reader.conn, func(tx pgx.Tx) error {
-		for _, sql := range []string{store.sql.refresh, store.sql.open} {
-			if tag, err := tx.Exec(s.Context(), sql, DefaultSubscription, numbers, fences); err != nil || tag.RowsAffected() != 1 {
-				return fmt.Errorf("%s: %w", tag, err)
-			}
+		if tag, err := tx.Exec(s.Context(), store.sql.refresh, DefaultSubscription, numbers, fences); err != nil || tag.RowsAffected() != 1 {
+			return fmt.Errorf("%s: %w", tag, err)
+		}
+		if tag, err := tx.Exec(s.Context(), store.sql.open, DefaultSubscription, numbers, fences, 0); err != nil || tag.RowsAffected() != 1 {
+			return fmt.Errorf("%s: %w", tag, err)
 		}
 		return nil
 	})

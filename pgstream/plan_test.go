@@ -21,6 +21,7 @@ const (
 	planLate      = 20_000
 	planParked    = 20_000
 	planPage      = 1000
+	few           = 600 // buffers, for a statement on eight cursors, or some twenty rows
 )
 
 // TestPlans explains every statement of the main road, as its sessions run it, with a long
@@ -29,10 +30,9 @@ func TestPlans(t *testing.T) {
 	t.Parallel()
 	p := newPlanner(t)
 	shards, fences := p.store.owned()
-	const few = 400 // for a statement on eight cursors, or some twenty rows
 	p.explain("refresh", p.store.sql.refresh, few, DefaultSubscription, shards, fences)
-	p.explain("open", p.store.sql.open, few, DefaultSubscription, shards, fences)
-	p.exec(p.store.sql.open, DefaultSubscription, shards, fences)
+	p.explain("open", p.store.sql.open, few, DefaultSubscription, shards, fences, planPage)
+	p.exec(p.store.sql.open, DefaultSubscription, shards, fences, planPage)
 	c := p.cursor(0)
 	one := func(list ...any) []any {
 		args := []any{DefaultSubscription, uuid.Nil, 30.0, []int16{0}, fences[:1], []int64{c.pos}, []string{c.s2}}
@@ -64,10 +64,14 @@ func TestPlans(t *testing.T) {
 	p.explain("blocked", p.store.stream.names(blockedSQL), planParked)
 	p.explain("ages", p.store.stream.slotAgesSQL(DefaultSlots), few)
 	p.explain("besides", p.store.stream.names(besidesSQL), few)
+	// Nothing ran at the end of the last window: the first pages come with the next.
+	p.exec(`UPDATE outbox_shards SET s2 = NULL, q2 = NULL, s1 = (m || ':' || m || ':')::pg_snapshot
+		FROM (SELECT xid::text AS m FROM outbox_stream WHERE seq > $1 ORDER BY seq LIMIT 1) AS first`, planDelivered+planLate)
+	p.explain("open_with_pages", p.store.sql.open, 8*3*planPage, DefaultSubscription, shards, fences, planPage)
 	// Other tests on the server hold the snapshot's xmin back; here all has ended.
 	p.exec(`UPDATE outbox_shards SET s1 = (m || ':' || m || ':')::pg_snapshot FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS m) AS now`)
 	p.exec(`UPDATE outbox_shards SET s2 = NULL, q2 = NULL, q1 = (SELECT max(seq) FROM outbox_stream), opened_at = now()`)
-	p.explain("open_of_nothing", p.store.sql.open, few, DefaultSubscription, shards, fences)
+	p.explain("open_of_nothing", p.store.sql.open, few, DefaultSubscription, shards, fences, planPage)
 	p.explain("unread_of_nothing", strings.ReplaceAll(p.store.sql.unread, "{slot}", fmt.Sprintf("outbox_stream_%d", slot)), 5*few)
 	p.explain("stats_of_nothing", p.store.stream.names(fmt.Sprintf(statsSQL, "")), 2*planParked, DefaultSubscription, outbox.StatsLimit)
 }
@@ -209,7 +213,7 @@ func TestPlansOfAStream(t *testing.T) {
 	p.session()
 	shards, fences := p.store.owned()
 	explain := func(c cursor) {
-		p.explain("open", p.store.sql.open, 400, DefaultSubscription, shards, fences)
+		p.explain("open", p.store.sql.open, few, DefaultSubscription, shards, fences, planPage)
 		p.explain("late", p.store.sql.late, 3*planPage, int16(0), int64(0), c.q1, c.s1, c.s2, planPage)
 		p.explain("main", p.store.sql.main, 3*planPage, []int16{0}, []int64{c.q1}, []int64{c.hi}, []string{c.s1}, []string{c.s2}, planPage)
 	}
@@ -217,7 +221,7 @@ func TestPlansOfAStream(t *testing.T) {
 	p.deliver(delivered)
 	p.fillWith(delivered, 0, 0)
 	p.exec(`UPDATE outbox_shards SET opened_at = now()`)
-	p.explain("open", p.store.sql.open, 400, DefaultSubscription, shards, fences)
+	p.explain("open", p.store.sql.open, few, DefaultSubscription, shards, fences, planPage)
 	p.fill(delivered)
 	var now string
 	p.scan(`SELECT pg_current_snapshot()::text`, &now)

@@ -189,10 +189,12 @@ func (s Stream) startNow(ctx context.Context, pool *pgxpool.Pool, name string, s
 		numbers[i], fences[i] = int16(i), 1
 	}
 	statements := s.statements(Shape{}, Filter{})
-	for _, sql := range []string{statements.refresh, statements.open} {
-		if _, err := pool.Exec(ctx, sql, name, numbers, fences); err != nil {
-			return err
-		}
+	if _, err := pool.Exec(ctx, statements.refresh, name, numbers, fences); err != nil {
+		return err
+	}
+	const unread = 0 // events of a page
+	if _, err := pool.Exec(ctx, statements.open, name, numbers, fences, unread); err != nil {
+		return err
 	}
 	_, err := pool.Exec(ctx, s.names(skipSQL), name)
 	return err

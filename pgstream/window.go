@@ -20,6 +20,13 @@ const (
 	widePages = 2
 )
 
+// The columns of a row that is read: shard, slot, seq, whether it is delayed, those of the event,
+// and those of its window.
+const (
+	eventColumn  = 4
+	windowColumn = eventColumn + 14
+)
+
 // room reports whether a page can be read: there is one page in memory besides the one that
 // is out.
 func (sh *shard) room() bool {
@@ -43,11 +50,8 @@ func (r *reading) current() bool { return r.shard.known && r.shard.cursor.s2 == 
 // readPages reads a page of every shard that has room: of the late part one shard after the
 // other, of the main part all at once.
 func (s *Store) readPages(ctx context.Context, n int) error {
-	limit := n
 	s.mu.Lock()
-	if s.pageLimit > 0 {
-		limit = min(n, s.pageLimit)
-	}
+	limit := s.limit(n)
 	var late, main []*reading
 	for _, sh := range s.sorted() {
 		if !sh.room() {
@@ -82,7 +86,7 @@ func (s *Store) readPages(ctx context.Context, n int) error {
 func (s *Store) readLate(ctx context.Context, r *reading, limit int) (found bool, err error) {
 	number := r.shard.number
 	args := append([]any{number, r.from, r.q1, r.s1, r.s2, limit}, s.sql.filterArgs...)
-	pages, err := s.query(ctx, s.sql.late, args, limit)
+	pages, err := s.query(ctx, s.sql.late, args, limit, nil)
 	if err != nil {
 		return false, fmt.Errorf("outbox: read the late events of shard %d: %w", number, err)
 	}
@@ -113,7 +117,7 @@ func (s *Store) readMain(ctx context.Context, shards []*reading, limit int) erro
 		numbers[i], from[i], hi[i], s1[i], s2[i] = r.shard.number, r.from, r.hi, r.s1, r.s2
 	}
 	args := append([]any{numbers, from, hi, snapshots(s1), snapshots(s2), limit}, s.sql.filterArgs...)
-	pages, err := s.query(ctx, s.sql.main, args, limit)
+	pages, err := s.query(ctx, s.sql.main, args, limit, nil)
 	if err != nil {
 		return fmt.Errorf("outbox: read the stream: %w", err)
 	}
@@ -154,7 +158,12 @@ func snapshots(list []string) string {
 
 // query runs a statement of the reader and collects the pages by shard. A page is full when
 // there may be more: it has as many events as were asked for, or too many bytes.
-func (s *Store) query(ctx context.Context, sql string, args []any, limit int) (map[int16]*page, error) {
+//
+// The columns behind those of an event tell of the window that it opened with, if they are asked
+// for. There may be a row for a window that has no event.
+func (s *Store) query(
+	ctx context.Context, sql string, args []any, limit int, opened func(number int16, window [][]byte),
+) (map[int16]*page, error) {
 	rows, err := s.reader.conn.Query(ctx, sql, append([]any{pgx.QueryResultFormats{pgx.BinaryFormatCode}}, args...)...)
 	if err != nil {
 		return nil, err
@@ -166,6 +175,12 @@ func (s *Store) query(ctx context.Context, sql string, args []any, limit int) (m
 	size, cut := 0, 0
 	for rows.Next() {
 		values := rows.RawValues()
+		if opened != nil {
+			opened(int16Of(values[0]), values[windowColumn:])
+			if values[2] == nil {
+				continue
+			}
+		}
 		if shard := int16Of(values[0]); current == nil || shard != number {
 			current, number, size = s.reader.newPage(limit), shard, 0
 			pages[number] = current
@@ -175,7 +190,7 @@ func (s *Store) query(ctx context.Context, sql string, args []any, limit int) (m
 			current.full = true
 			continue
 		}
-		message, err := s.reader.rows.message(values[4:], s.config.MaxAttempts)
+		message, err := s.reader.rows.message(values[eventColumn:windowColumn], s.config.MaxAttempts)
 		if err != nil {
 			return nil, err
 		}
@@ -196,6 +211,22 @@ func (s *Store) query(ctx context.Context, sql string, args []any, limit int) (m
 	}
 	s.fitPages(cut, limit)
 	return pages, nil
+}
+
+// limit is how many events a page may have when n are asked for.
+func (s *Store) limit(n int) int {
+	if s.pageLimit > 0 {
+		return min(n, s.pageLimit)
+	}
+	return n
+}
+
+// window is one that was opened.
+type window struct {
+	s2     string
+	q2, hi int64
+	// punctual is set when it has no late part: its first page came with it.
+	punctual bool
 }
 
 // newPage makes room for as many events as the last page had: pages come full or nearly
@@ -221,10 +252,12 @@ func (s *Store) fitPages(cut, limit int) {
 }
 
 // openWindows opens a window in every shard that is between two, if there may be something in
-// it. It is what an idle relay polls with: if there is not, it writes nothing.
-func (s *Store) openWindows(ctx context.Context) (opened bool, err error) {
+// it, and reads its first page. It is what an idle relay polls with: if there is not, it writes
+// nothing.
+func (s *Store) openWindows(ctx context.Context, n int) (opened bool, err error) {
 	var between, wide []*shard
 	s.mu.Lock()
+	limit := s.limit(n)
 	for _, sh := range s.sorted() {
 		sh.missed = sh.out
 		if !sh.known || sh.leaving || sh.out || sh.cursor.s2 != "" || len(sh.pages) > 0 {
@@ -247,28 +280,33 @@ func (s *Store) openWindows(ctx context.Context) (opened bool, err error) {
 		}
 	}
 	numbers, fences := fenced(between)
-	rows, err := s.reader.conn.Query(ctx, s.sql.open, s.config.Subscription, numbers, fences)
+	windows := make(map[int16]window)
+	args := append([]any{s.config.Subscription, numbers, fences, limit}, s.sql.filterArgs...)
+	pages, err := s.query(ctx, s.sql.open, args, limit, func(number int16, columns [][]byte) {
+		if _, known := windows[number]; !known {
+			windows[number] = window{
+				s2: string(columns[0]), q2: int64Of(columns[1]), hi: int64Of(columns[2]), punctual: boolOf(columns[3]),
+			}
+		}
+	})
 	if err != nil {
 		return false, fmt.Errorf("outbox: open windows: %w", err)
 	}
-	var number int16
-	var s2 string
-	var q2, hi int64
-	_, err = pgx.ForEachRow(rows, []any{&number, &s2, &q2, &hi}, func() error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for number, w := range windows {
 		sh := s.shards[number]
 		if sh == nil {
-			return nil // lost meanwhile
+			continue // lost meanwhile
 		}
-		sh.cursor.s2, sh.cursor.q2, sh.cursor.hi, sh.cursor.pos = s2, q2, hi, 0
+		sh.cursor.s2, sh.cursor.q2, sh.cursor.hi, sh.cursor.pos = w.s2, w.q2, w.hi, 0
 		sh.wide = false
 		sh.begin()
+		if w.punctual {
+			sh.read = sh.cursor.q1
+			sh.take(pages[number])
+		}
 		opened = true
-		return nil
-	})
-	if err != nil {
-		return opened, fmt.Errorf("outbox: open windows: %w", err)
 	}
 	return opened, nil
 }

@@ -1,0 +1,115 @@
+package pgstream
+
+import (
+	"fmt"
+	"time"
+)
+
+// recent is the condition that a row e lies in a slot that a transaction of up to an hour writes
+// to. There are two of those, and the planner leaves the others out, where a slot is longer.
+func recent(shape Shape) string {
+	const oldest = time.Hour
+	if shape.SlotLength < oldest {
+		return ""
+	}
+	at := func(began string) string {
+		return fmt.Sprintf(`(floor(date_part('epoch', %s) / %d)::bigint %% %d)::smallint`, began, int(shape.SlotLength/time.Second), shape.Slots)
+	}
+	return " AND e.slot IN (" + at("now()") + ", " + at(fmt.Sprintf("now() - interval '%d s'", int(oldest/time.Second))) + ")"
+}
+
+// A window lies between two snapshots, s1 and s2: it holds the rows that s2 sees and s1 does
+// not. Opening one is a single UPDATE that takes s2 itself. It reads the sequence before its
+// own xid is assigned, and keeps the value read by an earlier, completed statement (the old
+// hi) as q2: whatever s2 does not know of began after that statement, and so drew its seqs
+// above it. A lower q2 would only cost time; a higher one would lose events.
+//
+// The first page of the main part comes with it, unless there are late events to be read before:
+// the statement reads with the snapshot that it takes, so that it sees what s2 sees, by the
+// cursor as the table has it.
+//
+// A window that would hold nothing of its shard is opened every ten seconds and no oftener: not
+// opening one is always safe, and s1 must not grow old.
+//
+// The looks leave out slots that only transactions of more than an hour still write to (recent):
+// what those commit is found within the ten seconds. They have an order, which they do not
+// need, so that the one above q1 goes by shard and seq, and the one for late events by ofXid: on a
+// small stream either index looks as good to the planner, which keeps its plan while the stream
+// grows, and the wrong one is read from end to end.
+//
+// None of these may be pipelined with another statement, or run in a transaction that has an
+// xid. pg_sequence_last_value is right on a fresh sequence too; SELECT last_value is not.
+const (
+	// ofXid are the rows e of a transaction x, by seq within a shard. It is not written as an
+	// equality: the index by xid is then the only one with this order.
+	ofXid = `e.xid >= x AND e.xid <= x ORDER BY e.xid, e.shard, e.seq`
+
+	// $1 subscription, $2 shards, $3 fences.
+	refreshSQL = `
+WITH q AS MATERIALIZED (SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) AS v)
+UPDATE {shards} AS c SET hi = q.v
+FROM q, unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
+WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.s2 IS NULL AND q.v > c.hi`
+
+	// $4 limit of a page. punctual tells that there are no late events, in whatever slot.
+	openSQL = `
+WITH q AS MATERIALIZED (SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) AS v), opened AS (
+  UPDATE {shards} AS c SET q2 = c.hi, s2 = pg_current_snapshot(), hi = q.v, pos = 0, opened_at = now()
+  FROM q, unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
+  WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.s2 IS NULL
+    AND (q.v > c.q1 OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x WHERE pg_visible_in_snapshot(x, pg_current_snapshot())))
+    AND (c.opened_at IS NULL OR c.opened_at < now() - interval '10 s'
+      OR (SELECT true FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > c.q1{recent} AND NOT pg_visible_in_snapshot(e.xid, c.s1)
+        ORDER BY e.seq LIMIT 1)
+      OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x
+        CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1{recent} AND ` + ofXid + ` LIMIT 1) AS e
+        WHERE pg_visible_in_snapshot(x, pg_current_snapshot())))
+  RETURNING c.shard, c.s1, c.q1, c.s2, c.q2, c.hi
+), o AS MATERIALIZED (
+  SELECT *, NOT EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x
+    CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1 AND ` + ofXid + ` LIMIT 1) AS e
+    WHERE pg_visible_in_snapshot(x, c.s2)) AS punctual
+  FROM opened AS c
+)
+SELECT o.shard, e.slot, e.seq, e.not_before > now(), {e.event}, o.s2::text, o.q2, o.hi, o.punctual
+FROM o
+LEFT JOIN LATERAL (
+  SELECT e.slot, e.seq, {e.event}
+  FROM {stream} AS e
+  WHERE o.punctual AND e.shard = o.shard AND e.seq > o.q1 AND e.seq <= o.hi
+    AND NOT pg_visible_in_snapshot(e.xid, o.s1) AND pg_visible_in_snapshot(e.xid, o.s2)%[1]s
+  ORDER BY e.seq
+  LIMIT $4
+) AS e ON true`
+)
+
+// Reading goes by seq, not by xid: a transaction with an older xid may have waited for the
+// row lock of a younger one, and then its events come later.
+const (
+	// late are the rows of transactions that ran at s1 and had ended by s2. $1 shard, $2 pos,
+	// $3 q1, $4 s1, $5 s2, $6 limit.
+	lateSQL = `
+SELECT e.shard, e.slot, e.seq, e.not_before > now(), {e.event}
+FROM (SELECT x FROM pg_snapshot_xip($4::text::pg_snapshot) AS x WHERE pg_visible_in_snapshot(x, $5::text::pg_snapshot)) AS ended
+CROSS JOIN LATERAL (
+  SELECT e.shard, e.slot, e.seq, {e.event}
+  FROM {stream} AS e
+  WHERE e.shard = $1 AND e.seq > $2 AND e.seq <= $3%[1]s AND ` + ofXid + `
+  LIMIT $6
+) AS e
+ORDER BY e.seq
+LIMIT $6`
+
+	// main are the rows above q1. $1 shards, $2 pos, $3 hi, $4 s1, $5 s2, $6 limit.
+	mainSQL = `
+SELECT e.shard, e.slot, e.seq, e.not_before > now(), {e.event}
+FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::text::pg_snapshot[], $5::text::pg_snapshot[]) AS u(shard, pos, hi, s1, s2)
+CROSS JOIN LATERAL (
+  SELECT e.shard, e.slot, e.seq, {e.event}
+  FROM {stream} AS e
+  WHERE e.shard = u.shard AND e.seq > u.pos AND e.seq <= u.hi
+    AND NOT pg_visible_in_snapshot(e.xid, u.s1) AND pg_visible_in_snapshot(e.xid, u.s2)%[1]s
+  ORDER BY e.seq
+  LIMIT $6
+) AS e`
+)
