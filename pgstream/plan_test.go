@@ -93,7 +93,7 @@ func newPlanner(t *testing.T) *planner {
 	p.deliver(planDelivered)
 	p.exec(`CREATE INDEX outbox_stream_shard_seq ON outbox_stream (shard, seq)`)
 	p.exec(`CREATE INDEX outbox_stream_xid_shard_seq ON outbox_stream (xid, shard, seq)`)
-	p.fill(planDelivered)
+	p.fill(planDelivered, planLate, planUnread)
 	p.park()
 	p.exec(`VACUUM ANALYZE outbox_stream, outbox_parked, outbox_shards, outbox_relays`)
 	p.session()
@@ -122,9 +122,7 @@ func (p *planner) deliver(events int) {
 }
 
 // fill writes the events of the next window: its late part, and a backlog.
-func (p *planner) fill(delivered int) { p.fillWith(delivered, planLate, planUnread) }
-
-func (p *planner) fillWith(delivered, lates, unread int) {
+func (p *planner) fill(delivered, lates, unread int) {
 	p.Helper()
 	const insert = `INSERT INTO outbox_stream (shard, id, topic, type, key, payload)
 		SELECT i & 7, lpad(to_hex(i), 32, '0')::uuid, 'orders', 'made', 'k' || i % 50000, '{}' FROM generate_series($1::int, $2::int) AS i`
@@ -219,10 +217,10 @@ func TestPlansOfAStream(t *testing.T) {
 	}
 	explain(cursor{s1: "1:1:", s2: "1:1:"})
 	p.deliver(delivered)
-	p.fillWith(delivered, 0, 0)
+	p.fill(delivered, 0, 0)
 	p.exec(`UPDATE outbox_shards SET opened_at = now()`)
 	p.explain("open", p.store.sql.open, few, DefaultSubscription, shards, fences, planPage)
-	p.fill(delivered)
+	p.fill(delivered, planLate, planUnread)
 	var now string
 	p.scan(`SELECT pg_current_snapshot()::text`, &now)
 	c := p.cursor(0)

@@ -44,6 +44,9 @@ const (
 	// equality: the index by xid is then the only one with this order.
 	ofXid = `e.xid >= x AND e.xid <= x ORDER BY e.xid, e.shard, e.seq`
 
+	// inWindow are the rows e of a window u.
+	inWindow = `NOT pg_visible_in_snapshot(e.xid, u.s1) AND pg_visible_in_snapshot(e.xid, u.s2)`
+
 	// $1 subscription, $2 shards, $3 fences.
 	refreshSQL = `
 WITH q AS MATERIALIZED (SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) AS v)
@@ -65,19 +68,18 @@ WITH q AS MATERIALIZED (SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 
         CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1{recent} AND ` + ofXid + ` LIMIT 1) AS e
         WHERE pg_visible_in_snapshot(x, pg_current_snapshot())))
   RETURNING c.shard, c.s1, c.q1, c.s2, c.q2, c.hi
-), o AS MATERIALIZED (
+), u AS MATERIALIZED (
   SELECT *, NOT EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x
     CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1 AND ` + ofXid + ` LIMIT 1) AS e
     WHERE pg_visible_in_snapshot(x, c.s2)) AS punctual
   FROM opened AS c
 )
-SELECT o.shard, e.slot, e.seq, e.not_before > now(), {e.event}, o.s2::text, o.q2, o.hi, o.punctual
-FROM o
+SELECT u.shard, e.slot, e.seq, e.not_before > now(), {e.event}, u.s2::text, u.q2, u.hi, u.punctual
+FROM u
 LEFT JOIN LATERAL (
   SELECT e.slot, e.seq, {e.event}
   FROM {stream} AS e
-  WHERE o.punctual AND e.shard = o.shard AND e.seq > o.q1 AND e.seq <= o.hi
-    AND NOT pg_visible_in_snapshot(e.xid, o.s1) AND pg_visible_in_snapshot(e.xid, o.s2)%[1]s
+  WHERE u.punctual AND e.shard = u.shard AND e.seq > u.q1 AND e.seq <= u.hi AND ` + inWindow + `%[1]s
   ORDER BY e.seq
   LIMIT $4
 ) AS e ON true`
@@ -107,8 +109,7 @@ FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::text::pg_snapshot[],
 CROSS JOIN LATERAL (
   SELECT e.shard, e.slot, e.seq, {e.event}
   FROM {stream} AS e
-  WHERE e.shard = u.shard AND e.seq > u.pos AND e.seq <= u.hi
-    AND NOT pg_visible_in_snapshot(e.xid, u.s1) AND pg_visible_in_snapshot(e.xid, u.s2)%[1]s
+  WHERE e.shard = u.shard AND e.seq > u.pos AND e.seq <= u.hi AND ` + inWindow + `%[1]s
   ORDER BY e.seq
   LIMIT $6
 ) AS e`

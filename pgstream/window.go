@@ -159,8 +159,8 @@ func snapshots(list []string) string {
 // query runs a statement of the reader and collects the pages by shard. A page is full when
 // there may be more: it has as many events as were asked for, or too many bytes.
 //
-// The columns behind those of an event tell of the window that it opened with, if they are asked
-// for. There may be a row for a window that has no event.
+// A statement that opens windows has their columns behind those of the event: they are given to
+// opened. It has a row, too, for a window without events.
 func (s *Store) query(
 	ctx context.Context, sql string, args []any, limit int, opened func(number int16, window [][]byte),
 ) (map[int16]*page, error) {
