@@ -114,7 +114,7 @@ func (a *accounts) do(ctx context.Context, t *transaction) {
 		case errors.Is(err, outbox.ErrInvalidEvent) || isRefused(err) || ctx.Err() != nil:
 			a.fail(err)
 			return
-		case len(ids) > 0 && a.happened(ctx, ids[0]):
+		case len(ids) > 0 && a.happened(ctx, t, ids[0]):
 			a.commit(ids)
 			a.repeat()
 			return
@@ -144,16 +144,24 @@ func (a *accounts) count(t *transaction) {
 	}
 }
 
-// happened reports whether a commit that was answered by an error did happen. The server has crashed since, so that it
-// is not still under way.
-func (a *accounts) happened(ctx context.Context, id uuid.UUID) (there bool) {
+// happened reports whether a commit that was answered by an error did happen. A crashing server ends its backends one
+// after the other: one that still answers does not see what another has written to the disk and not yet shown. So it
+// asks only once it has the transaction's own lock, which nobody gets before the transaction has ended.
+func (a *accounts) happened(ctx context.Context, t *transaction, id uuid.UUID) (there bool) {
 	for ctx.Err() == nil {
-		if a.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM outbox_stream WHERE id = $1)`, id).Scan(&there) == nil {
+		if a.locked(ctx, t.accounts[0]) == nil &&
+			a.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM outbox_stream WHERE id = $1)`, id).Scan(&there) == nil {
 			return there
 		}
 		pause(ctx, producerRetry)
 	}
 	return false
+}
+
+// locked waits for the lock of an account, and gives it back.
+func (a *accounts) locked(ctx context.Context, account int) error {
+	_, err := a.pool.Exec(ctx, `SELECT FROM accounts WHERE id = $1 FOR UPDATE`, account)
+	return err
 }
 
 // try makes the transaction. With an error at its commit it returns the ids, too.

@@ -232,7 +232,7 @@ func (r *run) finish(limits Limits, triedOnce bool) *Report {
 		r.Fatal(err)
 	}
 	if n := r.producers.repeated; n > 0 {
-		r.Logf("%d commits were answered by an error and had happened; they were emitted again", n)
+		r.Logf("%d commits were answered by an error and had happened", n)
 	}
 	for _, relay := range r.relays {
 		r.terminate(relay)
