@@ -63,7 +63,7 @@ func (t queueTable) relays(ctx context.Context, e *exam) error {
 		return err
 	}
 	held := w.Held
-	if t.layout.Hold == pgstore.HoldRowLock {
+	if !held && t.layout.Hold != pgstore.HoldLease {
 		if held, err = t.rowsLocked(ctx, e); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (t queueTable) stuck(ctx context.Context, e *exam) error {
 		e.add(Problem, atLeast(w.Timeless, "event waits", "events wait")+" without a time to be tried at, so that no relay "+
 			"ever takes them", w.Revive)
 	}
-	if t.layout.Hold == pgstore.HoldRowLock {
+	if t.layout.Hold != pgstore.HoldLease {
 		if err := t.longHolds(ctx, e); err != nil {
 			return err
 		}

@@ -15,10 +15,10 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// batch is what one claim took. Under row locks it has a transaction of its own.
+// batch is what one claim took. While its rows are only locked it has a transaction of its own.
 type batch struct {
 	store *Store
-	tx    pgx.Tx // nil, except under row locks
+	tx    pgx.Tx // nil if the rows are marked
 
 	messages  []outbox.Message
 	exhausted []outbox.Message
@@ -88,7 +88,11 @@ func (b *batch) write(ctx context.Context, outcomes []outbox.Outcome) (lost []uu
 	for i := range all {
 		all[i] = i
 	}
-	missed, err := b.send(ctx, &b.store.sql.byCtid, true, outcomes, holds, all)
+	byCtid := &b.store.sql.byCtid
+	if b.tx != nil {
+		byCtid = &b.store.sql.locked
+	}
+	missed, err := b.send(ctx, byCtid, true, outcomes, holds, all)
 	if err != nil || len(missed) == 0 {
 		return nil, err
 	}
@@ -166,9 +170,17 @@ func (b *batch) Renew(ctx context.Context) error {
 	if b.tx != nil {
 		return b.renewLocked(ctx)
 	}
+	kept, err := b.mark(ctx, b.store.pool, b.store.sql.renew)
+	if err == nil && kept == 0 {
+		err = outbox.ErrLeaseLost
+	}
+	return err
+}
+
+// mark marks the rows that are still ours anew, and returns how many these are.
+func (b *batch) mark(ctx context.Context, db querier, statement *statement) (kept int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	kept := 0
 	for mark, places := range byMark(b.holds) {
 		ids := make([][16]byte, len(places))
 		where := make(map[[16]byte]int, len(places))
@@ -176,10 +188,9 @@ func (b *batch) Renew(ctx context.Context) error {
 			ids[i] = b.messages[place].ID
 			where[ids[i]] = place
 		}
-		statement := b.store.sql.renew
-		rows, err := b.store.pool.Query(ctx, statement.sql, append([]any{onTheFly}, statement.with(mark, ids)...)...)
+		rows, err := db.Query(ctx, statement.sql, append([]any{onTheFly}, statement.with(mark, ids)...)...)
 		if err != nil {
-			return fmt.Errorf("outbox: renew the lease: %w", err)
+			return kept, fmt.Errorf("outbox: renew the lease: %w", err)
 		}
 		var id [16]byte
 		var renewed hold
@@ -189,13 +200,10 @@ func (b *batch) Renew(ctx context.Context) error {
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("outbox: renew the lease: %w", err)
+			return kept, fmt.Errorf("outbox: renew the lease: %w", err)
 		}
 	}
-	if kept == 0 {
-		return outbox.ErrLeaseLost
-	}
-	return nil
+	return kept, nil
 }
 
 // byMark groups rows by the claim or renewal that marked them.
@@ -207,7 +215,7 @@ func byMark(holds []hold) map[pgtype.Timestamptz][]int {
 	return groups
 }
 
-// Abandon ends the transaction of a batch under row locks, if it is still open. The rows
+// Abandon ends the transaction of a batch that is only locked, if it is still open. The rows
 // are free as soon as the server notices, at the latest when the connection closes.
 func (b *batch) Abandon() {
 	if b.tx == nil {
@@ -230,7 +238,7 @@ func isConnectionLost(err error) bool {
 }
 
 // Singles splits a batch into one per message, for callers that settle one by one. A batch
-// under row locks is one transaction and cannot be split: Singles returns nil.
+// that is only locked is one transaction and cannot be split: Singles returns nil.
 func Singles(whole outbox.Batch) []outbox.Batch {
 	b, ok := whole.(*batch)
 	if !ok || b.tx != nil {

@@ -31,7 +31,7 @@ const inIndexOrder = sqlplan.ByIndex
 
 // Claim takes up to n due events.
 func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
-	if s.layout.Hold == HoldRowLock {
+	if s.layout.locks() {
 		return s.claimLocked(ctx, n)
 	}
 	b := &batch{store: s}
@@ -64,7 +64,7 @@ func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
 	return b, nil
 }
 
-// querier is a pool, or the transaction of a batch under row locks.
+// querier is a pool, or the transaction of a batch that is locked.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults

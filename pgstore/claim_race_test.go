@@ -51,6 +51,9 @@ func testClaimOfAnEventThatDies(t *testing.T, h *harness, deferred bool, outcome
 	if deferred {
 		// The second claim finds the row when the first one's time has run out.
 		claim = claimOne(t, first)
+		if err := claim.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		await.Until(t, "the claim to run out", func() bool { return h.State(t, id).DueIn <= 0 })
 	}
 	free := pgtest.Hold(t, h.pool, gateShut)

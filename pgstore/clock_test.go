@@ -47,10 +47,13 @@ func TestClockIsTheDatabases(t *testing.T) {
 		}
 	}
 	for _, layout := range []Layout{leased(), lettered()} {
-		config := Config{Lease: DefaultLease, MaxAttempts: 3}
+		sql := compile(&layout, &Config{Lease: DefaultLease, MaxAttempts: 3})
+		settles := sql.byCtid
+		if layout.locks() {
+			settles = sql.locked
+		}
 		for name, statement := range map[string]*statement{
-			"claimDue": compile(&layout, &config).claimDue, "delivered": compile(&layout, &config).byCtid.delivered,
-			"failed": compile(&layout, &config).byCtid.failed, "purge": compile(&layout, &config).purge,
+			"claimDue": sql.claimDue, "delivered": settles.delivered, "failed": settles.failed, "purge": sql.purge,
 		} {
 			for _, constant := range statement.constants {
 				switch constant.(type) {

@@ -180,6 +180,11 @@ func (h *harness) LowerMaximum(t *testing.T, to int) {
 	}
 }
 
+// locks is whether a claim only locks its rows.
+func (h *harness) locks() bool {
+	return h.layout.Hold == pgstore.HoldRowLock || h.layout.Hold == pgstore.HoldDefer && h.layout.Count == pgstore.CountOnFailure
+}
+
 func (h *harness) table() string {
 	if h.layout.Schema == "" {
 		return pgx.Identifier{h.layout.Table}.Sanitize()

@@ -10,11 +10,19 @@ type Hold string
 const (
 	// HoldLease marks the row with an owner and an end (locked_by, locked_until).
 	HoldLease Hold = "lease"
-	// HoldDefer pushes the row's due time past the lease.
+	// HoldDefer pushes the row's due time past the lease. It does so when a batch is first
+	// renewed, and keeps a transaction with row locks open until then: most batches are settled
+	// long before, and are written once instead of twice. With Count "claim" a claim has to
+	// write anyway, and pushes at once.
 	HoldDefer Hold = "defer"
 	// HoldRowLock keeps a transaction with row locks open until the batch is settled.
 	HoldRowLock Hold = "rowlock"
 )
+
+// locks is whether a claim only locks its rows, in a transaction that stays open.
+func (l *Layout) locks() bool {
+	return l.Hold == HoldRowLock || l.Hold == HoldDefer && l.Count == CountOnFailure
+}
 
 // Done is what tells a delivered row from one that waits.
 type Done string

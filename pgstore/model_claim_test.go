@@ -11,17 +11,17 @@ import (
 
 func (m *machine) claim(rt *rapid.T) {
 	worker := rapid.IntRange(0, modelWorkers-1).Draw(rt, "worker")
-	if m.h.layout.Hold == pgstore.HoldRowLock && len(m.openClaims(worker)) == modelOpen {
+	if m.h.locks() && len(m.openClaims(worker)) == modelOpen {
 		return
 	}
 	m.take(rt, worker, rapid.IntRange(1, 6).Draw(rt, "n"))
 }
 
-// openClaims are a worker's transactions under row locks.
+// openClaims are a worker's transactions that keep rows locked.
 func (m *machine) openClaims(worker int) []*modelClaim {
 	var list []*modelClaim
 	for _, claim := range m.claims {
-		if claim.worker == worker && !claim.closed {
+		if claim.worker == worker && !claim.closed && !claim.marked {
 			list = append(list, claim)
 		}
 	}
@@ -122,13 +122,13 @@ func (m *machine) complete(rt *rapid.T, worker, n int, due, ranOut, taken []*mod
 
 // hold puts what was claimed into the claim's hands, or ends it.
 func (m *machine) hold(claim *modelClaim, taken []*modelEvent) {
-	hold := m.h.layout.Hold
+	locks := m.h.locks()
 	for _, e := range taken {
-		m.touched[e] = hold != pgstore.HoldRowLock
+		m.touched[e] = !locks
 		if e.exhausted() {
 			m.met["exhausted"]++
-			if hold == pgstore.HoldRowLock && len(claim.events) > 0 {
-				// Its dead letter is written, and committed with the batch.
+			if locks && len(claim.events) > 0 {
+				// Its end is written, and committed with the batch.
 				m.met["buried with a batch"]++
 				claim.buried = append(claim.buried, e)
 				e.holder = claim
@@ -141,12 +141,8 @@ func (m *machine) hold(claim *modelClaim, taken []*modelEvent) {
 		if m.h.layout.Count == pgstore.CountOnClaim {
 			e.attempts++
 		}
-		switch hold {
-		case pgstore.HoldLease:
+		if !locks {
 			e.status = modelLeased
-		case pgstore.HoldDefer:
-			e.due = modelLease
-		case pgstore.HoldRowLock:
 		}
 	}
 }

@@ -96,11 +96,16 @@ func (m *machine) finish(rt *rapid.T, claim *modelClaim, outcomes []outbox.Outco
 			m.settled(e, outcomes[i])
 		}
 	}
+	m.bury(claim)
+	claim.closed = m.h.locks() && !claim.marked
+}
+
+// bury ends what a claim's transaction has ended, once it is committed.
+func (m *machine) bury(claim *modelClaim) {
 	for _, e := range claim.buried {
 		m.die(e, usedUp)
 	}
 	claim.buried = nil
-	claim.closed = m.h.layout.Hold == pgstore.HoldRowLock
 }
 
 func (m *machine) renew(rt *rapid.T) {
@@ -117,9 +122,20 @@ func (m *machine) renew(rt *rapid.T) {
 		rt.Fatal(err)
 	}
 	m.met["renewed"]++
+	if m.h.layout.Hold == pgstore.HoldRowLock {
+		return
+	}
+	if m.h.locks() && !claim.marked {
+		claim.marked = true
+		m.bury(claim)
+	}
 	for _, e := range claim.events {
-		if e.holder == claim && m.h.layout.Hold != pgstore.HoldRowLock {
-			m.touched[e] = true
+		if e.holder != claim {
+			continue
+		}
+		m.touched[e] = true
+		if claim.marked {
+			e.due = modelLease
 		}
 	}
 }

@@ -60,10 +60,10 @@ type modelClaim struct {
 	worker int
 	batch  outbox.Batch
 	events []*modelEvent
-	// buried are dead letters that a transaction under row locks has not committed yet.
+	// buried are events whose end the claim's transaction has not committed yet.
 	buried []*modelEvent
-	// closed is set when that transaction is over.
-	closed bool
+	// closed is set when that transaction is over, marked when its rows have been marked instead.
+	closed, marked bool
 }
 
 func (c *modelClaim) String() string {
@@ -238,6 +238,7 @@ const usedUp = "the attempts are used up"
 func (m *machine) settled(e *modelEvent, outcome outbox.Outcome) {
 	onFailure := m.h.layout.Count == pgstore.CountOnFailure
 	m.touched[e] = true
+	marked := e.holder.marked
 	e.holder = nil
 	switch outcome.Kind {
 	case outbox.Delivered:
@@ -258,13 +259,10 @@ func (m *machine) settled(e *modelEvent, outcome outbox.Outcome) {
 	case outbox.Released:
 		e.status = modelWaiting
 		e.due = min(e.due, 0)
-		if m.h.layout.Hold == pgstore.HoldDefer {
-			e.due = 0
-		}
 		if !onFailure {
 			e.attempts--
 		}
-		if m.h.layout.Hold == pgstore.HoldRowLock {
+		if m.h.locks() && !marked {
 			delete(m.touched, e)
 		}
 	}

@@ -25,7 +25,7 @@ const (
 	modelLease = 10 * time.Minute
 	// modelSlack is less than what any two times of the model differ by.
 	modelSlack = 4 * time.Minute
-	// modelOpen is how many transactions under row locks are open at once, at most.
+	// modelOpen is how many transactions of claims are open at once, at most.
 	modelOpen = 6
 	// modelEnough is the number of checks from which on a run must have met every fault.
 	modelEnough = 40
@@ -152,7 +152,7 @@ func (m *machine) faults() (always, rare []string) {
 	case pgstore.HoldLease:
 		always, rare = append(always, "claimed after it ran out"), append(rare, "partly refused", "swept")
 	case pgstore.HoldDefer:
-		rare = append(rare, "partly refused")
+		always, rare = append(always, "buried with a batch"), append(rare, "partly refused")
 	case pgstore.HoldRowLock:
 		always = append(always, "buried with a batch")
 	}
@@ -210,13 +210,10 @@ func (m *machine) drain(rt *rapid.T) {
 	for len(m.emits) > 0 {
 		m.endEmit(rt)
 	}
-	if m.h.layout.Hold == pgstore.HoldRowLock {
-		for i := range m.stores {
-			m.forget(i)
-		}
-	} else {
-		m.runOut(m.pick(func(*modelEvent) bool { return true }))
+	for i := range m.stores {
+		m.forget(i)
 	}
+	m.runOut(m.pick(func(*modelEvent) bool { return true }))
 	m.check(rt)
 	m.older(1000 * time.Hour)
 	m.check(rt)

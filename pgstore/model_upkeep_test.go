@@ -18,9 +18,7 @@ import (
 // batches may be settled after all: it was only stopped.
 func (m *machine) crash(rt *rapid.T) {
 	worker := rapid.IntRange(0, modelWorkers-1).Draw(rt, "worker")
-	if m.h.layout.Hold == pgstore.HoldRowLock {
-		m.forget(worker)
-	}
+	m.forget(worker)
 	if rapid.Bool().Draw(rt, "new name") {
 		m.workers[worker] = uuid.New()
 	}
@@ -28,8 +26,11 @@ func (m *machine) crash(rt *rapid.T) {
 	m.met["crash"]++
 }
 
-// forget ends a worker's transactions under row locks, as a process does that ends.
+// forget ends a worker's transactions, as a process does that ends.
 func (m *machine) forget(worker int) {
+	if !m.h.locks() {
+		return
+	}
 	for _, claim := range m.openClaims(worker) {
 		claim.batch.Abandon()
 		m.rollBack(claim)
@@ -44,9 +45,9 @@ func (m *machine) rollBack(claim *modelClaim) {
 	}
 }
 
-// expire ends some leases. Under row locks the server ends a worker's sessions instead.
+// expire ends some leases. Where rows are only locked the server ends a worker's sessions instead.
 func (m *machine) expire(rt *rapid.T) {
-	if m.h.layout.Hold == pgstore.HoldRowLock {
+	if m.h.layout.Hold == pgstore.HoldRowLock || m.h.locks() && rapid.Bool().Draw(rt, "locks") {
 		worker := rapid.IntRange(0, modelWorkers-1).Draw(rt, "worker")
 		pgtest.Exec(m.t, m.h.pool, `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
 			WHERE datname = current_database() AND application_name = $1 AND state = 'idle in transaction'`, workerName(worker))
@@ -67,23 +68,24 @@ func (m *machine) expire(rt *rapid.T) {
 // runOut takes an hour off the leases of some events.
 func (m *machine) runOut(events []*modelEvent) {
 	column := m.h.layout.Columns.LockedUntil
-	if m.h.layout.Hold == pgstore.HoldDefer {
+	switch m.h.layout.Hold {
+	case pgstore.HoldLease:
+	case pgstore.HoldDefer:
 		column = m.h.layout.Columns.NextAttemptAt
+	case pgstore.HoldRowLock:
+		return
 	}
 	var ids []uuid.UUID
 	for _, e := range events {
 		ids = append(ids, e.id)
-		switch m.h.layout.Hold {
-		case pgstore.HoldLease:
+		switch {
+		case m.h.layout.Hold == pgstore.HoldLease:
 			m.touched[e] = m.touched[e] || e.holder != nil
 			e.holder = nil
-		case pgstore.HoldDefer:
-			if e.status == modelWaiting && e.due > 0 {
-				m.touched[e] = true
-				e.due -= time.Hour
-				e.holder = nil
-			}
-		case pgstore.HoldRowLock:
+		case e.status == modelWaiting && e.due > 0:
+			m.touched[e] = true
+			e.due -= time.Hour
+			e.holder = nil
 		}
 	}
 	pgtest.Exec(m.t, m.h.pool, fmt.Sprintf(`UPDATE %s SET %[2]s = %[2]s - interval '1 hour' WHERE %[2]s > now() AND %[3]s = ANY($1)`,
@@ -95,10 +97,8 @@ func (m *machine) age(rt *rapid.T) {
 	for len(m.emits) > 0 {
 		m.endEmit(rt)
 	}
-	if m.h.layout.Hold == pgstore.HoldRowLock {
-		for i := range m.stores {
-			m.forget(i)
-		}
+	for i := range m.stores {
+		m.forget(i)
 	}
 	m.older(time.Duration(rapid.IntRange(1, 3).Draw(rt, "hours")) * time.Hour)
 }

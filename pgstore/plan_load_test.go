@@ -99,6 +99,9 @@ func (p *planner) held() []pgstore.PlanHold {
 	p.t.Helper()
 	if p.h.layout.Hold != pgstore.HoldRowLock {
 		batch, err := p.store.Claim(p.t.Context(), planBatch)
+		if err == nil {
+			err = batch.Renew(p.t.Context()) // it marks what is only locked
+		}
 		if err != nil {
 			p.t.Fatal(err)
 		}

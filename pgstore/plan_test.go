@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
@@ -85,7 +86,7 @@ func (p *planner) run(state string) {
 func (p *planner) claims() {
 	p.t.Helper()
 	index := wanted{indexes: []string{p.c.due}, rows: planBatch, perRow: p.c.claim}
-	if p.h.layout.Hold == pgstore.HoldRowLock {
+	if p.h.layout.Terminal == pgstore.TerminalDeadLetter && p.h.locks() {
 		// Dead rows stay in the index of what waits, so a scan from the start passes all of
 		// them, at four buffers each: this is the price of a contract that has no state for
 		// dead. A claim from the watermark does not pay it.
@@ -111,14 +112,18 @@ func (p *planner) waiting() {
 func (p *planner) settles(held []pgstore.PlanHold) {
 	p.t.Helper()
 	for _, kind := range []string{"delivered", "failed", "died", "released"} {
-		for _, by := range []string{"ctid", "id"} {
+		for _, by := range []string{"ctid", "id", "locks"} {
 			name := kind + " by " + by
 			if _, ok := p.sql[name]; !ok {
 				continue
 			}
-			want := wanted{rows: len(held), perRow: p.c.settle, tid: by == "ctid", primary: by == "id"}
+			want := wanted{rows: len(held), perRow: p.c.settle, tid: by != "id", primary: by == "id"}
+			rows := held
+			if by == "locks" {
+				rows = unmarked(held)
+			}
 			for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-				p.explainPrepared(name, mode, want, settleArgs(kind, by == "ctid", held)...)
+				p.explainPrepared(name, mode, want, settleArgs(kind, by != "id", rows)...)
 			}
 		}
 	}
@@ -126,7 +131,20 @@ func (p *planner) settles(held []pgstore.PlanHold) {
 
 func (p *planner) renew(held []pgstore.PlanHold) {
 	p.t.Helper()
-	p.explain("renew", wanted{rows: len(held), perRow: p.c.renew, primary: true}, held[0].Mark, planIDs(held))
+	want := wanted{rows: len(held), perRow: p.c.renew, primary: true}
+	p.explain("renew", want, held[0].Mark, planIDs(held))
+	if _, ok := p.sql["push"]; ok {
+		p.explain("push", want, nil, planIDs(held))
+	}
+}
+
+// unmarked are rows that are only locked.
+func unmarked(held []pgstore.PlanHold) []pgstore.PlanHold {
+	list := slices.Clone(held)
+	for i := range list {
+		list[i].Mark = pgtype.Timestamptz{}
+	}
+	return list
 }
 
 // dead looks a whole batch that has failed before up among the letters.

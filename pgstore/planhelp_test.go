@@ -21,6 +21,8 @@ func PlanStatements(s *Store) map[string]PlanStatement {
 	for name, statement := range map[string]*statement{
 		"claimDue": s.sql.claimDue, "claimDueFrom": s.sql.claimDueFrom, "claimExpired": s.sql.claimExpired,
 		"dead": s.sql.dead, "waiting": waiting.waiting(), "renew": s.sql.renew, "sweep": s.sql.sweep, "purge": s.sql.purge,
+		"push":               s.sql.push,
+		"delivered by locks": s.sql.locked.delivered, "failed by locks": s.sql.locked.failed, "died by locks": s.sql.locked.died,
 		"delivered by ctid": s.sql.byCtid.delivered, "delivered by id": s.sql.byID.delivered,
 		"failed by ctid": s.sql.byCtid.failed, "failed by id": s.sql.byID.failed,
 		"died by ctid": s.sql.byCtid.died, "died by id": s.sql.byID.died,
@@ -62,7 +64,7 @@ func PlanWatermark(s *Store) time.Time {
 
 // PlanBegin is what a claim's transaction begins with, while there is work.
 func PlanBegin(s *Store) string {
-	if s.layout.Hold != HoldRowLock {
+	if !s.layout.locks() {
 		return "BEGIN; " + inIndexOrder
 	}
 	return s.begin

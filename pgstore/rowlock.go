@@ -17,8 +17,8 @@ func beginLocked(lease time.Duration) string {
 		lease.Milliseconds(), inIndexOrder)
 }
 
-// claimLocked opens a transaction that lasts until the batch is settled: its row locks are
-// all that keeps others away. The server ends it if this process stops (a lease without a
+// claimLocked opens a transaction that lasts until the batch is settled or, where rows can be
+// marked, first renewed: its row locks are all that keeps others away. The server ends it if this process stops (a lease without a
 // word), so that nothing stays locked for ever.
 func (s *Store) claimLocked(ctx context.Context, n int) (outbox.Batch, error) {
 	worth, err := s.worthClaiming(ctx)
@@ -112,14 +112,28 @@ func (b *batch) settleLocked(ctx context.Context, outcomes []outbox.Outcome) err
 	return nil
 }
 
-// renewLocked shows the server that this process lives, and finds out whether the
-// transaction does.
-func (b *batch) renewLocked(ctx context.Context) error {
-	if _, err := b.tx.Exec(ctx, `SELECT`); err != nil {
+// renewLocked marks the rows, where they have a column for it, and ends the transaction:
+// one that is open for long keeps vacuum from its work. Elsewhere it shows the server that
+// this process lives, and finds out whether the transaction does.
+func (b *batch) renewLocked(ctx context.Context) (err error) {
+	push := b.store.sql.push
+	if push == nil {
+		_, err = b.tx.Exec(ctx, `SELECT`)
+	} else {
+		_, err = b.mark(ctx, b.tx, push)
+	}
+	if err != nil {
 		if ctx.Err() == nil && isConnectionLost(err) {
 			return fmt.Errorf("%w: %w", outbox.ErrLeaseLost, err)
 		}
 		return fmt.Errorf("outbox: keep a claim: %w", err)
 	}
+	if push == nil {
+		return nil
+	}
+	if err := b.tx.Commit(ctx); err != nil {
+		return fmt.Errorf("%w: outbox: commit a mark in %s: %w", outbox.ErrLeaseLost, b.store.layout.Table, err)
+	}
+	b.tx = nil
 	return nil
 }

@@ -21,8 +21,8 @@ func (s *statement) with(args ...any) []any { return append(args, s.constants...
 type statements struct {
 	claimDue, claimDueFrom, claimExpired *statement
 	peek, dead                           *statement
-	byCtid, byID                         settles
-	renew                                *statement
+	locked, byCtid, byID                 settles
+	push, renew                          *statement
 	sweep                                *statement
 	purge, purgeCount                    *statement
 	purgeLetters, purgeLettersCount      *statement
@@ -38,8 +38,10 @@ func compile(l *Layout, config *Config) *statements {
 		claimExpired:      c.claim(claimExpired),
 		peek:              c.peek(),
 		dead:              c.dead(),
-		byCtid:            c.settles(true),
-		byID:              c.settles(false),
+		locked:            c.locked(),
+		byCtid:            c.marked(true),
+		byID:              c.marked(false),
+		push:              c.push(),
 		renew:             c.renew(),
 		sweep:             c.sweep(),
 		purge:             c.purge(false),
@@ -77,8 +79,8 @@ func (c *compiler) worker() string {
 	return fmt.Sprintf("(SELECT %s::%s)", c.constant(c.config.WorkerID.String(), "text"), c.l.Columns.LockedBy.sqlType(FieldLockedBy))
 }
 
-// until is the end of a lease that begins now.
-func (c *compiler) until() string { return "(SELECT now() + " + c.lease() + ")" }
+// until is the end of a lease that begins now, by one clock or the other.
+func (c *compiler) until(now string) string { return "(SELECT " + now + " + " + c.lease() + ")" }
 
 func (c *compiler) lease() string {
 	return fmt.Sprintf("make_interval(secs => %s)", c.constant(c.config.Lease.Seconds(), "float8"))

@@ -19,7 +19,7 @@ const (
 // them in the way of the layout. It takes rows whose attempts are used up, too, and says
 // so: they are found where they stand in the way, without a scan of their own.
 //
-// Under row locks it marks nothing: the open transaction is the mark.
+// Where it only locks it marks nothing: the open transaction is the mark.
 func (c *compiler) claim(kind claimKind) *statement {
 	if kind == claimExpired && c.l.Hold != HoldLease {
 		return nil
@@ -29,12 +29,12 @@ func (c *compiler) claim(kind claimKind) *statement {
 		c.begin(2)
 	}
 	pick := c.pick(kind)
-	if c.l.Hold == HoldRowLock {
+	if c.l.locks() {
 		return c.end(pick)
 	}
 	columns := &c.l.Columns
 	var a assignments
-	until := c.until()
+	until := c.until("now()")
 	switch c.l.Hold {
 	case HoldLease:
 		a.set(columns.LockedBy, c.unlessExhausted(c.worker(), "NULL"))
@@ -82,12 +82,12 @@ const withoutFlush = "(SELECT set_config('synchronous_commit', 'off', true) OFFS
 // wrote to prove itself.
 func (c *compiler) returned() string {
 	mark := "NULL::timestamptz"
-	switch c.l.Hold {
-	case HoldLease:
+	switch {
+	case c.l.locks():
+	case c.l.Hold == HoldLease:
 		mark = t(c.l.Columns.LockedUntil)
-	case HoldDefer:
+	default:
 		mark = t(c.l.Columns.NextAttemptAt)
-	case HoldRowLock:
 	}
 	list := []string{"t.ctid", mark}
 	for _, field := range scanned(c.l) {
@@ -113,16 +113,16 @@ func (c *compiler) pick(kind claimKind) string {
 	where = append(where, c.mine(), c.claimable())
 	exhausted := fmt.Sprintf("%s >= %s", t(columns.Attempts), c.maxAttempts())
 	list := fmt.Sprintf("t.ctid AS tid, %s AS ordered, %s AS exhausted", t(order), exhausted)
-	if c.l.Hold == HoldRowLock {
+	if c.l.locks() {
 		list = fmt.Sprintf("%s, %s, %s", c.returned(), t(order), exhausted)
 	}
 	return fmt.Sprintf("SELECT %s\nFROM %s AS t\nWHERE %s\nORDER BY %s, %s\nLIMIT $1::int\nFOR UPDATE OF t SKIP LOCKED",
 		list, c.table(), strings.Join(where, "\n  AND "), t(order), t(columns.ID))
 }
 
-// peek asks whether a claim under row locks would find anything, locked by others or not.
+// peek asks whether a claim that locks would find anything, locked by others or not.
 func (c *compiler) peek() *statement {
-	if c.l.Hold != HoldRowLock {
+	if !c.l.locks() {
 		return nil
 	}
 	c.begin(0)
@@ -148,6 +148,6 @@ func (c *compiler) dead() *statement {
 // claimsDead is whether a claim can return a row that died after the claim began. Its lock
 // then gives it the row as it is now, but the letters as they were. A claim that marks its
 // rows does not: its UPDATE does not find rows that were changed since it began.
-func (l *Layout) claimsDead() bool { return l.Hold == HoldRowLock && l.DeadLetter != nil }
+func (l *Layout) claimsDead() bool { return l.locks() && l.DeadLetter != nil }
 
 func indent(sql string) string { return "  " + strings.ReplaceAll(sql, "\n", "\n  ") }

@@ -12,23 +12,37 @@ import (
 // what the outcome brings.
 type settles struct {
 	delivered, failed, died *statement
-	released                *statement // nil under row locks: there is nothing to give back
+	released                *statement // not of rows that are only locked: there is nothing to give back
 }
 
-func (c *compiler) settles(byCtid bool) settles {
-	s := settles{
-		delivered: c.settle(byCtid, c.delivered),
-		failed:    c.settle(byCtid, c.failed, "float8", "text"),
-		died:      c.settle(byCtid, c.died, "int", "text", "text"),
-	}
-	if c.l.Hold != HoldRowLock {
-		s.released = c.settle(byCtid, c.released)
+// locked settles rows in the transaction that has locked them; ctids are as good as ids there.
+func (c *compiler) locked() (s settles) {
+	if c.l.locks() {
+		s = c.settles(true, byLock)
+		s.released = nil
 	}
 	return s
 }
 
+// marked settles rows that have been marked, by the ctids or the ids that they had then.
+func (c *compiler) marked(byCtid bool) (s settles) {
+	if c.l.Hold != HoldRowLock {
+		s = c.settles(byCtid, c.byMark)
+	}
+	return s
+}
+
+func (c *compiler) settles(byCtid bool, proof func() string) settles {
+	return settles{
+		delivered: c.settle(byCtid, proof, c.delivered),
+		failed:    c.settle(byCtid, proof, c.failed, "float8", "text"),
+		died:      c.settle(byCtid, proof, c.died, "int", "text", "text"),
+		released:  c.settle(byCtid, proof, c.released),
+	}
+}
+
 // settle compiles one kind of outcome. The values of an outcome are s.v1, s.v2 and so on.
-func (c *compiler) settle(byCtid bool, outcome func(where string) string, values ...string) *statement {
+func (c *compiler) settle(byCtid bool, proof func() string, outcome func(where string) string, values ...string) *statement {
 	types := append([]string{"uuid"}, values...)
 	names := []string{"id"}
 	for i := range values {
@@ -47,26 +61,24 @@ func (c *compiler) settle(byCtid bool, outcome func(where string) string, values
 		arrays[i] = fmt.Sprintf("$%d::%s[]", i+2, typ)
 	}
 	from := fmt.Sprintf("FROM unnest(%s) AS s(%s)\nWHERE %s\n  AND %s",
-		strings.Join(arrays, ", "), strings.Join(names, ", "), match, c.proof())
+		strings.Join(arrays, ", "), strings.Join(names, ", "), match, proof())
 	return c.end(outcome(from))
 }
 
-// proof is true while the claim whose mark is $1 holds the row. It is a CASE so that the
+// byMark is true while the claim whose mark is $1 holds the row. It is a CASE so that the
 // planner does not look for rows by it: it expects one row with a mark, finds all of the
 // batch, and would compare each with each.
-func (c *compiler) proof() string {
+func (c *compiler) byMark() string {
 	columns := &c.l.Columns
-	switch c.l.Hold {
-	case HoldLease:
+	if c.l.Hold == HoldLease {
 		return fmt.Sprintf("CASE WHEN %s = %s AND %s = $1::timestamptz AND %s THEN true ELSE false END",
 			t(columns.LockedBy), c.worker(), t(columns.LockedUntil), c.leased())
-	case HoldDefer:
-		return fmt.Sprintf("CASE WHEN %s = $1::timestamptz AND %s THEN true ELSE false END", t(columns.NextAttemptAt), c.pending())
-	default:
-		// The row lock of the open transaction is the proof.
-		return "$1::timestamptz IS NULL"
 	}
+	return fmt.Sprintf("CASE WHEN %s = $1::timestamptz AND %s THEN true ELSE false END", t(columns.NextAttemptAt), c.pending())
 }
+
+// byLock needs no proof but the locks of the open transaction. There is no mark yet.
+func byLock() string { return "$1::timestamptz IS NULL" }
 
 func (c *compiler) update(a assignments, from string) string {
 	return fmt.Sprintf("UPDATE %s AS t SET %s\n%s\nRETURNING %s", c.table(), a, from, t(c.l.Columns.ID))
@@ -80,8 +92,16 @@ func (c *compiler) freed() assignments {
 		a.set(columns.LockedBy, "NULL")
 		a.set(columns.LockedUntil, "NULL")
 	}
-	a.set(columns.UpdatedAt, "now()")
+	a.set(columns.UpdatedAt, c.now())
 	return a
+}
+
+// now is the time of a statement that settles. Where rows are locked, now() is that of the claim.
+func (c *compiler) now() string {
+	if c.l.locks() {
+		return "clock_timestamp()"
+	}
+	return "now()"
 }
 
 // ended is freed, for a row that will not be claimed again.
@@ -98,8 +118,7 @@ func (c *compiler) delivered(from string) string {
 	if c.l.States != nil {
 		a.set(c.l.Columns.Status, literal(c.l.States.Delivered))
 	}
-	// Under row locks now() is the time of the claim.
-	a.set(c.l.Columns.DeliveredAt, "clock_timestamp()")
+	a.set(c.l.Columns.DeliveredAt, c.now())
 	return c.update(a, from)
 }
 
@@ -113,8 +132,7 @@ func (c *compiler) failed(from string) string {
 	if c.l.Count == CountOnFailure {
 		a.set(columns.Attempts, t(columns.Attempts)+" + 1")
 	}
-	// clock_timestamp(): under row locks now() is the time of the claim.
-	a.set(columns.NextAttemptAt, "clock_timestamp() + make_interval(secs => s.v1)")
+	a.set(columns.NextAttemptAt, c.now()+" + make_interval(secs => s.v1)")
 	a.set(columns.LastError, "s.v2")
 	return c.update(a, from)
 }
@@ -192,18 +210,30 @@ func (c *compiler) released(from string) string {
 	return c.update(a, from)
 }
 
-// renew moves the end of a lease. $1 mark, $2 ids; it returns ids, ctids and the new mark.
-func (c *compiler) renew() *statement {
-	columns := &c.l.Columns
-	column := columns.LockedUntil
-	switch c.l.Hold {
-	case HoldRowLock:
+// push marks rows that are only locked, where there is a column for it.
+func (c *compiler) push() *statement {
+	if !c.l.locks() || c.l.Hold == HoldRowLock {
 		return nil
-	case HoldDefer:
-		column = columns.NextAttemptAt
-	case HoldLease:
 	}
+	return c.mark(c.l.Columns.NextAttemptAt, byLock)
+}
+
+// renew moves the end of a lease.
+func (c *compiler) renew() *statement {
+	switch c.l.Hold {
+	case HoldLease:
+		return c.mark(c.l.Columns.LockedUntil, c.byMark)
+	case HoldDefer:
+		return c.mark(c.l.Columns.NextAttemptAt, c.byMark)
+	default:
+		return nil
+	}
+}
+
+// mark writes a new mark. $1 old mark, $2 ids; it returns ids, ctids and the new mark.
+func (c *compiler) mark(column Column, proof func() string) *statement {
+	columns := &c.l.Columns
 	c.begin(2)
 	return c.end(fmt.Sprintf("UPDATE %s AS t SET %s = %s\nFROM unnest($2::uuid[]) AS s(id)\nWHERE %s = s.id\n  AND %s\nRETURNING %s, t.ctid, %s",
-		c.table(), quote(column.Name), c.until(), t(columns.ID), c.proof(), t(columns.ID), t(column)))
+		c.table(), quote(column.Name), c.until(c.now()), t(columns.ID), proof(), t(columns.ID), t(column)))
 }

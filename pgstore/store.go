@@ -45,7 +45,7 @@ type Store struct {
 	config Config
 	sql    *statements
 	scan   *scanner
-	begin  string // of a claim under row locks
+	begin  string // of a claim that locks
 
 	mu sync.Mutex
 	// watermark is the order column's value of the last row claimed: a scan from there does
@@ -121,7 +121,7 @@ func (s *Store) Traits() outbox.Traits {
 		Lease:   s.config.Lease,
 		Backoff: !s.layout.Columns.NextAttemptAt.IsZero(),
 	}
-	if s.layout.Hold == HoldRowLock {
+	if s.layout.locks() {
 		// Each open batch keeps a connection.
 		traits.OpenBatches = int(s.pool.Config().MaxConns)
 	}

@@ -1,8 +1,15 @@
 package pgstore_test
 
 import (
+	"context"
+	"reflect"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/storetest"
 )
 
@@ -11,7 +18,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, features := range map[string]storetest.Features{
 		"packfinderz": {DeliveredIsKept: true},
-		"doorito":     {Expires: true, Backoff: true, DeliveredIsKept: true},
+		"doorito":     {Backoff: true, DeliveredIsKept: true},
 		"modkit":      {Expires: true, Backoff: true, DeliveredIsKept: true, CountsOnClaim: true},
 		"ours":        {Expires: true, Backoff: true, DeliveredIsKept: true, CountsOnClaim: true},
 	} {
@@ -22,5 +29,99 @@ func TestConformance(t *testing.T) {
 				return newHarness(t, name)
 			})
 		})
+	}
+	t.Run("doorito, renewed", func(t *testing.T) {
+		t.Parallel()
+		storetest.Run(t, storetest.Features{Expires: true, Backoff: true, DeliveredIsKept: true}, func(t *testing.T) storetest.Harness {
+			t.Helper()
+			return renewed{newHarness(t, "doorito")}
+		})
+	})
+}
+
+// renewed opens stores whose batches have been renewed once: deferred rows are marked then, and no longer locked.
+type renewed struct{ *harness }
+
+func (h renewed) Open(t *testing.T, options storetest.Options) outbox.Store {
+	t.Helper()
+	return renewing{h.harness.Open(t, options)}
+}
+
+func (h renewed) Retry(t *testing.T, store outbox.Store, ids ...uuid.UUID) []uuid.UUID {
+	t.Helper()
+	if wrapped, ok := store.(renewing); ok {
+		store = wrapped.Store
+	}
+	return h.harness.Retry(t, store, ids...)
+}
+
+type renewing struct{ outbox.Store }
+
+func (s renewing) Claim(ctx context.Context, n int) (outbox.Batch, error) {
+	batch, err := s.Store.Claim(ctx, n)
+	if err != nil || len(batch.Messages()) == 0 {
+		return batch, err
+	}
+	if err := batch.Renew(ctx); err != nil {
+		batch.Abandon()
+		return nil, err
+	}
+	return batch, nil
+}
+
+// TestDeferredBatch: a claim leaves its rows as they are; only a renewal marks them and ends the claim's transaction.
+func TestDeferredBatch(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "doorito")
+	store := h.open(t, pgstore.Config{Lease: time.Minute})
+	id := h.Emit(t, 1)[0]
+	idle := func() (sessions int) {
+		err := h.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND state = 'idle in transaction'`).Scan(&sessions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sessions
+	}
+	before := h.row(t, id)
+	batch := claimOne(t, store)
+	defer batch.Abandon()
+	if after := h.row(t, id); !reflect.DeepEqual(before, after) {
+		t.Errorf("the row was\n%v\nand is after a claim\n%v", before, after)
+	}
+	if n := idle(); n != 1 {
+		t.Errorf("%d open transactions after a claim, want 1", n)
+	}
+	for range 2 {
+		var before, due time.Time
+		if err := h.pool.QueryRow(t.Context(), `SELECT clock_timestamp()`).Scan(&before); err != nil {
+			t.Fatal(err)
+		}
+		if err := batch.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.pool.QueryRow(t.Context(), `SELECT next_attempt_at FROM outbox_event`).Scan(&due); err != nil {
+			t.Fatal(err)
+		}
+		if least := before.Add(time.Minute); due.Before(least) {
+			t.Errorf("the row is due at %s after a renewal, want a minute from then: at least %s", due, least)
+		}
+		if n := idle(); n != 0 {
+			t.Errorf("%d open transactions after a renewal, want none", n)
+		}
+	}
+	other, err := h.open(t, pgstore.Config{}).Claim(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Abandon()
+	if n := len(other.Messages()); n > 0 {
+		t.Errorf("another store claimed %d events of a renewed batch", n)
+	}
+	if lost, err := batch.Settle(t.Context(), []outbox.Outcome{{Kind: outbox.Delivered}}); err != nil || len(lost) > 0 {
+		t.Errorf("the settle lost %v: %v", lost, err)
+	}
+	if got := h.State(t, id).Status; got != storetest.Delivered {
+		t.Errorf("the event is %s", got)
 	}
 }

@@ -55,7 +55,7 @@ func (q queueTable) open(ctx context.Context, conn *pgx.ConnConfig, options stor
 	}
 	// One for each batch, one to claim ahead, one to keep house.
 	connections := max(options.concurrency, 1) + 2
-	if q.Hold == pgstore.HoldRowLock {
+	if q.Hold != pgstore.HoldLease {
 		connections++
 	}
 	pool, err := connectPool(ctx, conn, connections)
