@@ -63,25 +63,21 @@ func bareFor(layout string) bareLoop {
 		}
 	case "doorito":
 		return bareLoop{
-			claim: `WITH picked AS MATERIALIZED (
-				  SELECT t.ctid AS tid, t.next_attempt_at AS ordered, t.attempts >= t.max_attempts AS exhausted
-				  FROM outbox_event t
-				  WHERE t.status = 'pending' AND t.next_attempt_at <= now()
-				  ORDER BY t.next_attempt_at, t.id LIMIT $1 FOR UPDATE OF t SKIP LOCKED)
-				UPDATE outbox_event t SET next_attempt_at = now() + interval '30 s', updated_at = now()
-				FROM picked WHERE t.ctid = picked.tid
-				RETURNING t.ctid, t.next_attempt_at, t.id, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
-				  t.idempotency_key::text, t.payload::text, t.max_attempts, t.attempts, t.created_at, picked.ordered, picked.exhausted`,
+			begin: "BEGIN", commit: "COMMIT",
+			claim: `SELECT t.ctid, t.id, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text, t.idempotency_key::text,
+				  t.payload::text, t.max_attempts, t.attempts, t.created_at, t.next_attempt_at, t.attempts >= t.max_attempts
+				FROM outbox_event t
+				WHERE t.status = 'pending' AND t.next_attempt_at <= now()
+				ORDER BY t.next_attempt_at, t.id LIMIT $1 FOR UPDATE OF t SKIP LOCKED`,
 			into: func(r *bareRow) []any {
 				return []any{
-					&r.tid, &r.mark, &r.id, &r.text[0], &r.text[1], &r.text[2], &r.text[3], &r.payload,
+					&r.tid, &r.id, &r.text[0], &r.text[1], &r.text[2], &r.text[3], &r.payload,
 					&r.maxAttempts, &r.attempts, &r.created, &r.ordered, &r.exhausted,
 				}
 			},
-			settle: `UPDATE outbox_event t SET updated_at = now(), next_attempt_at = NULL, status = 'delivered', delivered_at = clock_timestamp()
-				FROM unnest($1::tid[], $2::uuid[]) s(tid, id)
-				WHERE t.ctid = s.tid AND t.id = s.id AND (t.next_attempt_at = $3 AND t.status = 'pending') IS TRUE RETURNING t.id`,
-			fenced: true,
+			settle: `UPDATE outbox_event t
+				SET updated_at = clock_timestamp(), next_attempt_at = NULL, status = 'delivered', delivered_at = clock_timestamp()
+				FROM unnest($1::tid[], $2::uuid[]) s(tid, id) WHERE t.ctid = s.tid AND t.id = s.id RETURNING t.id`,
 		}
 	default:
 		return bareLoop{
