@@ -18,7 +18,7 @@ import (
 // batch is what one claim took. While its rows are only locked it has a transaction of its own.
 type batch struct {
 	store *Store
-	tx    pgx.Tx // nil if the rows are marked
+	tx    *session // nil if the rows are marked
 
 	messages  []outbox.Message
 	exhausted []outbox.Message
@@ -60,7 +60,7 @@ func (b *batch) fill(ctx context.Context, rows []claimed) error {
 	for i := range outcomes {
 		outcomes[i] = outbox.Outcome{Kind: outbox.Died, Reason: outbox.ReasonMaxAttempts, Uncounted: true}
 	}
-	lost, err := spent.write(ctx, outcomes)
+	lost, err := spent.write(ctx, outcomes, false)
 	if err != nil {
 		return fmt.Errorf("outbox: move events with used-up attempts to dead: %w", err)
 	}
@@ -77,10 +77,11 @@ func (b *batch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost []u
 	if b.tx != nil {
 		return nil, b.settleLocked(ctx, outcomes)
 	}
-	return b.write(ctx, outcomes)
+	return b.write(ctx, outcomes, false)
 }
 
-func (b *batch) write(ctx context.Context, outcomes []outbox.Outcome) (lost []uuid.UUID, err error) {
+// write writes outcomes. With end it ends the batch's transaction, too, in the same round trip.
+func (b *batch) write(ctx context.Context, outcomes []outbox.Outcome, end bool) (lost []uuid.UUID, err error) {
 	b.mu.Lock()
 	holds := b.holds
 	b.mu.Unlock()
@@ -92,12 +93,12 @@ func (b *batch) write(ctx context.Context, outcomes []outbox.Outcome) (lost []uu
 	if b.tx != nil {
 		byCtid = &b.store.sql.locked
 	}
-	missed, err := b.send(ctx, byCtid, true, outcomes, holds, all)
+	missed, err := b.send(ctx, byCtid, true, outcomes, holds, all, end)
 	if err != nil || len(missed) == 0 {
 		return nil, err
 	}
 	if b.tx == nil {
-		if missed, err = b.send(ctx, &b.store.sql.byID, false, outcomes, holds, missed); err != nil {
+		if missed, err = b.send(ctx, &b.store.sql.byID, false, outcomes, holds, missed, false); err != nil {
 			return nil, err
 		}
 	}
@@ -110,14 +111,19 @@ func (b *batch) write(ctx context.Context, outcomes []outbox.Outcome) (lost []uu
 // send writes the outcomes at some places, one statement for each kind and mark, in one
 // round trip and one transaction, and returns the places whose rows were not ours.
 func (b *batch) send(
-	ctx context.Context, sql *settles, byCtid bool, outcomes []outbox.Outcome, holds []hold, places []int,
+	ctx context.Context, sql *settles, byCtid bool, outcomes []outbox.Outcome, holds []hold, places []int, end bool,
 ) (missed []int, err error) {
 	groups := groupOutcomes(b.messages, outcomes, holds, places)
 	if b.tx != nil {
 		groups = slices.DeleteFunc(groups, func(g *outcomeGroup) bool { return g.kind == outbox.Released })
 	}
-	if len(groups) == 0 {
+	switch {
+	case len(groups) == 0 && end:
+		return nil, b.tx.commit(ctx)
+	case len(groups) == 0:
 		return nil, nil
+	case b.tx != nil && b.tx.conn == nil:
+		return nil, errSessionOver
 	}
 	queue := &pgx.Batch{}
 	for _, group := range groups {
@@ -127,6 +133,9 @@ func (b *batch) send(
 	var db querier = b.store.pool
 	if b.tx != nil {
 		db = b.tx
+	}
+	if end {
+		queue.Queue(commit)
 	}
 	results := db.SendBatch(ctx, queue)
 	defer func() {
@@ -144,6 +153,13 @@ func (b *batch) send(
 				missed = append(missed, group.places[i])
 			}
 		}
+	}
+	if end {
+		tag, err := results.Exec()
+		if err = errors.Join(err, results.Close()); err != nil {
+			return nil, fmt.Errorf("outbox: commit a settle in %s: %w", b.store.layout.Table, err)
+		}
+		return missed, b.tx.committed(tag.String(), nil)
 	}
 	return missed, nil
 }
@@ -223,8 +239,7 @@ func (b *batch) Abandon() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), b.store.config.Lease)
 	defer cancel()
-	// An error means that the connection is gone, and the transaction with it.
-	_ = b.tx.Rollback(ctx)
+	b.tx.rollBack(ctx)
 }
 
 // isConnectionLost reports whether an error means that the session is gone.

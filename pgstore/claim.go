@@ -128,12 +128,19 @@ func (s *Store) query(ctx context.Context, db querier, statement *statement, n i
 	s.mu.Lock()
 	idle := s.idle
 	s.mu.Unlock()
+	before := []string{inIndexOrder}
+	tx, locks := db.(*session)
+	if locks {
+		before, tx.begin = tx.begin, nil
+	}
 	var rows pgx.Rows
-	if db != querier(s.pool) || idle {
+	if idle && !locks {
 		rows, err = db.Query(ctx, statement.sql, append([]any{onTheFly}, statement.with(args...)...)...)
 	} else {
 		queue := &pgx.Batch{}
-		queue.Queue(inIndexOrder)
+		for _, sql := range before {
+			queue.Queue(sql)
+		}
 		queue.Queue(statement.sql, statement.with(args...)...)
 		results := db.SendBatch(ctx, queue)
 		defer func() {
@@ -141,7 +148,12 @@ func (s *Store) query(ctx context.Context, db querier, statement *statement, n i
 				list, err = nil, fmt.Errorf("outbox: claim from %s: %w", s.layout.Table, closeErr)
 			}
 		}()
-		if _, err = results.Exec(); err == nil {
+		for range before {
+			if _, err = results.Exec(); err != nil {
+				break
+			}
+		}
+		if err == nil {
 			rows, err = results.Query()
 		}
 	}

@@ -86,9 +86,9 @@ func (p *planner) explain(name string, want wanted, args ...any) {
 	})
 }
 
-// explainPrepared runs a statement as a settle does: prepared, with a plan for its actual
-// values or, after some executions, for any.
-func (p *planner) explainPrepared(name, mode string, want wanted, args ...any) {
+// explainPrepared runs a statement as a claim or a settle does that is prepared, with a plan
+// for its actual values or, after some executions, for any.
+func (p *planner) explainPrepared(begin, name, mode string, want wanted, args ...any) {
 	p.t.Helper()
 	statement := p.sql[name]
 	var literals []string
@@ -99,7 +99,7 @@ func (p *planner) explainPrepared(name, mode string, want wanted, args ...any) {
 		}
 		literals = append(literals, fmt.Sprintf("'%v'", arg))
 	}
-	p.inTx("BEGIN", func(tx pgx.Tx) error {
+	p.inTx(begin, func(tx pgx.Tx) error {
 		var doc []byte
 		for _, sql := range []string{"SET LOCAL plan_cache_mode = " + mode, "PREPARE settle AS " + statement.SQL} {
 			if _, err := tx.Exec(p.t.Context(), sql); err != nil {

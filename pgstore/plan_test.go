@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -86,17 +87,18 @@ func (p *planner) run(state string) {
 func (p *planner) claims() {
 	p.t.Helper()
 	index := wanted{indexes: []string{p.c.due}, rows: planBatch, perRow: p.c.claim}
+	all := index
 	if p.h.layout.Terminal == pgstore.TerminalDeadLetter && p.h.locks() {
 		// Dead rows stay in the index of what waits, so a scan from the start passes all of
 		// them, at four buffers each: this is the price of a contract that has no state for
 		// dead. A claim from the watermark does not pay it.
-		passed := index
-		passed.passed = planDead
-		p.explain("claimDue", passed, planBatch)
-	} else {
-		p.explain("claimDue", index, planBatch)
+		all.passed = planDead
 	}
+	p.explain("claimDue", all, planBatch)
 	p.explain("claimDueFrom", index, planBatch, p.middle())
+	const generic = "force_generic_plan"
+	p.explainPrepared(pgstore.PlanBegin(p.store), "claimDue", generic, all, planBatch)
+	p.explainPrepared(pgstore.PlanBegin(p.store), "claimDueFrom", generic, index, planBatch, p.middle().Format(time.RFC3339Nano))
 }
 
 // waiting asks for the first events of three kinds.
@@ -123,7 +125,7 @@ func (p *planner) settles(held []pgstore.PlanHold) {
 				rows = unmarked(held)
 			}
 			for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-				p.explainPrepared(name, mode, want, settleArgs(kind, by != "id", rows)...)
+				p.explainPrepared("BEGIN", name, mode, want, settleArgs(kind, by != "id", rows)...)
 			}
 		}
 	}
@@ -193,6 +195,16 @@ func (l *statementLog) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pg
 }
 
 func (*statementLog) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (l *statementLog) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+
+func (l *statementLog) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
+	l.list = append(l.list, data.SQL)
+}
+
+func (*statementLog) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 // TestPlanWatermark is what makes dead rows at the head bearable where they stay in the
 // index: after one scan from the start a store goes on from where it was.

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -67,5 +68,5 @@ func PlanBegin(s *Store) string {
 	if !s.layout.locks() {
 		return "BEGIN; " + inIndexOrder
 	}
-	return s.begin
+	return strings.Join(s.begin, "; ")
 }

@@ -4,22 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
 )
 
-// beginLocked starts a claim's transaction.
-func beginLocked(lease time.Duration) string {
-	return fmt.Sprintf("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = %d; %s",
-		lease.Milliseconds(), inIndexOrder)
-}
-
 // claimLocked opens a transaction that lasts until the batch is settled or, where rows can be
-// marked, first renewed: its row locks are all that keeps others away. The server ends it if this process stops (a lease without a
-// word), so that nothing stays locked for ever.
+// marked, first renewed: its row locks are all that keeps others away. The server ends it if
+// this process stops, so that nothing stays locked for ever.
 func (s *Store) claimLocked(ctx context.Context, n int) (outbox.Batch, error) {
 	worth, err := s.worthClaiming(ctx)
 	if err != nil {
@@ -28,7 +21,7 @@ func (s *Store) claimLocked(ctx context.Context, n int) (outbox.Batch, error) {
 	if !worth {
 		return &batch{store: s}, nil
 	}
-	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.begin})
+	tx, err := s.openSession(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: begin a claim: %w", err)
 	}
@@ -49,7 +42,7 @@ func (s *Store) claimLocked(ctx context.Context, n int) (outbox.Batch, error) {
 	s.mu.Unlock()
 	if len(b.messages) == 0 && len(b.exhausted) > 0 {
 		// Nothing to publish, so that nobody will settle: the dead letters are kept now.
-		if err := tx.Commit(ctx); err != nil {
+		if err := tx.commit(ctx); err != nil {
 			b.Abandon()
 			return nil, fmt.Errorf("outbox: move events with used-up attempts to dead: %w", err)
 		}
@@ -60,7 +53,7 @@ func (s *Store) claimLocked(ctx context.Context, n int) (outbox.Batch, error) {
 // dropDead leaves out the rows that another relay moved to dead between this claim's snapshot
 // and its locks. Now that they are locked, a look at the letters is final. Rows that have never
 // failed are not looked up, so that the usual claim pays nothing for it.
-func (s *Store) dropDead(ctx context.Context, tx pgx.Tx, rows []claimed) ([]claimed, error) {
+func (s *Store) dropDead(ctx context.Context, tx *session, rows []claimed) ([]claimed, error) {
 	var failed [][16]byte
 	for i := range rows {
 		if rows[i].failed {
@@ -103,11 +96,8 @@ func (s *Store) worthClaiming(ctx context.Context) (bool, error) {
 // settleLocked writes the outcomes and commits. A row cannot be lost: it is locked. After
 // an error the transaction is gone and everything is as before the claim.
 func (b *batch) settleLocked(ctx context.Context, outcomes []outbox.Outcome) error {
-	if _, err := b.write(ctx, outcomes); err != nil {
+	if _, err := b.write(ctx, outcomes, true); err != nil {
 		return fmt.Errorf("%w: %w", outbox.ErrLeaseLost, err)
-	}
-	if err := b.tx.Commit(ctx); err != nil {
-		return fmt.Errorf("%w: outbox: commit a settle in %s: %w", outbox.ErrLeaseLost, b.store.layout.Table, err)
 	}
 	return nil
 }
@@ -118,7 +108,7 @@ func (b *batch) settleLocked(ctx context.Context, outcomes []outbox.Outcome) err
 func (b *batch) renewLocked(ctx context.Context) (err error) {
 	push := b.store.sql.push
 	if push == nil {
-		_, err = b.tx.Exec(ctx, `SELECT`)
+		err = b.tx.alive(ctx)
 	} else {
 		_, err = b.mark(ctx, b.tx, push)
 	}
@@ -131,7 +121,7 @@ func (b *batch) renewLocked(ctx context.Context) (err error) {
 	if push == nil {
 		return nil
 	}
-	if err := b.tx.Commit(ctx); err != nil {
+	if err := b.tx.commit(ctx); err != nil {
 		return fmt.Errorf("%w: outbox: commit a mark in %s: %w", outbox.ErrLeaseLost, b.store.layout.Table, err)
 	}
 	b.tx = nil

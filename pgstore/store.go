@@ -45,7 +45,7 @@ type Store struct {
 	config Config
 	sql    *statements
 	scan   *scanner
-	begin  string // of a claim that locks
+	begin  []string // of a claim that locks
 
 	mu sync.Mutex
 	// watermark is the order column's value of the last row claimed: a scan from there does

@@ -1,0 +1,100 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// session is the transaction of a claim that only locks its rows, on a connection of its own.
+// It begins in the round trip of the claim and ends in that of the settle.
+type session struct {
+	conn  *pgxpool.Conn
+	begin []string // what is to be sent before the first statement
+}
+
+// beginLocked is what a session begins with. The server ends it after a lease without a word.
+func beginLocked(lease time.Duration) []string {
+	return []string{
+		"BEGIN ISOLATION LEVEL READ COMMITTED",
+		fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", lease.Milliseconds()),
+		inIndexOrder,
+	}
+}
+
+func (s *Store) openSession(ctx context.Context) (*session, error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &session{conn: conn, begin: s.begin}, nil
+}
+
+// Query runs a statement in the transaction, which has begun.
+func (s *session) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if s.conn == nil {
+		return nil, errSessionOver
+	}
+	return s.conn.Query(ctx, sql, args...)
+}
+
+// SendBatch sends statements in one round trip.
+func (s *session) SendBatch(ctx context.Context, queue *pgx.Batch) pgx.BatchResults {
+	return s.conn.SendBatch(ctx, queue)
+}
+
+// errSessionOver is what a batch meets that is used after its end.
+var errSessionOver = errors.New("the transaction of the claim is over")
+
+// alive finds out whether the transaction is still there, and shows the server that this
+// process is.
+func (s *session) alive(ctx context.Context) error {
+	rows, err := s.Query(ctx, "SELECT")
+	if err != nil {
+		return err
+	}
+	rows.Close()
+	return rows.Err()
+}
+
+const commit = "COMMIT"
+
+// commit ends the transaction and keeps what it wrote.
+func (s *session) commit(ctx context.Context) error {
+	if s.conn == nil {
+		return errSessionOver
+	}
+	tag, err := s.conn.Exec(ctx, commit)
+	return s.committed(tag.String(), err)
+}
+
+// committed hears what the server answered to a commit. It answers one of a transaction that
+// has failed, too.
+func (s *session) committed(tag string, err error) error {
+	if err == nil && tag != commit {
+		err = pgx.ErrTxCommitRollback
+	}
+	if err == nil {
+		s.release()
+	}
+	return err
+}
+
+// rollBack ends the transaction, if it has not ended yet.
+func (s *session) rollBack(ctx context.Context) {
+	if s.conn == nil {
+		return
+	}
+	// An error means that the connection is gone, and the transaction with it.
+	_, _ = s.conn.Exec(ctx, "ROLLBACK")
+	s.release()
+}
+
+func (s *session) release() {
+	s.conn.Release()
+	s.conn = nil
+}
