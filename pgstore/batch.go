@@ -89,16 +89,17 @@ func (b *batch) write(ctx context.Context, outcomes []outbox.Outcome, end bool) 
 	for i := range all {
 		all[i] = i
 	}
-	byCtid := &b.store.sql.byCtid
-	if b.tx != nil {
-		byCtid = &b.store.sql.locked
+	first := way{sql: &b.store.sql.byCtid, byCtid: true, end: end}
+	locked := b.tx != nil
+	if locked {
+		first.sql = &b.store.sql.locked
 	}
-	missed, err := b.send(ctx, byCtid, true, outcomes, holds, all, end)
+	missed, err := b.send(ctx, first, outcomes, holds, all)
 	if err != nil || len(missed) == 0 {
 		return nil, err
 	}
-	if b.tx == nil {
-		if missed, err = b.send(ctx, &b.store.sql.byID, false, outcomes, holds, missed, false); err != nil {
+	if !locked {
+		if missed, err = b.send(ctx, way{sql: &b.store.sql.byID}, outcomes, holds, missed); err != nil {
 			return nil, err
 		}
 	}
@@ -108,33 +109,38 @@ func (b *batch) write(ctx context.Context, outcomes []outbox.Outcome, end bool) 
 	return lost, nil
 }
 
+// way is how outcomes are written: by which statements, and whether the batch's transaction
+// ends with them.
+type way struct {
+	sql         *settles
+	byCtid, end bool
+}
+
 // send writes the outcomes at some places, one statement for each kind and mark, in one
 // round trip and one transaction, and returns the places whose rows were not ours.
-func (b *batch) send(
-	ctx context.Context, sql *settles, byCtid bool, outcomes []outbox.Outcome, holds []hold, places []int, end bool,
-) (missed []int, err error) {
+func (b *batch) send(ctx context.Context, w way, outcomes []outbox.Outcome, holds []hold, places []int) (missed []int, err error) {
 	groups := groupOutcomes(b.messages, outcomes, holds, places)
 	if b.tx != nil {
 		groups = slices.DeleteFunc(groups, func(g *outcomeGroup) bool { return g.kind == outbox.Released })
 	}
 	switch {
-	case len(groups) == 0 && end:
+	case len(groups) == 0 && w.end:
 		return nil, b.tx.commit(ctx)
 	case len(groups) == 0:
 		return nil, nil
-	case b.tx != nil && b.tx.conn == nil:
+	case b.tx != nil && b.tx.over():
 		return nil, errSessionOver
 	}
 	queue := &pgx.Batch{}
 	for _, group := range groups {
-		statement, args := group.statement(sql, byCtid)
+		statement, args := group.statement(w.sql, w.byCtid)
 		queue.Queue(statement.sql, statement.with(args...)...)
 	}
 	var db querier = b.store.pool
 	if b.tx != nil {
 		db = b.tx
 	}
-	if end {
+	if w.end {
 		queue.Queue(commit)
 	}
 	results := db.SendBatch(ctx, queue)
@@ -154,12 +160,11 @@ func (b *batch) send(
 			}
 		}
 	}
-	if end {
+	if w.end {
 		tag, err := results.Exec()
-		if err = errors.Join(err, results.Close()); err != nil {
+		if err := b.tx.committed(tag, errors.Join(err, results.Close())); err != nil {
 			return nil, fmt.Errorf("outbox: commit a settle in %s: %w", b.store.layout.Table, err)
 		}
-		return missed, b.tx.committed(tag.String(), nil)
 	}
 	return missed, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -36,13 +37,13 @@ func (s *Store) openSession(ctx context.Context) (*session, error) {
 
 // Query runs a statement in the transaction, which has begun.
 func (s *session) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if s.conn == nil {
+	if s.over() {
 		return nil, errSessionOver
 	}
 	return s.conn.Query(ctx, sql, args...)
 }
 
-// SendBatch sends statements in one round trip.
+// SendBatch sends statements in one round trip. The transaction must not be over.
 func (s *session) SendBatch(ctx context.Context, queue *pgx.Batch) pgx.BatchResults {
 	return s.conn.SendBatch(ctx, queue)
 }
@@ -65,17 +66,17 @@ const commit = "COMMIT"
 
 // commit ends the transaction and keeps what it wrote.
 func (s *session) commit(ctx context.Context) error {
-	if s.conn == nil {
+	if s.over() {
 		return errSessionOver
 	}
 	tag, err := s.conn.Exec(ctx, commit)
-	return s.committed(tag.String(), err)
+	return s.committed(tag, err)
 }
 
 // committed hears what the server answered to a commit. It answers one of a transaction that
 // has failed, too.
-func (s *session) committed(tag string, err error) error {
-	if err == nil && tag != commit {
+func (s *session) committed(tag pgconn.CommandTag, err error) error {
+	if err == nil && tag.String() != commit {
 		err = pgx.ErrTxCommitRollback
 	}
 	if err == nil {
@@ -86,13 +87,16 @@ func (s *session) committed(tag string, err error) error {
 
 // rollBack ends the transaction, if it has not ended yet.
 func (s *session) rollBack(ctx context.Context) {
-	if s.conn == nil {
+	if s.over() {
 		return
 	}
 	// An error means that the connection is gone, and the transaction with it.
 	_, _ = s.conn.Exec(ctx, "ROLLBACK")
 	s.release()
 }
+
+// over is whether the transaction has ended here; the server may have ended it before.
+func (s *session) over() bool { return s.conn == nil }
 
 func (s *session) release() {
 	s.conn.Release()

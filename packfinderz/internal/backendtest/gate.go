@@ -54,6 +54,13 @@ func (g *Gate) exec(sql string) {
 	}
 }
 
+// EndSessions ends the sessions of an application, as a server does that fails over: what they had begun is undone.
+func (g *Gate) EndSessions(application string) {
+	g.t.Helper()
+	pgtest.Exec(g.t, g.pool, `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = $1`, application)
+}
+
 // AwaitStanding waits until sessions of an application stand at the gate; of any, if it has no name.
 func (g *Gate) AwaitStanding(application string) {
 	g.t.Helper()

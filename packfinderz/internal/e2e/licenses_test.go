@@ -45,6 +45,7 @@ func TestEveryChangeIsNotifiedOnce(t *testing.T) {
 		made = append(made, s.change(api.address)...)
 		settling.AwaitStanding(killedPublisher)
 		publisher.Kill()
+		settling.EndSessions(killedPublisher) // else the server ends what it was sent, and the rows say so after all
 		settling.Open()
 		writing.AwaitStanding(killedWorker)
 		worker.Kill()

@@ -103,19 +103,29 @@ func explained(t *testing.T, pool *pgxpool.Pool, claim *lastClaim) int {
 	return scanned
 }
 
-// lastClaim is a tracer that keeps the last claim, and what its transaction began with.
+// lastClaim is a tracer that keeps the last claim, and what its transaction began with. They are sent together.
 type lastClaim struct {
-	begin, sql string
-	args       []any
+	sent  []string
+	begin string
+	sql   string
+	args  []any
 }
 
-func (l *lastClaim) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	switch {
-	case strings.HasPrefix(strings.ToUpper(data.SQL), "BEGIN"):
-		l.begin = data.SQL
-	case strings.Contains(data.SQL, "SKIP LOCKED"):
-		l.sql, l.args = data.SQL, data.Args
+func (l *lastClaim) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	l.sent = nil
+	return ctx
+}
+
+func (l *lastClaim) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
+	if strings.Contains(data.SQL, "SKIP LOCKED") {
+		l.begin, l.sql, l.args = strings.Join(l.sent, "; "), data.SQL, data.Args
 	}
+	l.sent = append(l.sent, data.SQL)
+}
+
+func (*lastClaim) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+func (*lastClaim) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
 	return ctx
 }
 
