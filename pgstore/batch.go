@@ -89,17 +89,17 @@ func (b *batch) write(ctx context.Context, outcomes []outbox.Outcome, end bool) 
 	for i := range all {
 		all[i] = i
 	}
-	first := way{sql: &b.store.sql.byCtid, byCtid: true, end: end}
 	locked := b.tx != nil
+	sql := &b.store.sql.byCtid
 	if locked {
-		first.sql = &b.store.sql.locked
+		sql = &b.store.sql.locked
 	}
-	missed, err := b.send(ctx, first, outcomes, holds, all)
+	missed, err := b.send(ctx, sql, outcomes, holds, all, end)
 	if err != nil || len(missed) == 0 {
 		return nil, err
 	}
 	if !locked {
-		if missed, err = b.send(ctx, way{sql: &b.store.sql.byID}, outcomes, holds, missed); err != nil {
+		if missed, err = b.send(ctx, &b.store.sql.byID, outcomes, holds, missed, false); err != nil {
 			return nil, err
 		}
 	}
@@ -109,39 +109,32 @@ func (b *batch) write(ctx context.Context, outcomes []outbox.Outcome, end bool) 
 	return lost, nil
 }
 
-// way is how outcomes are written: by which statements, and whether the batch's transaction
-// ends with them.
-type way struct {
-	sql         *settles
-	byCtid, end bool
-}
-
 // send writes the outcomes at some places, one statement for each kind and mark, in one
 // round trip and one transaction, and returns the places whose rows were not ours.
-func (b *batch) send(ctx context.Context, w way, outcomes []outbox.Outcome, holds []hold, places []int) (missed []int, err error) {
+func (b *batch) send(
+	ctx context.Context, sql *settles, outcomes []outbox.Outcome, holds []hold, places []int, end bool,
+) (missed []int, err error) {
 	groups := groupOutcomes(b.messages, outcomes, holds, places)
 	if b.tx != nil {
 		groups = slices.DeleteFunc(groups, func(g *outcomeGroup) bool { return g.kind == outbox.Released })
 	}
 	switch {
-	case len(groups) == 0 && w.end:
-		return nil, b.tx.commit(ctx)
-	case len(groups) == 0:
+	case len(groups) == 0 && !end:
 		return nil, nil
 	case b.tx != nil && b.tx.over():
 		return nil, errSessionOver
 	}
 	queue := &pgx.Batch{}
 	for _, group := range groups {
-		statement, args := group.statement(w.sql, w.byCtid)
+		statement, args := group.statement(sql)
 		queue.Queue(statement.sql, statement.with(args...)...)
 	}
 	var db querier = b.store.pool
 	if b.tx != nil {
 		db = b.tx
 	}
-	if w.end {
-		queue.Queue(commit)
+	if end {
+		queue.Queue(commitSQL)
 	}
 	results := db.SendBatch(ctx, queue)
 	defer func() {
@@ -160,7 +153,7 @@ func (b *batch) send(ctx context.Context, w way, outcomes []outbox.Outcome, hold
 			}
 		}
 	}
-	if w.end {
+	if end {
 		tag, err := results.Exec()
 		if err := b.tx.committed(tag, errors.Join(err, results.Close())); err != nil {
 			return nil, fmt.Errorf("outbox: commit a settle in %s: %w", b.store.layout.Table, err)

@@ -8,3 +8,6 @@ func (s *Store) ScansAreQuick() *Store {
 	s.slowScan = time.Hour
 	return s
 }
+
+// Locks is whether a claim of a layout only locks its rows.
+func Locks(l Layout) bool { return l.locks() }

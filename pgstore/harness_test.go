@@ -182,7 +182,7 @@ func (h *harness) LowerMaximum(t *testing.T, to int) {
 
 // locks is whether a claim only locks its rows.
 func (h *harness) locks() bool {
-	return h.layout.Hold == pgstore.HoldRowLock || h.layout.Hold == pgstore.HoldDefer && h.layout.Count == pgstore.CountOnFailure
+	return pgstore.Locks(h.layout)
 }
 
 func (h *harness) table() string {

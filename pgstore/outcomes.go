@@ -71,9 +71,9 @@ func (g *outcomeGroup) add(place int, id [16]byte, tid pgtype.TID, outcome *outb
 }
 
 // statement is what settles the group, with its arguments.
-func (g *outcomeGroup) statement(sql *settles, byCtid bool) (*statement, []any) {
+func (g *outcomeGroup) statement(sql *settles) (*statement, []any) {
 	args := []any{g.mark}
-	if byCtid {
+	if sql.byCtid {
 		// pgx would find its way through a plain slice of these by reflection.
 		args = append(args, pgtype.FlatArray[pgtype.TID](g.tids))
 	}

@@ -27,6 +27,7 @@ func beginLocked(lease time.Duration) []string {
 	}
 }
 
+// openSession takes a connection; the transaction begins with the first statement.
 func (s *Store) openSession(ctx context.Context) (*session, error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -62,21 +63,21 @@ func (s *session) alive(ctx context.Context) error {
 	return rows.Err()
 }
 
-const commit = "COMMIT"
+const commitSQL = "COMMIT"
 
 // commit ends the transaction and keeps what it wrote.
 func (s *session) commit(ctx context.Context) error {
 	if s.over() {
 		return errSessionOver
 	}
-	tag, err := s.conn.Exec(ctx, commit)
+	tag, err := s.conn.Exec(ctx, commitSQL)
 	return s.committed(tag, err)
 }
 
 // committed hears what the server answered to a commit. It answers one of a transaction that
 // has failed, too.
 func (s *session) committed(tag pgconn.CommandTag, err error) error {
-	if err == nil && tag.String() != commit {
+	if err == nil && tag.String() != commitSQL {
 		err = pgx.ErrTxCommitRollback
 	}
 	if err == nil {

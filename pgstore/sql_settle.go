@@ -11,6 +11,7 @@ import (
 // Parameters: $1 the mark of the claim, $2 ctids (of the statements by ctid), then ids and
 // what the outcome brings.
 type settles struct {
+	byCtid                  bool
 	delivered, failed, died *statement
 	released                *statement // not of rows that are only locked: there is nothing to give back
 }
@@ -18,7 +19,7 @@ type settles struct {
 // locked settles rows in the transaction that has locked them; ctids are as good as ids there.
 func (c *compiler) locked() (s settles) {
 	if c.l.locks() {
-		s = c.settles(true, byLock)
+		s = c.settles(true, heldByLock)
 		s.released = nil
 	}
 	return s
@@ -27,13 +28,14 @@ func (c *compiler) locked() (s settles) {
 // marked settles rows that have been marked, by the ctids or the ids that they had then.
 func (c *compiler) marked(byCtid bool) (s settles) {
 	if c.l.Hold != HoldRowLock {
-		s = c.settles(byCtid, c.byMark)
+		s = c.settles(byCtid, c.heldByMark)
 	}
 	return s
 }
 
 func (c *compiler) settles(byCtid bool, proof func() string) settles {
 	return settles{
+		byCtid:    byCtid,
 		delivered: c.settle(byCtid, proof, c.delivered),
 		failed:    c.settle(byCtid, proof, c.failed, "float8", "text"),
 		died:      c.settle(byCtid, proof, c.died, "int", "text", "text"),
@@ -65,10 +67,10 @@ func (c *compiler) settle(byCtid bool, proof func() string, outcome func(where s
 	return c.end(outcome(from))
 }
 
-// byMark is true while the claim whose mark is $1 holds the row. It is a CASE so that the
+// heldByMark is true while the claim whose mark is $1 holds the row. It is a CASE so that the
 // planner does not look for rows by it: it expects one row with a mark, finds all of the
 // batch, and would compare each with each.
-func (c *compiler) byMark() string {
+func (c *compiler) heldByMark() string {
 	columns := &c.l.Columns
 	if c.l.Hold == HoldLease {
 		return fmt.Sprintf("CASE WHEN %s = %s AND %s = $1::timestamptz AND %s THEN true ELSE false END",
@@ -77,8 +79,8 @@ func (c *compiler) byMark() string {
 	return fmt.Sprintf("CASE WHEN %s = $1::timestamptz AND %s THEN true ELSE false END", t(columns.NextAttemptAt), c.pending())
 }
 
-// byLock needs no proof but the locks of the open transaction. There is no mark yet.
-func byLock() string { return "$1::timestamptz IS NULL" }
+// heldByLock needs no proof but the locks of the open transaction. There is no mark yet.
+func heldByLock() string { return "$1::timestamptz IS NULL" }
 
 func (c *compiler) update(a assignments, from string) string {
 	return fmt.Sprintf("UPDATE %s AS t SET %s\n%s\nRETURNING %s", c.table(), a, from, t(c.l.Columns.ID))
@@ -215,16 +217,16 @@ func (c *compiler) push() *statement {
 	if !c.l.locks() || c.l.Hold == HoldRowLock {
 		return nil
 	}
-	return c.mark(c.l.Columns.NextAttemptAt, byLock)
+	return c.mark(c.l.Columns.NextAttemptAt, heldByLock)
 }
 
 // renew moves the end of a lease.
 func (c *compiler) renew() *statement {
 	switch c.l.Hold {
 	case HoldLease:
-		return c.mark(c.l.Columns.LockedUntil, c.byMark)
+		return c.mark(c.l.Columns.LockedUntil, c.heldByMark)
 	case HoldDefer:
-		return c.mark(c.l.Columns.NextAttemptAt, c.byMark)
+		return c.mark(c.l.Columns.NextAttemptAt, c.heldByMark)
 	default:
 		return nil
 	}
