@@ -61,13 +61,22 @@ func scriptCommitsAfterCheck(s *stage) {
 	s.begin().insertInto(slot, "a", nil).commit()
 	s.drainLater(store)
 	slow := s.begin().insertInto(slot, "b", nil)
-	emptied := make(chan struct{})
+	committed, emptied := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(emptied)
-		s.empty(store, *slot)
+		// A lock that is not to be had in time is given up, on a busy machine before anybody saw the wait for it.
+		for waiting := true; waiting; {
+			s.empty(store, *slot)
+			select {
+			case <-committed:
+				waiting = false
+			default:
+			}
+		}
 	}()
 	pgtest.AwaitBlocked(s, s.pool, 1)
 	slow.commit()
+	close(committed)
 	<-emptied
 	s.drainLater(store)
 }
