@@ -193,8 +193,7 @@ func (p *part) finish(v *verdict, changes int64) {
 		sh.cursor.pos = v.pos
 		return
 	}
-	sh.cursor.s1, sh.cursor.q1 = sh.cursor.s2, sh.cursor.q2
-	sh.cursor.s2, sh.cursor.q2, sh.cursor.pos = "", 0, 0
+	sh.cursor.closed()
 }
 
 // keep reduces the page to some of its events.

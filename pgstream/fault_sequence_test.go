@@ -13,9 +13,7 @@ func TestFaultsOfTheSequence(t *testing.T) {
 		fault{
 			name: "SELECT last_value on a fresh sequence", shows: lost,
 			put: func(s *stage, sql *statements) {
-				for _, statement := range []*string{&sql.refresh, &sql.open} {
-					s.swap(statement, sequenceNow, "(SELECT last_value FROM outbox_stream_seq)")
-				}
+				s.swapAll(append(sql.openers(), &sql.refresh), sequenceNow, "(SELECT last_value FROM outbox_stream_seq)")
 			},
 			// Until the first value is drawn, last_value is 1 all the same: the first event is
 			// behind the cursor before it is written.

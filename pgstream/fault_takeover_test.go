@@ -27,16 +27,16 @@ func scriptOldPair(s *stage) {
 	s.emit("b")
 	store := s.takeOver()
 	if s.faulty {
-		right := store.sql.open
-		s.swap(&store.sql.open, "q2 = c.hi", fmt.Sprintf("q2 = %d", q))
-		s.swap(&store.sql.open, "s2 = pg_current_snapshot()", fmt.Sprintf("s2 = '%s'", snapshot))
+		right := *store.sql
+		s.swapAll(store.sql.openers(), "q2 = c.hi", fmt.Sprintf("q2 = %d", q))
+		s.swapAll(store.sql.openers(), "s2 = pg_current_snapshot()", fmt.Sprintf("s2 = '%s'", snapshot))
 		store.reading <- struct{}{}
 		_, err := store.step(s.Context(), 10)
 		<-store.reading
 		if err != nil {
 			s.Fatal(err)
 		}
-		store.sql.open = right
+		*store.sql = right
 	}
 	s.drain(store)
 }

@@ -154,6 +154,17 @@ func (s *stage) swap(sql *string, from, to string) {
 	*sql = strings.ReplaceAll(*sql, from, to)
 }
 
+// swapAll changes several statements.
+func (s *stage) swapAll(statements []*string, from, to string) {
+	s.Helper()
+	for _, sql := range statements {
+		s.swap(sql, from, to)
+	}
+}
+
+// openers are the statements that open windows.
+func (sql *statements) openers() []*string { return []*string{&sql.open, &sql.openPunctual} }
+
 // producer is a transaction that emits.
 type producer struct {
 	s      *stage

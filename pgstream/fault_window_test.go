@@ -19,7 +19,7 @@ func TestFaultsOfWindows(t *testing.T) {
 	testFaults(t,
 		fault{
 			name: "the sequence read together with the snapshot", shows: lost,
-			put: func(s *stage, sql *statements) { s.swap(&sql.open, "q2 = c.hi", "q2 = q.v") },
+			put: func(s *stage, sql *statements) { s.swapAll(sql.openers(), "q2 = c.hi", "q2 = q.v") },
 			script: func(s *stage) {
 				store := s.open(Config{})
 				s.emit("a")
@@ -58,7 +58,7 @@ func TestFaultsOfWindows(t *testing.T) {
 			name: "events in the order of their xids", shows: inverted,
 			put: func(s *stage, sql *statements) {
 				s.swap(&sql.main, "ORDER BY e.seq", "ORDER BY e.xid, e.seq")
-				s.swap(&sql.open, "ORDER BY e.seq\n  LIMIT $4", "ORDER BY e.xid, e.seq\n  LIMIT $4")
+				s.swapAll(sql.openers(), "ORDER BY e.seq\n  LIMIT $4", "ORDER BY e.xid, e.seq\n  LIMIT $4")
 			},
 			script: scriptOlderXIDLater,
 		},
@@ -69,6 +69,14 @@ func TestFaultsOfWindows(t *testing.T) {
 			},
 			script: scriptLate,
 		},
+		fault{
+			name: "the snapshot's end taken for the xid of who read the sequence", shows: lost,
+			put: func(s *stage, sql *statements) {
+				s.swapAll(sql.openers(), "pg_current_xact_id() AS xid", "pg_snapshot_xmax(c.s2) AS xid")
+			},
+			script: scriptLateAndYoung,
+		},
+		fault{name: "an xid kept for a sequence that was read again", shows: lost, script: scriptRefreshed},
 	)
 }
 
@@ -94,6 +102,70 @@ func scriptLate(s *stage) {
 	slow.commit()
 	s.emit("c")
 	s.drain(store)
+}
+
+// scriptLateAndYoung is a late transaction that was the youngest when the sequence was read with
+// its seq: the snapshot taken then ends below its xid.
+func scriptLateAndYoung(s *stage) {
+	store := s.open(Config{})
+	s.emit("a")
+	s.drain(store) // from now on a window is opened by one statement
+	before := s.begin().insert("a")
+	late := s.begin().insert("b")
+	before.commit()
+	s.drain(store) // reads the sequence
+	s.emit("c")
+	s.drain(store) // ends with a snapshot that lists the late one
+	late.commit()
+	s.emit("d")
+	s.drain(store)
+}
+
+// scriptRefreshed is a late transaction that is younger than the last window, and has drawn its
+// seq when the cursor is refreshed.
+func scriptRefreshed(s *stage) {
+	store := s.open(Config{})
+	s.idle(store)
+	s.emit("a")
+	s.drain(store)
+	store.mu.Lock()
+	shard := store.shards[0]
+	before := shard.cursor.hixid
+	shard.wide = true // a refresh comes first
+	store.mu.Unlock()
+	late := s.begin().insert("b")
+	s.emit("c")
+	batch := s.claim(store, 1)
+	if s.faulty {
+		store.mu.Lock()
+		shard.cursor.q2xid = before
+		store.mu.Unlock()
+	}
+	s.deliver(batch)
+	late.commit()
+	s.emit("d")
+	s.drain(store)
+}
+
+// TestPunctual has transactions that run when a window ends, and cannot be late: they began after
+// the sequence was read. The next window is opened without a look at what may be late.
+func TestPunctual(t *testing.T) {
+	t.Parallel()
+	s := quietStage(t)
+	store := s.open(Config{})
+	s.idle(store)
+	s.emit("a")
+	s.drain(store)
+	running := s.begin().insert("b")
+	s.emit("c")
+	s.drain(store)
+	if cursor := store.shards[0].cursor; !hasRunning(cursor.s1) || cursor.mayBeLate() {
+		t.Errorf("the cursor is %+v: a transaction that is not late was to run at its end", cursor)
+	}
+	s.swap(&store.sql.open, "WITH q", "not to be used: WITH q")
+	running.commit()
+	s.drain(store)
+	s.judge("")
 }
 
 // openAtOnce refreshes the cursor and opens a window in one transaction: the first statement

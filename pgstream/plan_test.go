@@ -32,6 +32,7 @@ func TestPlans(t *testing.T) {
 	shards, fences := p.store.owned()
 	p.explain("refresh", p.store.sql.refresh, few, DefaultSubscription, shards, fences)
 	p.explain("open", p.store.sql.open, few, DefaultSubscription, shards, fences, planPage)
+	p.explain("openPunctual", p.store.sql.openPunctual, 8*3*planPage, DefaultSubscription, shards, fences, planPage)
 	p.exec(p.store.sql.open, DefaultSubscription, shards, fences, planPage)
 	c := p.cursor(0)
 	one := func(list ...any) []any {
@@ -72,6 +73,7 @@ func TestPlans(t *testing.T) {
 	p.exec(`UPDATE outbox_shards SET s1 = (m || ':' || m || ':')::pg_snapshot FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS m) AS now`)
 	p.exec(`UPDATE outbox_shards SET s2 = NULL, q2 = NULL, q1 = (SELECT max(seq) FROM outbox_stream), opened_at = now()`)
 	p.explain("open_of_nothing", p.store.sql.open, few, DefaultSubscription, shards, fences, planPage)
+	p.explain("openPunctual", p.store.sql.openPunctual, few, DefaultSubscription, shards, fences, planPage)
 	p.explain("unread_of_nothing", strings.ReplaceAll(p.store.sql.unread, "{slot}", fmt.Sprintf("outbox_stream_%d", slot)), 5*few)
 	p.explain("stats_of_nothing", p.store.stream.names(fmt.Sprintf(statsSQL, "")), 2*planParked, DefaultSubscription, outbox.StatsLimit)
 }
@@ -212,6 +214,7 @@ func TestPlansOfAStream(t *testing.T) {
 	shards, fences := p.store.owned()
 	explain := func(c cursor) {
 		p.explain("open", p.store.sql.open, few, DefaultSubscription, shards, fences, planPage)
+		p.explain("openPunctual", p.store.sql.openPunctual, 8*3*planPage, DefaultSubscription, shards, fences, planPage)
 		p.explain("late", p.store.sql.late, 3*planPage, int16(0), int64(0), c.q1, c.s1, c.s2, planPage)
 		p.explain("main", p.store.sql.main, 3*planPage, []int16{0}, []int64{c.q1}, []int64{c.hi}, []string{c.s1}, []string{c.s2}, planPage)
 	}

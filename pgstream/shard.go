@@ -2,6 +2,8 @@ package pgstream
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/packfinderz/outbox"
 )
@@ -15,6 +17,27 @@ type cursor struct {
 	hi     int64
 	pos    int64
 	parked int64 // the count of changes that others made to the parked events
+	// Every transaction with a seq up to q1, q2 or hi has a lower xid than this: that of the
+	// statement that read the sequence. Zero where that is not known; the table does not have them.
+	q1xid, q2xid, hixid uint64
+}
+
+// mayBeLate reports whether the next window may have a late part: a transaction that ran at s1
+// with a seq up to q1.
+func (c *cursor) mayBeLate() bool {
+	return hasRunning(c.s1) && (c.q1xid == 0 || firstRunning(c.s1) < c.q1xid)
+}
+
+// opened begins a window.
+func (c *cursor) opened(w window) {
+	c.s2, c.q2, c.q2xid = w.s2, w.q2, c.hixid
+	c.hi, c.hixid, c.pos = w.hi, w.xid, 0
+}
+
+// closed ends it.
+func (c *cursor) closed() {
+	c.s1, c.q1, c.q1xid = c.s2, c.q2, c.q2xid
+	c.s2, c.q2, c.q2xid, c.pos = "", 0, 0, 0
 }
 
 // shard is a shard this store has, and what it knows of it.
@@ -84,8 +107,8 @@ func (sh *shard) load(c cursor) {
 // begin sets the reading position to the start of what is left of the window.
 func (sh *shard) begin() {
 	sh.read, sh.ended = sh.cursor.pos, sh.cursor.s2 == ""
-	if sh.cursor.pos < sh.cursor.q1 && !hasRunning(sh.cursor.s1) {
-		sh.read = sh.cursor.q1 // nothing ran at s1: there is no late part
+	if sh.cursor.pos < sh.cursor.q1 && !sh.cursor.mayBeLate() {
+		sh.read = sh.cursor.q1
 	}
 }
 
@@ -122,4 +145,14 @@ func (sh *shard) split(n int) {
 // hasRunning reports whether a snapshot, xmin:xmax:xip,…, lists running transactions.
 func hasRunning(snapshot string) bool {
 	return snapshot != "" && snapshot[len(snapshot)-1] != ':'
+}
+
+// firstRunning is the lowest xid that a snapshot lists as running: its xmin.
+func firstRunning(snapshot string) uint64 {
+	xmin, _, _ := strings.Cut(snapshot, ":")
+	xid, err := strconv.ParseUint(xmin, 10, 64)
+	if err != nil {
+		return 0 // which is lower than any
+	}
+	return xid
 }

@@ -9,8 +9,8 @@ import (
 // see that it is found.
 type statements struct {
 	// refresh and open move a cursor to a new window; late and main read its two parts, but for
-	// what came with open.
-	refresh, open, late, main string
+	// what came with open. openPunctual opens windows that cannot have a late part.
+	refresh, open, openPunctual, late, main string
 	// filterArgs are the last arguments of open, late and main.
 	filterArgs []any
 	// settle moves cursors over pages; settlePark parks events in the same statement.
@@ -64,9 +64,13 @@ const (
 func (s Stream) statements(shape Shape, filter Filter) *statements {
 	conditions, filterArgs := filter.Conditions(filterParam)
 	opening, _ := filter.Conditions(openFilterParam)
+	opens := func(look, punctual string) string {
+		return s.names(strings.ReplaceAll(fmt.Sprintf(openSQL, opening, look, punctual), "{recent}", recent(shape)))
+	}
 	return &statements{
 		filterArgs: filterArgs,
-		refresh:    s.names(refreshSQL), open: s.names(strings.ReplaceAll(fmt.Sprintf(openSQL, opening), "{recent}", recent(shape))),
+		refresh:    s.names(refreshSQL),
+		open:       opens(lateLookSQL, punctualSQL), openPunctual: opens("", "true"),
 		late:   s.names(fmt.Sprintf(lateSQL, conditions)),
 		main:   s.names(fmt.Sprintf(mainSQL, conditions)),
 		settle: s.names(fmt.Sprintf(settleSQL, "")), settlePark: s.names(fmt.Sprintf(settleSQL, parkSQL)),

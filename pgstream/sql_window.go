@@ -54,7 +54,8 @@ UPDATE {shards} AS c SET hi = q.v
 FROM q, unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
 WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.s2 IS NULL AND q.v > c.hi`
 
-	// $4 limit of a page. punctual tells that there are no late events, in whatever slot.
+	// $4 limit of a page. punctual tells that there are no late events, in whatever slot: only
+	// then a page is read. What is below nothing is not even looked for.
 	openSQL = `
 WITH q AS MATERIALIZED (SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) AS v), opened AS (
   UPDATE {shards} AS c SET q2 = c.hi, s2 = pg_current_snapshot(), hi = q.v, pos = 0, opened_at = now()
@@ -64,25 +65,31 @@ WITH q AS MATERIALIZED (SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 
     AND (c.opened_at IS NULL OR c.opened_at < now() - interval '10 s'
       OR (SELECT true FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > c.q1{recent} AND NOT pg_visible_in_snapshot(e.xid, c.s1)
         ORDER BY e.seq LIMIT 1)
-      OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x
-        CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1{recent} AND ` + ofXid + ` LIMIT 1) AS e
-        WHERE pg_visible_in_snapshot(x, pg_current_snapshot())))
-  RETURNING c.shard, c.s1, c.q1, c.s2, c.q2, c.hi
+%[2]s)
+  RETURNING c.shard, c.s1, c.q1, c.s2, c.q2, c.hi, pg_current_xact_id() AS xid
 ), u AS MATERIALIZED (
-  SELECT *, NOT EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x
-    CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1 AND ` + ofXid + ` LIMIT 1) AS e
-    WHERE pg_visible_in_snapshot(x, c.s2)) AS punctual
-  FROM opened AS c
+  SELECT *, %[3]s AS punctual FROM opened AS c
 )
-SELECT u.shard, e.slot, e.seq, e.not_before > now(), {e.event}, u.s2::text, u.q2, u.hi, u.punctual
+SELECT u.shard, e.slot, e.seq, e.not_before > now(), {e.event}, u.s2::text, u.q2, u.hi, u.xid, u.punctual
 FROM u
 LEFT JOIN LATERAL (
   SELECT e.slot, e.seq, {e.event}
   FROM {stream} AS e
-  WHERE u.punctual AND e.shard = u.shard AND e.seq > u.q1 AND e.seq <= u.hi AND ` + inWindow + `%[1]s
+  WHERE e.shard = u.shard AND e.seq > u.q1 AND e.seq <= CASE WHEN u.punctual THEN u.hi END AND ` + inWindow + `%[1]s
   ORDER BY e.seq
   LIMIT $4
 ) AS e ON true`
+
+	// lateLookSQL is another reason to open a window, and punctualSQL whether it has no late part.
+	// Where none can have one (cursor.mayBeLate), the statement goes without them: it costs two
+	// thirds then, most of which is to set up the plan.
+	lateLookSQL = `
+      OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x
+        CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1{recent} AND ` + ofXid + ` LIMIT 1) AS e
+        WHERE pg_visible_in_snapshot(x, pg_current_snapshot()))`
+	punctualSQL = `NOT EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x
+    CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1 AND ` + ofXid + ` LIMIT 1) AS e
+    WHERE pg_visible_in_snapshot(x, c.s2))`
 )
 
 // Reading goes by seq, not by xid: a transaction with an older xid may have waited for the

@@ -225,6 +225,7 @@ func (s *Store) limit(n int) int {
 type window struct {
 	s2     string
 	q2, hi int64
+	xid    uint64 // of the statement that opened it
 	// punctual is set when it has no late part: its first page came with it.
 	punctual bool
 }
@@ -256,6 +257,7 @@ func (s *Store) fitPages(cut, limit int) {
 // nothing.
 func (s *Store) openWindows(ctx context.Context, n int) (opened bool, err error) {
 	var between, wide []*shard
+	late := false
 	s.mu.Lock()
 	limit := s.limit(n)
 	for _, sh := range s.sorted() {
@@ -264,8 +266,10 @@ func (s *Store) openWindows(ctx context.Context, n int) (opened bool, err error)
 			continue
 		}
 		between = append(between, sh)
+		late = late || sh.cursor.mayBeLate()
 		if sh.wide {
 			wide = append(wide, sh)
+			sh.cursor.hixid = 0
 		}
 	}
 	s.mu.Unlock()
@@ -279,13 +283,17 @@ func (s *Store) openWindows(ctx context.Context, n int) (opened bool, err error)
 			return false, fmt.Errorf("outbox: refresh cursors: %w", err)
 		}
 	}
+	open := s.sql.openPunctual
+	if late {
+		open = s.sql.open
+	}
 	numbers, fences := fenced(between)
 	windows := make(map[int16]window)
 	args := append([]any{s.config.Subscription, numbers, fences, limit}, s.sql.filterArgs...)
-	pages, err := s.query(ctx, s.sql.open, args, limit, func(number int16, columns [][]byte) {
+	pages, err := s.query(ctx, open, args, limit, func(number int16, columns [][]byte) {
 		if _, known := windows[number]; !known {
 			windows[number] = window{
-				s2: string(columns[0]), q2: int64Of(columns[1]), hi: int64Of(columns[2]), punctual: boolOf(columns[3]),
+				s2: string(columns[0]), q2: int64Of(columns[1]), hi: int64Of(columns[2]), xid: uint64(int64Of(columns[3])), punctual: boolOf(columns[4]),
 			}
 		}
 	})
@@ -299,7 +307,7 @@ func (s *Store) openWindows(ctx context.Context, n int) (opened bool, err error)
 		if sh == nil {
 			continue // lost meanwhile
 		}
-		sh.cursor.s2, sh.cursor.q2, sh.cursor.hi, sh.cursor.pos = w.s2, w.q2, w.hi, 0
+		sh.cursor.opened(w)
 		sh.wide = false
 		sh.begin()
 		if w.punctual {
