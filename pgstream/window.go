@@ -269,7 +269,7 @@ func (s *Store) openWindows(ctx context.Context, n int) (opened bool, err error)
 		late = late || sh.cursor.mayBeLate()
 		if sh.wide {
 			wide = append(wide, sh)
-			sh.cursor.hixid = 0
+			sh.cursor.hixid = 0 // the refresh reads the sequence again, and does not say its xid
 		}
 	}
 	s.mu.Unlock()
@@ -293,7 +293,8 @@ func (s *Store) openWindows(ctx context.Context, n int) (opened bool, err error)
 	pages, err := s.query(ctx, open, args, limit, func(number int16, columns [][]byte) {
 		if _, known := windows[number]; !known {
 			windows[number] = window{
-				s2: string(columns[0]), q2: int64Of(columns[1]), hi: int64Of(columns[2]), xid: uint64(int64Of(columns[3])), punctual: boolOf(columns[4]),
+				s2: string(columns[0]), q2: int64Of(columns[1]), hi: int64Of(columns[2]),
+				xid: uint64(int64Of(columns[3])), punctual: boolOf(columns[4]),
 			}
 		}
 	})
