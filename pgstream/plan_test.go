@@ -76,6 +76,12 @@ func TestPlans(t *testing.T) {
 	p.explain("openPunctual", p.store.sql.openPunctual, few, DefaultSubscription, shards, fences, planPage)
 	p.explain("unread_of_nothing", strings.ReplaceAll(p.store.sql.unread, "{slot}", fmt.Sprintf("outbox_stream_%d", slot)), 5*few)
 	p.explain("stats_of_nothing", p.store.stream.names(fmt.Sprintf(statsSQL, "")), 2*planParked, DefaultSubscription, outbox.StatsLimit)
+	p.exec(`TRUNCATE outbox_parked`)
+	idle := p.store.stream.names(fmt.Sprintf(idleSQL, ""))
+	p.explain("idle_of_nothing", idle, few, DefaultSubscription)
+	// Windows over all there is, but for the last of it settled.
+	p.exec(`UPDATE outbox_shards SET s1 = '1:1:', s2 = pg_current_snapshot(), q2 = hi, pos = hi - 100`)
+	p.explain("idle", idle, few, DefaultSubscription)
 }
 
 // planner is a session of a store on a large stream.

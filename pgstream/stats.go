@@ -38,13 +38,16 @@ FROM parked`
 
 // idleSQL looks for an event that is unread, or that will be tried again. One that waits
 // behind such an event is not looked for, and one that waits behind a dead or held event
-// waits for a person. $1 subscription.
+// waits for a person. A window that is open is somebody's work by itself: it closes when its
+// last page is settled, and a look into a long one would walk over all that is settled
+// already. $1 subscription.
 const idleSQL = `
-SELECT NOT EXISTS (
-  SELECT FROM {shards} AS c WHERE c.subscription = $1 AND EXISTS (SELECT FROM {stream} AS e WHERE ` + unread + `%[1]s)
-) AND NOT EXISTS (
-  SELECT FROM {parked} WHERE subscription = $1 AND state = 'retry' AND (attempts > 0 OR next_attempt_at <= now())
-)`
+SELECT CASE
+  WHEN EXISTS (SELECT FROM {shards} AS c WHERE c.subscription = $1 AND c.s2 IS NOT NULL) THEN false
+  WHEN EXISTS (SELECT FROM {parked} WHERE subscription = $1 AND state = 'retry' AND (attempts > 0 OR next_attempt_at <= now())) THEN false
+  ELSE NOT EXISTS (
+    SELECT FROM {shards} AS c WHERE c.subscription = $1 AND EXISTS (SELECT FROM {stream} AS e WHERE ` + unread + `%[1]s)
+  ) END`
 
 // Idle reports whether nothing is left to do until somebody emits, or a scheduled event is
 // due; see outbox.Idler.
