@@ -6,11 +6,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/ops"
 )
 
 const (
-	planDelivered = 100_000
+	planDelivered = 200_000 // more than is simply counted
 	planWaiting   = 2_000
 	planDead      = 2_000
 )
@@ -19,36 +20,41 @@ const (
 // with statistics.
 func (h *harness) crowd() {
 	h.Helper()
+	// By the session whose reads are counted: another one's would be reported in the middle of it.
+	exec := func(sql string, args ...any) {
+		h.Helper()
+		pgtest.Exec(h.T, h.single, sql, args...)
+	}
 	const id = `(lpad(to_hex(1767225600000 + i), 12, '0') || '70008' || lpad(to_hex(i), 15, '0'))::uuid`
 	switch h.layout {
 	case "modkit":
-		h.exec(`INSERT INTO modkit_outbox_events (id, namespace, topic, payload, status, next_attempt_at, created_at, updated_at)
+		exec(`INSERT INTO modkit_outbox_events (id, namespace, topic, payload, status, next_attempt_at, created_at, updated_at)
 			SELECT `+id+`, 'shop', 'orders', '{}', CASE WHEN i <= $1 THEN 'delivered' WHEN i % 2 = 0 THEN 'dead' ELSE 'pending' END, at, at, at
 			FROM generate_series(1, $1 + 2 * $2::int) AS i, LATERAL (SELECT timestamptz '2026-01-01' + i * interval '1 ms' AS at) AS t`, planDelivered, planDead)
 	case "doorito":
-		h.exec(`INSERT INTO outbox_event (id, event_type, aggregate_type, aggregate_id, idempotency_key, status, next_attempt_at, delivered_at, created_at)
+		exec(`INSERT INTO outbox_event (id, event_type, aggregate_type, aggregate_id, idempotency_key, status, next_attempt_at, delivered_at, created_at)
 			SELECT `+id+`, 'file.stored', 'UploadFile', i::text, i::text, CASE WHEN i <= $1 THEN 'delivered' WHEN i % 2 = 0 THEN 'failed' ELSE 'pending' END,
 			  CASE WHEN i > $1 AND i % 2 = 1 THEN at END, CASE WHEN i <= $1 THEN at END, at
 			FROM generate_series(1, $1 + 2 * $2::int) AS i, LATERAL (SELECT timestamptz '2026-01-01' + i * interval '1 ms' AS at) AS t`, planDelivered, planDead)
 	case "packfinderz":
-		h.exec(`INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at, published_at)
+		exec(`INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at, published_at)
 			SELECT `+id+`, 'order_created', 'vendor_order', `+id+`, '{}', at, CASE WHEN i <= $1 THEN at END
 			FROM generate_series(1, $1 + 2 * $2::int) AS i, LATERAL (SELECT timestamptz '2026-01-01' + i * interval '1 ms' AS at) AS t`, planDelivered, planDead)
-		h.exec(`INSERT INTO outbox_dlq (event_id, event_type, aggregate_type, aggregate_id, payload_json, error_reason, failed_at, created_at, attempt_count)
+		exec(`INSERT INTO outbox_dlq (event_id, event_type, aggregate_type, aggregate_id, payload_json, error_reason, failed_at, created_at, attempt_count)
 			SELECT id, event_type, aggregate_type, aggregate_id, '{}', 'terminal', created_at, created_at, 1 FROM
 			(SELECT *, row_number() OVER (ORDER BY id) AS i FROM outbox_events WHERE published_at IS NULL) AS e WHERE i % 2 = 0`)
 	case "standard":
 		const insert = `INSERT INTO outbox_stream (shard, id, topic, type, key, payload)
 			SELECT outbox_shard('k' || i % 100, NULL), ` + id + `, 'orders', 'made', 'k' || i % 100, '{}' FROM generate_series($1::int, $2::int) AS i`
-		h.exec(insert, 1, planDelivered)
+		exec(insert, 1, planDelivered)
 		// Other tests on the server hold the snapshot's xmin back; here all has ended.
-		h.exec(`UPDATE outbox_shards SET s1 = (m || ':' || m || ':')::pg_snapshot, q1 = $1, hi = $1
+		exec(`UPDATE outbox_shards SET s1 = (m || ':' || m || ':')::pg_snapshot, q1 = $1, hi = $1
 			FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS m) AS now`, planDelivered)
-		h.exec(`INSERT INTO outbox_parked (subscription, shard, seq, state, gates, attempts, id, topic, type, key, payload, created_at)
+		exec(`INSERT INTO outbox_parked (subscription, shard, seq, state, gates, attempts, id, topic, type, key, payload, created_at)
 			SELECT 'default', shard, seq, 'dead', false, 10, id, topic, type, key, payload, created_at FROM outbox_stream WHERE seq <= $1`, planDead)
-		h.exec(insert, planDelivered+1, planDelivered+planWaiting)
+		exec(insert, planDelivered+1, planDelivered+planWaiting)
 	}
-	h.exec(`VACUUM ANALYZE`)
+	exec(`VACUUM ANALYZE`)
 }
 
 // TestPlans counts what PostgreSQL reads for the first page of every list that an index
