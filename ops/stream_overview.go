@@ -153,7 +153,7 @@ const sharesSQL = `
 WITH waiting AS MATERIALIZED (
   SELECT e.* FROM {shards} AS c CROSS JOIN LATERAL (
     SELECT e.topic, e.type, coalesce(e.tenant_id::text, '') AS tenant, e.created_at AS created
-    FROM {stream} AS e WHERE {unread}%s ORDER BY e.xid LIMIT $2
+    FROM {unread} AS e WHERE true%s LIMIT $2
   ) AS e
   WHERE c.subscription = $1
   UNION ALL

@@ -10,7 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/sqlplan"
 )
+
+// LagLimit is where Lag stops counting the unread events of a shard, so that asking stays cheap
+// with any backlog.
+const LagLimit = outbox.StatsLimit / DefaultShards
 
 // Lag is how far a subscription is behind, and why.
 type Lag struct {
@@ -31,7 +36,7 @@ type Lag struct {
 type ShardLag struct {
 	// Shard is its number.
 	Shard int `json:"shard"`
-	// Events are unread; the count stops at outbox.StatsLimit, or the limit of LagUpTo.
+	// Events are unread; the count stops at LagLimit, or the limit of LagUpTo.
 	Events int64 `json:"events"`
 	// Seconds is the age of the oldest unread event.
 	Seconds float64 `json:"seconds"`
@@ -66,8 +71,8 @@ type Transaction struct {
 const (
 	lagSQL = `
 SELECT c.shard,
-  (SELECT count(*) FROM (SELECT FROM {stream} AS e WHERE ` + unread + `%[1]s LIMIT $2) AS l),
-  coalesce(extract(epoch FROM now() - (SELECT e.created_at FROM {stream} AS e WHERE ` + unread + `%[1]s ORDER BY e.xid LIMIT 1)), 0)::float8,
+  (SELECT count(*) FROM (SELECT FROM ` + unread + ` AS e WHERE true%[1]s LIMIT $2) AS l),
+  coalesce(extract(epoch FROM now() - (SELECT e.created_at FROM ` + unread + ` AS e WHERE true%[1]s LIMIT 1)), 0)::float8,
   CASE WHEN c.s2 IS NULL THEN 0 ELSE extract(epoch FROM now() - c.opened_at) END::float8,
   coalesce(c.owner::text, ''),
   greatest(coalesce(extract(epoch FROM c.locked_until - now()), 0), 0)::float8
@@ -87,7 +92,7 @@ ORDER BY xact_start LIMIT 1`
 
 // Lag reads how far a subscription is behind.
 func (s Stream) Lag(ctx context.Context, pool *pgxpool.Pool, name string) (*Lag, error) {
-	return s.LagUpTo(ctx, pool, name, outbox.StatsLimit)
+	return s.LagUpTo(ctx, pool, name, LagLimit)
 }
 
 // LagUpTo is Lag that counts up to limit unread events of a shard.
@@ -97,15 +102,21 @@ func (s Stream) LagUpTo(ctx context.Context, pool *pgxpool.Pool, name string, li
 		return nil, err
 	}
 	lag := &Lag{Subscription: name, Parked: map[string]int64{stateRetry: 0, stateWaiting: 0, stateDead: 0, stateHeld: 0}}
-	if err := s.readLag(ctx, pool, subscription, limit, lag); err != nil {
+	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sqlplan.ByIndex); err != nil {
+			return err
+		}
+		return s.readLag(ctx, tx, subscription, limit, lag)
+	})
+	if err != nil {
 		return nil, fmt.Errorf("outbox: read the lag of subscription %q: %w", name, err)
 	}
 	return lag, nil
 }
 
-func (s Stream) readLag(ctx context.Context, pool *pgxpool.Pool, subscription *Subscription, limit int, lag *Lag) error {
+func (s Stream) readLag(ctx context.Context, tx pgx.Tx, subscription *Subscription, limit int, lag *Lag) error {
 	conditions, args := subscription.Filter.Conditions(3)
-	rows, err := pool.Query(ctx, s.names(fmt.Sprintf(lagSQL, conditions)), append([]any{lag.Subscription, limit}, args...)...)
+	rows, err := tx.Query(ctx, s.names(fmt.Sprintf(lagSQL, conditions)), append([]any{lag.Subscription, limit}, args...)...)
 	if err != nil {
 		return err
 	}
@@ -115,7 +126,7 @@ func (s Stream) readLag(ctx context.Context, pool *pgxpool.Pool, subscription *S
 	if err != nil {
 		return err
 	}
-	if rows, err = pool.Query(ctx, s.names(parkedCountSQL), lag.Subscription); err != nil {
+	if rows, err = tx.Query(ctx, s.names(parkedCountSQL), lag.Subscription); err != nil {
 		return err
 	}
 	var state string
@@ -126,7 +137,7 @@ func (s Stream) readLag(ctx context.Context, pool *pgxpool.Pool, subscription *S
 	}); err != nil {
 		return err
 	}
-	if rows, err = pool.Query(ctx, s.names(relaysSQL), lag.Subscription); err != nil {
+	if rows, err = tx.Query(ctx, s.names(relaysSQL), lag.Subscription); err != nil {
 		return err
 	}
 	lag.Relays, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r RelayInfo, err error) {
@@ -137,15 +148,19 @@ func (s Stream) readLag(ctx context.Context, pool *pgxpool.Pool, subscription *S
 	if err != nil {
 		return err
 	}
-	lag.OldestTransaction, err = OldestTransaction(ctx, pool)
+	lag.OldestTransaction, err = oldestTransaction(ctx, tx)
 	return err
 }
 
 // OldestTransaction is the transaction of the server that has been running longest, of those
 // that the role may see; nil if there is none.
 func OldestTransaction(ctx context.Context, pool *pgxpool.Pool) (*Transaction, error) {
+	return oldestTransaction(ctx, pool)
+}
+
+func oldestTransaction(ctx context.Context, db query) (*Transaction, error) {
 	var t Transaction
-	err := pool.QueryRow(ctx, oldestTransactionSQL).Scan(&t.PID, &t.Seconds, &t.State, &t.Application)
+	err := db.QueryRow(ctx, oldestTransactionSQL).Scan(&t.PID, &t.Seconds, &t.State, &t.Application)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -30,6 +30,9 @@ func TestModel(t *testing.T) {
 			m := newModel(t, seed)
 			for range modelSteps {
 				m.step()
+				if wrong := m.miscounted(); wrong > 0 {
+					t.Fatalf("%d rows are unread by one way of counting only\n%s", wrong, strings.Join(m.log, "\n"))
+				}
 			}
 			m.finish()
 		})

@@ -80,8 +80,12 @@ func TestPlans(t *testing.T) {
 	idle := p.store.stream.names(fmt.Sprintf(idleSQL, ""))
 	p.explain("idle_of_nothing", idle, few, DefaultSubscription)
 	// Windows over all there is, but for the last of it settled.
-	p.exec(`UPDATE outbox_shards SET s1 = '1:1:', s2 = pg_current_snapshot(), q2 = hi, pos = hi - 100`)
+	p.exec(`UPDATE outbox_shards SET s1 = '1:1:', q1 = 0, s2 = pg_current_snapshot(), q2 = m, hi = m, pos = m - 100
+		FROM (SELECT max(seq) AS m FROM outbox_stream) AS last`)
 	p.explain("idle", idle, few, DefaultSubscription)
+	p.explain("stats_of_a_rest", p.store.stream.names(fmt.Sprintf(statsSQL, "")), 2*few, DefaultSubscription, outbox.StatsLimit)
+	p.explain("lag_of_a_rest", p.store.stream.names(fmt.Sprintf(lagSQL, "")), 2*few, DefaultSubscription, outbox.StatsLimit)
+	p.explain("waiting_of_a_rest", p.store.stream.names(fmt.Sprintf(waitingSQL, "")), 2*few, DefaultSubscription)
 }
 
 // planner is a session of a store on a large stream.

@@ -36,8 +36,8 @@ func of(alias string) string {
 
 // SQL writes the stream's tables into a statement, for packages that look at them: {shards}
 // becomes "schema"."outbox_shards". {behind} is the condition that the cursor c of a shard has
-// gone past a row e of the log, which is delivered then, or parked; {unread} that it has not,
-// in a form that an index serves.
+// gone past a row e of the log, which is delivered then, or parked; {unread} are the rows that it
+// has not, the oldest first, read by index.
 func (s Stream) SQL(statement string) string {
 	return s.names(strings.NewReplacer("{behind}", behindCursor, "{unread}", unread).Replace(statement))
 }
@@ -156,12 +156,12 @@ SELECT
   (SELECT count(*) FROM {shards} AS c WHERE c.subscription = $1 AND (c.owner IS NULL OR c.locked_until < now() OR c.owner = $2 AND c.shard <> ALL(coalesce($6::smallint[], '{}')))),
   coalesce((SELECT array_agg(shard) FROM kept), '{}')`
 
-	// $1 subscription, $2 worker, $3 lease in seconds, $4 how many, $5 shards it has.
+	// $1 subscription, $2 worker, $3 lease in seconds, $4 how many, $5 shards not to take.
 	takeSQL = `
 UPDATE {shards} AS c SET owner = $2, fence = ` + newFence + `, locked_until = now() + make_interval(secs => $3)
 FROM (
   SELECT c.shard FROM {shards} AS c
-  WHERE c.subscription = $1 AND (c.owner IS NULL OR c.locked_until < now() OR c.owner = $2 AND c.shard <> ALL(coalesce($5::smallint[], '{}')))
+  WHERE c.subscription = $1 AND c.shard <> ALL(coalesce($5::smallint[], '{}')) AND (c.owner IS NULL OR c.locked_until < now() OR c.owner = $2)
   ORDER BY c.shard
   LIMIT $4
   FOR UPDATE SKIP LOCKED

@@ -12,15 +12,38 @@ import (
 // is in the window and behind the position. What was passed is delivered, or parked.
 const behindCursor = `(pg_visible_in_snapshot(e.xid, c.s1) OR (c.s2 IS NOT NULL AND e.seq <= c.pos AND pg_visible_in_snapshot(e.xid, c.s2)))`
 
-// unread is the condition that a cursor has not passed a row, in a form that the index on
-// xid serves.
-const unread = `e.xid >= pg_snapshot_xmin(c.s1) AND e.shard = c.shard AND NOT ` + behindCursor
+// unread are the rows that a cursor c has not passed, the oldest first but for those of a few
+// transactions. They are all that is not behindCursor, in pieces that indexes lead to: a walk over
+// what an open window has settled already would take minutes while a long backlog is read.
+//
+//   - Up to q1: of transactions that ran at s1, which s2 does not see or the late part has not
+//     come to.
+//   - Between q1 and the position: what s2 does not see. That is of transactions that ran at s2, or
+//     began later and so drew their seqs above q2.
+//   - Above the position, and above q1: whatever s1 does not see.
+const unread = `(
+  SELECT e.* FROM pg_snapshot_xip(c.s1) AS x CROSS JOIN LATERAL (
+    SELECT e.* FROM {stream} AS e
+    WHERE e.shard = c.shard AND e.seq <= c.q1 AND (c.s2 IS NULL OR e.seq > c.pos OR NOT pg_visible_in_snapshot(x, c.s2)) AND ` + ofXid + `
+  ) AS e
+  UNION ALL
+  SELECT e.* FROM pg_snapshot_xip(c.s2) AS x CROSS JOIN LATERAL (
+    SELECT e.* FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > c.q1 AND e.seq <= c.pos AND ` + ofXid + `
+  ) AS e
+  UNION ALL
+  (SELECT e.* FROM {stream} AS e
+  WHERE e.shard = c.shard AND e.seq > greatest(c.q1, c.q2) AND e.seq <= c.pos AND e.xid >= pg_snapshot_xmax(c.s2)
+  ORDER BY e.seq)
+  UNION ALL
+  (SELECT e.* FROM {stream} AS e
+  WHERE e.shard = c.shard AND e.seq > greatest(c.q1, CASE WHEN c.s2 IS NOT NULL THEN c.pos END) AND NOT pg_visible_in_snapshot(e.xid, c.s1)
+  ORDER BY e.seq)
+)`
 
 // statsSQL counts up to $2 events. $1 subscription.
 const statsSQL = `
 WITH lag AS (
-  SELECT (SELECT count(*) FROM (SELECT FROM {stream} AS e WHERE ` + unread + `%[1]s LIMIT $2) AS l) AS events,
-    (SELECT e.created_at FROM {stream} AS e WHERE ` + unread + `%[1]s ORDER BY e.xid LIMIT 1) AS oldest
+  SELECT (SELECT e.created_at FROM ` + unread + ` AS e WHERE true%[1]s LIMIT 1) AS oldest
   FROM {shards} AS c WHERE c.subscription = $1
 ), parked AS (
   SELECT
@@ -32,21 +55,22 @@ WITH lag AS (
     min(created_at) FILTER (WHERE state <> 'dead') AS oldest
   FROM (SELECT state, next_attempt_at, attempts, created_at FROM {parked} WHERE subscription = $1 LIMIT $2) AS p
 )
-SELECT least((SELECT sum(events) FROM lag), $2)::bigint + due, scheduled, retrying + waiting, dead,
+SELECT (
+    SELECT count(*) FROM (SELECT FROM {shards} AS c CROSS JOIN LATERAL ` + unread + ` AS e WHERE c.subscription = $1%[1]s LIMIT $2) AS l
+  ) + due, scheduled, retrying + waiting, dead,
   coalesce(extract(epoch FROM now() - least(oldest, (SELECT min(oldest) FROM lag))), 0)::float8
 FROM parked`
 
 // idleSQL looks for an event that is unread, or that will be tried again. One that waits
 // behind such an event is not looked for, and one that waits behind a dead or held event
 // waits for a person. A window that is open is somebody's work by itself: it closes when its
-// last page is settled, and a look into a long one would walk over all that is settled
-// already. $1 subscription.
+// last page is settled. $1 subscription.
 const idleSQL = `
 SELECT CASE
   WHEN EXISTS (SELECT FROM {shards} AS c WHERE c.subscription = $1 AND c.s2 IS NOT NULL) THEN false
   WHEN EXISTS (SELECT FROM {parked} WHERE subscription = $1 AND state = 'retry' AND (attempts > 0 OR next_attempt_at <= now())) THEN false
   ELSE NOT EXISTS (
-    SELECT FROM {shards} AS c WHERE c.subscription = $1 AND EXISTS (SELECT FROM {stream} AS e WHERE ` + unread + `%[1]s)
+    SELECT FROM {shards} AS c CROSS JOIN LATERAL ` + unread + ` AS e WHERE c.subscription = $1%[1]s
   ) END`
 
 // Idle reports whether nothing is left to do until somebody emits, or a scheduled event is

@@ -30,7 +30,7 @@ type Waiting struct {
 const waitingSQL = `
 SELECT (SELECT count(*) FROM {relays} WHERE subscription = $1 AND alive_until > now()),
   coalesce(extract(epoch FROM now() - (SELECT min(o.created_at) FROM {shards} AS c CROSS JOIN LATERAL (
-    SELECT e.created_at FROM {stream} AS e WHERE ` + unread + `%[1]s ORDER BY e.xid LIMIT 1) AS o
+    SELECT e.created_at FROM ` + unread + ` AS e WHERE true%[1]s LIMIT 1) AS o
     WHERE c.subscription = $1)), 0)::float8,
   greatest(coalesce(extract(epoch FROM now() - (SELECT min(next_attempt_at) FROM {parked}
     WHERE subscription = $1 AND state = 'retry')), 0), 0)::float8,

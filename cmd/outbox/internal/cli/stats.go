@@ -119,6 +119,7 @@ type lagReport struct {
 func (r lagReport) write(columns io.Writer) {
 	var b strings.Builder
 	var events int64
+	moreInAll := ""
 	var oldest float64
 	fmt.Fprintf(&b, "subscription %s\n", r.Subscription)
 	fmt.Fprint(&b, "SHARD\tUNREAD\tOLDEST\tWINDOW\tRELAY\tLEASE\n")
@@ -128,10 +129,14 @@ func (r lagReport) write(columns io.Writer) {
 		if owner == "" {
 			owner = "-"
 		}
-		fmt.Fprintf(&b, "%d\t%d\t%s\t%s\t%s\t%s\n", sh.Shard, sh.Events, seconds(sh.Seconds), seconds(sh.WindowSeconds), owner, seconds(sh.LeaseSeconds))
+		more := "" // where the count stopped
+		if sh.Events >= pgstream.LagLimit {
+			more, moreInAll = "+", "+"
+		}
+		fmt.Fprintf(&b, "%d\t%d%s\t%s\t%s\t%s\t%s\n", sh.Shard, sh.Events, more, seconds(sh.Seconds), seconds(sh.WindowSeconds), owner, seconds(sh.LeaseSeconds))
 		events, oldest = events+sh.Events, max(oldest, sh.Seconds)
 	}
-	fmt.Fprintf(&b, "all\t%d\t%s\n", events, seconds(oldest))
+	fmt.Fprintf(&b, "all\t%d%s\t%s\n", events, moreInAll, seconds(oldest))
 	fmt.Fprintf(&b, "parked: %d to retry, %d waiting behind one, %d dead, %d held\n",
 		r.Parked["retry"], r.Parked["waiting"], r.Parked["dead"], r.Parked["held"])
 	for i := range r.Relays {
