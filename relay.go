@@ -142,11 +142,12 @@ func (r *Relay) relay(ctx context.Context, drain bool) {
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
+			var outcomes []Outcome // the memory for them, from batch to batch
 			for batch := range work {
 				if ctx.Err() != nil || r.breaker.isOpen() {
 					r.giveBack(batch)
 				} else {
-					r.process(ctx, batch)
+					outcomes = r.process(ctx, batch, outcomes)
 				}
 				<-held
 			}

@@ -19,12 +19,15 @@ var errInFlight = errors.New("the event is still being published from an earlier
 const settleTries = 8
 
 // process takes one batch from claim to settle. It goes on when ctx ends: what has been
-// published must be settled.
-func (r *Relay) process(ctx context.Context, batch Batch) {
+// published must be settled. The outcomes are written over those of an earlier batch.
+func (r *Relay) process(ctx context.Context, batch Batch, outcomes []Outcome) []Outcome {
 	defer batch.Abandon()
 	messages := batch.Messages()
-	taken := r.inFlight.add(messages)
-	defer r.inFlight.remove(messages, taken)
+	var taken []bool
+	if !r.config.Store.Traits().Exclusive {
+		taken = r.inFlight.add(messages)
+		defer r.inFlight.remove(messages, taken)
+	}
 
 	// The lease is kept while the broker is slow, and the publish is given up when the
 	// batch is no longer ours.
@@ -36,14 +39,14 @@ func (r *Relay) process(ctx context.Context, batch Batch) {
 	stopRenewing()
 	cancel()
 
-	outcomes := r.judge(messages, errs)
+	outcomes = r.judge(messages, errs, outcomes)
 	lost, err := r.settle(context.WithoutCancel(ctx), batch, outcomes)
 	if err != nil {
 		r.log.Error("a batch could not be settled; it will be published again", "events", len(messages), "error", err)
 		each(r.config.Hooks, func(h StoreErrorHook) { h.OnStoreError(err) })
 		// What cannot be settled would be claimed and published over and over.
 		r.rest.after(true)
-		return
+		return outcomes
 	}
 	for _, id := range lost {
 		r.log.Warn("lease lost: the event is left to its new owner", "event_id", id)
@@ -57,6 +60,7 @@ func (r *Relay) process(ctx context.Context, batch Batch) {
 	if unblocker, ok := batch.(Unblocker); ok && unblocker.Unblocked() {
 		r.Nudge()
 	}
+	return outcomes
 }
 
 // giveBack releases a batch that was claimed and will not be published now.
@@ -106,7 +110,8 @@ func (r *Relay) keepLease(ctx context.Context, batch Batch, giveUp context.Cance
 	}
 }
 
-// publish checks every message and hands those that pass to the publisher, in order.
+// publish checks every message and hands those that pass to the publisher, in order. Taken are
+// those that are being published already; nil if none are.
 func (r *Relay) publish(ctx context.Context, messages []Message, taken []bool) []error {
 	send := r.call
 	if r.inOrder {
@@ -126,7 +131,7 @@ func (r *Relay) publish(ctx context.Context, messages []Message, taken []bool) [
 		switch {
 		case stopped[message.Key]:
 			errs[i] = ErrNotAttempted
-		case taken[i]:
+		case taken != nil && taken[i]:
 			errs[i] = errInFlight
 		case r.config.Registry != nil:
 			errs[i] = r.config.Registry.Check(&message)
@@ -185,10 +190,11 @@ func fill(n int, err error) []error {
 	return errs
 }
 
-// judge turns the publisher's answers into outcomes. It opens the breaker when the broker
-// is away.
-func (r *Relay) judge(messages []Message, errs []error) []Outcome {
-	outcomes := make([]Outcome, len(messages))
+// judge turns the publisher's answers into outcomes, in place of those given. It opens the
+// breaker when the broker is away.
+func (r *Relay) judge(messages []Message, errs []error, outcomes []Outcome) []Outcome {
+	outcomes = slices.Grow(outcomes[:0], len(messages))[:len(messages)]
+	clear(outcomes)
 	away := false
 	acknowledged := slices.ContainsFunc(errs, func(err error) bool { return err == nil })
 	for i, err := range errs {

@@ -95,6 +95,10 @@ type Traits struct {
 	// InOrder is whether the store keeps the order of a key. The relay then never has two
 	// events of one key under way.
 	InOrder bool
+	// Exclusive is whether an event is never in two batches of the store at once, not even when
+	// its lease ran out meanwhile. Where it is not, the relay sees to it that an event is not
+	// published beside itself.
+	Exclusive bool
 	// Name is what the store is called in logs.
 	Name string
 }

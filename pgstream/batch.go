@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -180,7 +181,7 @@ func (p *part) finish(v *verdict, changes int64) {
 	}
 	for _, park := range v.parks {
 		if key := p.page.messages[park.index].Key; park.gates && key != "" {
-			sh.gated[key] = struct{}{}
+			sh.gated[strings.Clone(key)] = struct{}{} // without those that lie beside it
 		}
 	}
 	if len(v.rest) > 0 {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,8 +12,11 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// chunkSize is how much memory payloads are given at a time.
-const chunkSize = 64 << 10
+// chunkSize is how much memory payloads are given at a time, and textsSize the same for keys.
+const (
+	chunkSize = 64 << 10
+	textsSize = 4 << 10
+)
 
 // maxNames bounds the names that are kept: a stream has few topics and types.
 const maxNames = 4096
@@ -21,6 +25,7 @@ const maxNames = 4096
 // because it is most of what a relay does with an event.
 type rowDecoder struct {
 	names map[string]string
+	texts strings.Builder
 	chunk []byte
 }
 
@@ -31,8 +36,8 @@ func (d *rowDecoder) message(values [][]byte, maxAttempts int) (m outbox.Message
 	}
 	m.ID = uuid.UUID(values[0])
 	m.Namespace, m.Topic, m.Type = d.name(values[1]), d.name(values[2]), d.name(values[3])
-	m.Key = string(values[4])
-	m.AggregateType, m.AggregateID = d.name(values[5]), string(values[6])
+	m.Key = d.text(values[4])
+	m.AggregateType, m.AggregateID = d.name(values[5]), d.text(values[6])
 	if values[7] != nil {
 		m.TenantID = uuid.UUID(values[7])
 	}
@@ -75,6 +80,17 @@ func (d *rowDecoder) name(value []byte) string {
 	name := string(value)
 	d.names[name] = name
 	return name
+}
+
+// text is a text of this event only. It lies in one piece of memory with others.
+func (d *rowDecoder) text(value []byte) string {
+	if len(value) > d.texts.Cap()-d.texts.Len() {
+		d.texts = strings.Builder{}
+		d.texts.Grow(max(textsSize, len(value)))
+	}
+	start := d.texts.Len()
+	d.texts.Write(value)
+	return d.texts.String()[start:]
 }
 
 // bytes copies a payload out of the connection's buffer.

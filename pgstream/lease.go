@@ -37,6 +37,9 @@ func (s *Store) sorted() []*shard {
 // drop removes a shard that is no longer ours, and parked events of it that are not out yet:
 // they are its next owner's.
 func (s *Store) drop(number int16) {
+	if sh := s.shards[number]; sh != nil && sh.out {
+		s.lost = append(s.lost, sh)
+	}
 	delete(s.shards, number)
 	if s.parked.holds(number) {
 		s.parked, s.lookAt = nil, time.Time{}
@@ -179,10 +182,23 @@ func (s *Store) handOver(ctx context.Context) error {
 	return nil
 }
 
+// unfinished are the shards that were lost with a page out that is not settled yet.
+func (s *Store) unfinished() (numbers []int16) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = slices.DeleteFunc(s.lost, func(sh *shard) bool { return !sh.out })
+	for _, sh := range s.lost {
+		numbers = append(numbers, sh.number)
+	}
+	return numbers
+}
+
 // takeFree takes up to n shards that nobody has, with a new fence. A shard begins at its
-// stored cursor, whoever had it before.
+// stored cursor, whoever had it before. One that this store is still publishing from is left to
+// others: it would hand out the same events again beside that (outbox.Traits.Exclusive).
 func (s *Store) takeFree(ctx context.Context, n int) error {
 	numbers, _ := s.owned()
+	numbers = append(numbers, s.unfinished()...)
 	rows, err := s.own.Query(ctx, s.sql.take, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(), n, numbers)
 	if err != nil {
 		return fmt.Errorf("outbox: take shards: %w", err)
@@ -273,7 +289,9 @@ func (s *Store) Leave(ctx context.Context) error {
 	defer s.doneReading()
 	numbers, fences := s.owned()
 	s.mu.Lock()
-	s.shards = make(map[int16]*shard)
+	for number := range s.shards {
+		s.drop(number)
+	}
 	s.parked, s.draining = nil, nil
 	s.tendAt, s.lookAt = time.Time{}, time.Time{}
 	s.mu.Unlock()

@@ -34,3 +34,39 @@ func TestSleeper(t *testing.T) {
 		t.Errorf("the relay that slept hands out %d events that are not its own: %v", len(batch.Messages()), err)
 	}
 }
+
+// TestLostWhilePublishing has a relay lose a shard while it publishes from it, and the shard free again meanwhile. The
+// relay must not take it back and publish the same events beside themselves; anybody else may.
+func TestLostWhilePublishing(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	emit(t, h.pool, "k", "k")
+	claim := func(store *pgstream.Store, want int) outbox.Batch {
+		t.Helper()
+		store.PassTime()
+		batch, err := store.Claim(t.Context(), 10)
+		if err != nil || len(batch.Messages()) != want {
+			t.Fatalf("%d events claimed, want %d: %v", len(batch.Messages()), want, err)
+		}
+		return batch
+	}
+	slow, other := h.open(t, pgstream.Config{}), h.open(t, pgstream.Config{})
+	publishing := claim(slow, 2)
+	h.Expire(t)
+	claim(other, 2).Abandon()
+	if err := other.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	claim(slow, 0).Abandon()
+	h.Expire(t) // or the shard would be slow's share
+	claim(other, 2).Abandon()
+	if err := other.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lost, err := publishing.Settle(t.Context(), []outbox.Outcome{{Kind: outbox.Delivered}, {Kind: outbox.Delivered}})
+	if err != nil || len(lost) != 2 {
+		t.Errorf("%d events were lost, want 2: %v", len(lost), err)
+	}
+	publishing.Abandon()
+	claim(slow, 2).Abandon()
+}

@@ -66,6 +66,8 @@ type Store struct {
 	mu sync.Mutex
 	// shards are those this store has, by number.
 	shards map[int16]*shard
+	// lost are those it had and lost while a page was out.
+	lost []*shard
 	// turn is the shard that was served last.
 	turn int16
 	// readErr is what a read that nobody waited for ended with.
@@ -172,7 +174,7 @@ func (s *Store) WorkerID() uuid.UUID { return s.config.WorkerID }
 // Traits tells the relay what to expect.
 func (s *Store) Traits() outbox.Traits {
 	return outbox.Traits{
-		Name: LayoutName + "/" + s.config.Subscription, Lease: s.config.Lease, Backoff: true, InOrder: true,
+		Name: LayoutName + "/" + s.config.Subscription, Lease: s.config.Lease, Backoff: true, InOrder: true, Exclusive: true,
 	}
 }
 
