@@ -6,7 +6,6 @@ import (
 	"net"
 	"strconv"
 	"sync"
-	"syscall"
 )
 
 // The ports that FreePort chooses from are those below the ones that systems lend to outgoing
@@ -37,9 +36,6 @@ func FreePort() (int, error) {
 }
 
 func reserve(address string) bool {
-	// A process that was forked meanwhile would have the listener for a moment longer.
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
 	mark, err := net.ListenPacket("udp", address)
 	if err != nil {
 		return false
