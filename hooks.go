@@ -30,7 +30,7 @@ type SettleHook interface {
 	OnSettle(report BatchReport)
 }
 
-// BatchReport is what became of a batch.
+// BatchReport is what became of a batch. Outcomes are written over when the call is over.
 type BatchReport struct {
 	// Messages are the batch, in claimed order.
 	Messages []Message

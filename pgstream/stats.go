@@ -13,8 +13,8 @@ import (
 const behindCursor = `(pg_visible_in_snapshot(e.xid, c.s1) OR (c.s2 IS NOT NULL AND e.seq <= c.pos AND pg_visible_in_snapshot(e.xid, c.s2)))`
 
 // unread are the rows that a cursor c has not passed, the oldest first but for those of a few
-// transactions. They are all that is not behindCursor, in pieces that indexes lead to: a walk over
-// what an open window has settled already would take minutes while a long backlog is read.
+// transactions. They are all that is not behindCursor, in pieces that indexes lead to: nobody walks
+// over what an open window has settled already, which may be millions.
 //
 //   - Up to q1: of transactions that ran at s1, which s2 does not see or the late part has not
 //     come to.

@@ -118,8 +118,7 @@ type lagReport struct {
 
 func (r lagReport) write(columns io.Writer) {
 	var b strings.Builder
-	var events int64
-	moreInAll := ""
+	var events ops.Count
 	var oldest float64
 	fmt.Fprintf(&b, "subscription %s\n", r.Subscription)
 	fmt.Fprint(&b, "SHARD\tUNREAD\tOLDEST\tWINDOW\tRELAY\tLEASE\n")
@@ -129,14 +128,12 @@ func (r lagReport) write(columns io.Writer) {
 		if owner == "" {
 			owner = "-"
 		}
-		more := "" // where the count stopped
-		if sh.Events >= pgstream.LagLimit {
-			more, moreInAll = "+", "+"
-		}
-		fmt.Fprintf(&b, "%d\t%d%s\t%s\t%s\t%s\t%s\n", sh.Shard, sh.Events, more, seconds(sh.Seconds), seconds(sh.WindowSeconds), owner, seconds(sh.LeaseSeconds))
-		events, oldest = events+sh.Events, max(oldest, sh.Seconds)
+		unread := ops.Count{N: sh.Events, AtLeast: sh.Events >= pgstream.LagLimit}
+		fmt.Fprintf(&b, "%d\t%s\t%s\t%s\t%s\t%s\n", sh.Shard, number(unread), seconds(sh.Seconds), seconds(sh.WindowSeconds), owner, seconds(sh.LeaseSeconds))
+		events = ops.Count{N: events.N + unread.N, AtLeast: events.AtLeast || unread.AtLeast}
+		oldest = max(oldest, sh.Seconds)
 	}
-	fmt.Fprintf(&b, "all\t%d%s\t%s\n", events, moreInAll, seconds(oldest))
+	fmt.Fprintf(&b, "all\t%s\t%s\n", number(events), seconds(oldest))
 	fmt.Fprintf(&b, "parked: %d to retry, %d waiting behind one, %d dead, %d held\n",
 		r.Parked["retry"], r.Parked["waiting"], r.Parked["dead"], r.Parked["held"])
 	for i := range r.Relays {
