@@ -138,6 +138,12 @@ func (h *harness) Emit(t *testing.T, n int) []uuid.UUID {
 	for i := range events {
 		events[i] = h.event()
 	}
+	return h.emit(t, events...)
+}
+
+// emit commits events and returns their ids.
+func (h *harness) emit(t *testing.T, events ...outbox.Event) []uuid.UUID {
+	t.Helper()
 	var emitted []outbox.Emitted
 	err := h.emitter.InTx(t.Context(), h.pool, func(tx pgx.Tx) (err error) {
 		emitted, err = h.emitter.EmitMany(t.Context(), tx, events)
@@ -146,7 +152,7 @@ func (h *harness) Emit(t *testing.T, n int) []uuid.UUID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := make([]uuid.UUID, n)
+	list := make([]uuid.UUID, len(emitted))
 	for i := range emitted {
 		list[i] = emitted[i].ID
 	}
@@ -172,12 +178,13 @@ func (h *harness) EmitLate(t *testing.T, meanwhile func()) uuid.UUID {
 	return emitted.ID
 }
 
-// LowerMaximum changes the maximum that a row has of its own.
+// HasMaximum is whether a row has a maximum of its own.
+func (h *harness) HasMaximum() bool { return !h.layout.Columns.MaxAttempts.IsZero() }
+
+// LowerMaximum changes it.
 func (h *harness) LowerMaximum(t *testing.T, to int) {
 	t.Helper()
-	if !h.layout.Columns.MaxAttempts.IsZero() {
-		pgtest.Exec(t, h.pool, fmt.Sprintf(`UPDATE %s SET %s = %d`, h.table(), h.layout.Columns.MaxAttempts.Name, to))
-	}
+	pgtest.Exec(t, h.pool, fmt.Sprintf(`UPDATE %s SET %s = %d`, h.table(), h.layout.Columns.MaxAttempts.Name, to))
 }
 
 // locks is whether a claim only locks its rows.

@@ -107,11 +107,7 @@ func (m *machine) age(rt *rapid.T) {
 func (m *machine) older(by time.Duration) {
 	m.h.Age(m.t, by)
 	if m.h.layout.DeadLetter != nil {
-		pgtest.Exec(m.t, m.h.pool, fmt.Sprintf(`
-			ALTER TABLE %[1]s DISABLE TRIGGER USER;
-			UPDATE %[1]s SET %[2]s = %[2]s - make_interval(secs => %[3]f);
-			ALTER TABLE %[1]s ENABLE TRIGGER USER`,
-			m.h.letters(), m.h.layout.DeadLetter.Columns.FailedAt.Name, by.Seconds()))
+		m.h.ageLetters(m.t, by)
 	}
 	for _, e := range m.events {
 		m.touched[e] = true

@@ -48,6 +48,14 @@ type Harness interface {
 	Retry(t *testing.T, store outbox.Store, ids ...uuid.UUID) []uuid.UUID
 }
 
+// RowMaximum is a Harness of a store whose events may have a maximum of attempts of their own.
+type RowMaximum interface {
+	// HasMaximum is whether the events of Emit have one. It is higher than any that a test asks of a store.
+	HasMaximum() bool
+	// LowerMaximum changes that of every event.
+	LowerMaximum(t *testing.T, to int)
+}
+
 // Options are what a test asks of a store.
 type Options struct {
 	// Lease and MaxAttempts are the store's own defaults when zero.

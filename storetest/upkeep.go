@@ -121,8 +121,18 @@ func testStats(_ *testing.T, b *bench) {
 	if b.features.Expires && (got.Held != 2 || got.Due != 2 || got.Retrying != 3) {
 		b.Errorf("two held, two due, three waiting: %+v", got)
 	}
-	if !b.features.Expires && got.Due+got.Held+got.Retrying != 7 {
+	if !b.features.Expires && b.features.Backoff && got.Retrying != 3 {
+		b.Errorf("three waiting: %+v", got)
+	}
+	if got.Due+got.Held+got.Retrying != 7 || got.Scheduled != 0 || got.Exhausted != 0 {
 		b.Errorf("seven undelivered: %+v", got)
+	}
+	if got.OldestAge < time.Hour || got.OldestAge > 2*time.Hour {
+		b.Errorf("an hour old: %+v", got)
+	}
+	b.Retry(b.T, store, want[1])
+	if again := stats(); again.Dead != 1 || again.Due != got.Due+1 {
+		b.Errorf("one of the dead retried: %+v, before that %+v", again, got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
 )
 
@@ -24,7 +25,12 @@ func TestClaimPassesOverLocked(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `SELECT FROM modkit_outbox_events WHERE id = $1 FOR UPDATE`, ids[0]); err != nil {
 		t.Fatal(err)
 	}
-	messages := b.claim(b.store(modkit.StoreConfig{}), 2)
+	// A claim that waits ends with an error.
+	impatient, err := modkit.NewStore(pgtest.Connect(t, b.url+"&lock_timeout=5s"), modkit.StoreConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := b.claim(impatient, 2)
 	if messages[0].ID != ids[1] || messages[1].ID != ids[2] {
 		t.Errorf("claimed %s and %s", messages[0].ID, messages[1].ID)
 	}
