@@ -92,13 +92,14 @@ func testClaimOfAnEventThatDies(t *testing.T, h *harness, deferred bool, outcome
 	claimOne(t, second).Abandon()
 }
 
-// claimOne claims the one event that is due.
+// claimOne claims the one event that is due, and gives the batch up at the end of the test.
 func claimOne(t *testing.T, store *pgstore.Store) outbox.Batch {
 	t.Helper()
 	batch, err := store.Claim(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(batch.Abandon)
 	if n := len(batch.Messages()); n != 1 {
 		t.Fatalf("the claim took %d events", n)
 	}

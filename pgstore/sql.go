@@ -186,6 +186,17 @@ func (c *compiler) mine() string {
 	return strings.Join(where, " AND ")
 }
 
+// mineOfLetters limits dead letters to those of events that this store serves. Whose a letter was whose event is
+// gone, nobody can tell: only a store of all events takes it.
+func (c *compiler) mineOfLetters() string {
+	mine := c.mine()
+	if mine == "true" {
+		return mine
+	}
+	return fmt.Sprintf("EXISTS (SELECT FROM %s AS t WHERE %s = d.%s AND %s)",
+		c.table(), t(c.l.Columns.ID), quote(c.l.DeadLetter.Columns.EventID.Name), mine)
+}
+
 // order is the column by which rows are claimed: the due time, or the age.
 func (c *compiler) order() Column {
 	if !c.l.Columns.NextAttemptAt.IsZero() {

@@ -68,10 +68,12 @@ func (c *compiler) purgeLetters(count bool) *statement {
 		return nil
 	}
 	d := &c.l.DeadLetter.Columns
-	where := fmt.Sprintf("d.%s < now() - make_interval(secs => $1::float8)", quote(d.FailedAt.Name))
+	where := func() string {
+		return fmt.Sprintf("d.%s < now() - make_interval(secs => $1::float8) AND %s", quote(d.FailedAt.Name), c.mineOfLetters())
+	}
 	if count {
 		c.begin(1)
-		return c.end(fmt.Sprintf("SELECT count(*) FROM %s AS d WHERE %s", c.letters(), where))
+		return c.end(fmt.Sprintf("SELECT count(*) FROM %s AS d WHERE %s", c.letters(), where()))
 	}
 	c.begin(2)
 	return c.end(fmt.Sprintf(`WITH letters AS (
@@ -82,7 +84,7 @@ func (c *compiler) purgeLetters(count bool) *statement {
   DELETE FROM %[5]s AS t USING letters WHERE letters.open AND %[6]s = letters.event AND %[7]s
 )
 SELECT count(*) FROM letters`,
-		c.letters(), where, quote(d.EventID.Name), quote(d.RetriedAt.Name), c.table(), t(c.l.Columns.ID), c.pending()))
+		c.letters(), where(), quote(d.EventID.Name), quote(d.RetriedAt.Name), c.table(), t(c.l.Columns.ID), c.pending()))
 }
 
 // stats counts rows by what happens to them next. Each count reads at most StatsLimit rows.
@@ -115,8 +117,8 @@ func (c *compiler) stats() *statement {
 		dead = fmt.Sprintf("SELECT FROM %s AS t WHERE %s = %s AND %s LIMIT %d",
 			c.table(), t(columns.Status), literal(c.l.States.Dead), c.mine(), outbox.StatsLimit)
 	} else {
-		dead = fmt.Sprintf("SELECT FROM %s AS d WHERE d.%s IS NULL LIMIT %d",
-			c.letters(), quote(c.l.DeadLetter.Columns.RetriedAt.Name), outbox.StatsLimit)
+		dead = fmt.Sprintf("SELECT FROM %s AS d WHERE d.%s IS NULL AND %s LIMIT %d",
+			c.letters(), quote(c.l.DeadLetter.Columns.RetriedAt.Name), c.mineOfLetters(), outbox.StatsLimit)
 	}
 	return c.end(fmt.Sprintf(`WITH waiting AS (
   %s

@@ -9,6 +9,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/storetest"
 )
@@ -96,6 +97,40 @@ func TestPurgeLetters(t *testing.T) {
 			}
 			claimOne(t, h.open(t, pgstore.Config{})).Abandon()
 		})
+	}
+}
+
+// TestLettersOfOthers has two topics share a dead-letter table: a store of one counts and purges no letters
+// of the other.
+func TestLettersOfOthers(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "ours")
+	pgtest.Exec(t, h.pool, fmt.Sprintf(`ALTER TABLE %s ADD COLUMN topic text`, h.table()))
+	h.layout.Columns.Topic = pgstore.Column{Name: "topic"}
+	var err error
+	if h.emitter, err = outboxpgx.New(h.layout, nil); err != nil {
+		t.Fatal(err)
+	}
+	mine, other := h.event(), h.event()
+	mine.Topic, other.Topic = "mine", "other"
+	ids := h.emit(t, mine, other)
+	h.die(t, h.open(t, pgstore.Config{}))
+	h.ageLetters(t, 48*time.Hour)
+
+	store := h.open(t, pgstore.Config{Filter: pgstore.Filter{Topics: []string{"mine"}}})
+	if stats, err := store.Stats(t.Context()); err != nil || stats.Dead != 1 {
+		t.Errorf("stats count %d dead events, want 1: %v", stats.Dead, err)
+	}
+	for _, dry := range []bool{true, false} {
+		n, err := store.Purge(t.Context(), outbox.Purge{Retention: time.Hour, DeadLetterRetention: time.Hour, DryRun: dry})
+		if err != nil || n != 1 {
+			t.Errorf("dry run %t: purged %d letters, want 1: %v", dry, n, err)
+		}
+	}
+	for i, want := range []storetest.Status{"", storetest.Dead} {
+		if got := h.State(t, ids[i]).Status; got != want {
+			t.Errorf("event %d is %q, want %q", i, got, want)
+		}
 	}
 }
 
