@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -123,5 +124,45 @@ func TestDeferredBatch(t *testing.T) {
 	}
 	if got := h.State(t, id).Status; got != storetest.Delivered {
 		t.Errorf("the event is %s", got)
+	}
+}
+
+// TestSettleTakesItsOwnTime settles some time after the claim, whose transaction may still be open: what
+// is written is the time of the settle, and a delay begins there.
+func TestSettleTakesItsOwnTime(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"packfinderz", "doorito", "modkit", "ours"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, name)
+			columns := &h.layout.Columns
+			for column, outcome := range map[string]outbox.Outcome{
+				columns.DeliveredAt.Name:   {Kind: outbox.Delivered},
+				columns.UpdatedAt.Name:     {Kind: outbox.Delivered},
+				columns.NextAttemptAt.Name: {Kind: outbox.Failed, Error: "busy", Delay: time.Hour},
+			} {
+				if column == "" {
+					continue
+				}
+				id := h.Emit(t, 1)[0]
+				batch := claimOne(t, h.open(t, pgstore.Config{}))
+				var claimed, written time.Time
+				if err := h.pool.QueryRow(t.Context(), `SELECT clock_timestamp()`).Scan(&claimed); err != nil {
+					t.Fatal(err)
+				}
+				if lost, err := batch.Settle(t.Context(), []outbox.Outcome{outcome}); err != nil || len(lost) > 0 {
+					t.Fatalf("the settle lost %v: %v", lost, err)
+				}
+				batch.Abandon()
+				err := h.pool.QueryRow(t.Context(), fmt.Sprintf(`SELECT %s FROM %s WHERE %s = $1`,
+					column, h.table(), columns.ID.Name), id).Scan(&written)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if least := claimed.Add(outcome.Delay); written.Before(least) {
+					t.Errorf("%s: %s is %s, want at least %s", outcome.Kind, column, written, least)
+				}
+			}
+		})
 	}
 }
