@@ -129,10 +129,10 @@ func testMany(_ *testing.T, b *bed) {
 			b.Errorf("event %d: payload is %s", i, got)
 		}
 	}
-	// Ids rise in the order given, so that a claim by age and id keeps it.
-	for i := 1; i < n; i++ {
-		if done[i].AlreadyEnqueued || done[i].ID.String() <= done[i-1].ID.String() {
-			b.Fatalf("event %d: %+v after %s", i, done[i], done[i-1].ID)
+	// Ids are new, and rise in the order given, so that a claim by age and id keeps it.
+	for i := range done {
+		if done[i].AlreadyEnqueued || done[i].ID.Version() != 7 || i > 0 && done[i].ID.String() <= done[i-1].ID.String() {
+			b.Fatalf("event %d: %+v, want a new UUIDv7 after %+v", i, done[i], done[max(i-1, 0)])
 		}
 	}
 	none, err := b.begin(e).EmitMany(b.Context(), nil)
@@ -168,12 +168,15 @@ func testLostCommit(_ *testing.T, b *bed) {
 	}
 	keyed := b.event()
 	keyed.DedupeKey = "turn-1"
-	emitAgain(b, e, keyed, false)
-	emitAgain(b, e, keyed, true)
+	first := emitAgain(b, e, keyed, false)
+	if again := emitAgain(b, e, keyed, true); again != first {
+		b.Errorf("emitted again, the event is %s, and was %s", again, first)
+	}
 	b.wantCount(2)
 }
 
-func emitAgain(b *bed, e Emitter, event outbox.Event, already bool) {
+// emitAgain emits an event in a transaction of its own, and returns the answer's id.
+func emitAgain(b *bed, e Emitter, event outbox.Event, already bool) uuid.UUID {
 	b.Helper()
 	var done outbox.Emitted
 	// The pool may hand out the connection that was killed; a caller tries again.
@@ -187,6 +190,7 @@ func emitAgain(b *bed, e Emitter, event outbox.Event, already bool) {
 	if done.AlreadyEnqueued != already {
 		b.Fatalf("AlreadyEnqueued is %v, want %v", done.AlreadyEnqueued, already)
 	}
+	return done.ID
 }
 
 func retryOnce(work func() error) error {

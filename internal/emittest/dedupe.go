@@ -61,15 +61,49 @@ func testSameDedupeKey(_ *testing.T, b *bed) {
 		}
 	}
 	// The same key in another scope is another event.
-	elsewhere := b.eventIn(1)
-	elsewhere.DedupeKey = event.DedupeKey
-	done, err := tx.Emit(b.Context(), elsewhere)
-	b.must(err)
-	if done.AlreadyEnqueued {
-		b.Fatal("a key was taken for that of another scope")
+	keyed := append([]outbox.Event{event}, b.otherScopes()...)
+	ids := []uuid.UUID{first.ID}
+	for i := range keyed[1:] {
+		keyed[i+1].DedupeKey = event.DedupeKey
+		done, err := tx.Emit(b.Context(), keyed[i+1])
+		b.must(err)
+		if done.AlreadyEnqueued || slices.Contains(ids, done.ID) {
+			b.Fatalf("a key was taken for that of another scope: %+v", done)
+		}
+		ids = append(ids, done.ID)
 	}
+	// Each is found again in its own scope, one by one, together, and by later transactions.
+	b.repeat(tx, keyed, ids)
 	b.must(tx.Commit(b.Context()))
-	b.wantCount(2)
+	tx = b.begin(e)
+	b.repeat(tx, keyed, ids)
+	b.must(tx.Commit(b.Context()))
+	b.wantCount(len(ids))
+}
+
+// otherScopes are events that differ from event in one field each within which a dedupe key is unique.
+func (b *bed) otherScopes() []outbox.Event {
+	scopes := []outbox.Event{b.eventIn(1)}
+	if b.event().Topic != "" { // where a topic is part of the scope, a namespace is
+		elsewhere := b.event()
+		elsewhere.Namespace += "elsewhere"
+		scopes = append(scopes, elsewhere)
+	}
+	return scopes
+}
+
+// repeat emits events that are there, and fails unless each answer is its own id.
+func (b *bed) repeat(tx Tx, events []outbox.Event, ids []uuid.UUID) {
+	b.Helper()
+	many, err := tx.EmitMany(b.Context(), events)
+	b.must(err)
+	for i, id := range ids {
+		one, err := tx.Emit(b.Context(), events[i])
+		b.must(err)
+		if want := (outbox.Emitted{ID: id, AlreadyEnqueued: true}); one != want || many[i] != want {
+			b.Errorf("event %d emitted again is %+v, and among many %+v, want %+v", i, one, many[i], want)
+		}
+	}
 }
 
 // testDedupeRace lets the second transaction run into the first one's uncommitted row.
