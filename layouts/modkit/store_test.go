@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
@@ -56,6 +58,49 @@ func TestLoweredMaximum(t *testing.T) {
 	b.makeDue()
 	b.claim(before, 0)
 	b.want(id, "dead", 1)
+}
+
+// TestNack has a worker fail: the row waits, or is dead if it was its last attempt or the error says that no
+// other can help. Meanwhile it is the worker's, for its lease.
+func TestNack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		maximum int
+		cause   error
+		status  string
+	}{
+		"an attempt left":  {2, errors.New("busy"), "pending"},
+		"the last attempt": {1, errors.New("busy"), "dead"},
+		"terminal":         {2, outbox.Terminal(errors.New("busy")), "dead"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t)
+			id, worker := b.enqueue(1)[0], uuid.New()
+			store := b.store(modkit.StoreConfig{
+				MaxAttempts: c.maximum, WorkerID: worker, LeaseDuration: time.Hour, Retry: outbox.RetryPolicy{Base: time.Hour, Max: time.Hour},
+			})
+			message := b.claim(store, 1)[0]
+			if r := b.want(id, "processing", 1); r.owner != worker.String() {
+				t.Errorf("it is held by %s, want %s", r.owner, worker)
+			}
+			var lease float64
+			err := b.pool.QueryRow(t.Context(), `SELECT extract(epoch FROM locked_until - updated_at)::float8 FROM modkit_outbox_events`).Scan(&lease)
+			if err != nil || lease != time.Hour.Seconds() {
+				t.Errorf("the lease is %g s, want an hour: %v", lease, err)
+			}
+			if err := store.Nack(t.Context(), message, c.cause); err != nil {
+				t.Fatal(err)
+			}
+			r := b.want(id, c.status, 1)
+			if !strings.Contains(r.lastError, "busy") {
+				t.Errorf("the last error is %q", r.lastError)
+			}
+			if c.status == "pending" && (r.dueIn < 29*time.Minute || r.dueIn > time.Hour) {
+				t.Errorf("it is due in %s, want half an hour to an hour", r.dueIn)
+			}
+		})
+	}
 }
 
 // TestUpdatedAt has no trigger do what the statements of every transition do.
