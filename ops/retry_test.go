@@ -158,6 +158,27 @@ func TestRetry(t *testing.T) {
 	})
 }
 
+// TestAuditIsPerTarget has another outbox share the log: neither its entries are listed, nor do they
+// come into the history of an event.
+func TestAuditIsPerTarget(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "modkit")
+	id := h.emit(1, nil)[0]
+	h.kill("no", id)
+	_, err := h.target.Retry(h.Context(), ops.Filter{IDs: []uuid.UUID{id}}, ops.Change{Actor: "alice"})
+	h.must(err)
+	h.exec(`WITH other AS (
+			INSERT INTO outbox_audit (actor, operation, target, request) VALUES ('mallory', 'replay', 'doorito/outbox_event', '{}') RETURNING id
+		)
+		INSERT INTO outbox_audit_events (event_id, audit_id) SELECT $1, id FROM other`, id)
+	if entries := h.audit(); len(entries) != 1 || entries[0].Actor != "alice" || entries[0].Target != h.target.Describe().Name {
+		h.Errorf("the audit log says %+v", entries)
+	}
+	if what := words(h.show(id).Timeline); what != "emitted retried" {
+		h.Errorf("its history is %q", what)
+	}
+}
+
 // words are a timeline in short.
 func words(timeline []ops.Moment) (text string) {
 	for i, m := range timeline {
