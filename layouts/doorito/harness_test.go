@@ -2,6 +2,7 @@ package doorito_test
 
 import (
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -161,6 +162,12 @@ func (b *bed) await(id uuid.UUID, status string, attempts int) row {
 	var found row
 	await.Until(b.T, "event "+id.String()+" to be "+status, func() bool {
 		found = b.row(id)
+		switch {
+		case !slices.Contains([]string{"pending", "delivered", "failed"}, found.Status):
+			b.Fatalf("event %s is %q, which is no status of the contract", id, found.Status)
+		case status == "failed" && found.Status == "pending" && found.Attempts >= attempts:
+			b.Fatalf("event %s waits for another attempt after %d of %d", id, found.Attempts, found.MaxAttempts)
+		}
 		return found.Status == status && found.Attempts == attempts
 	})
 	return found
