@@ -69,6 +69,10 @@ func testDead(_ *testing.T, b *bench) {
 		b.Errorf("the reason is %q", state.Reason)
 	}
 	b.claimIDs(store, 10)
+	// Dead events at the head are not in the way: as many as a claim takes, and one behind them.
+	more := b.Emit(b.T, 3)
+	b.settle(b.claimIDs(store, 2, more[:2]...), died)
+	b.settle(b.claimIDs(b.takeOver(Options{}), 2, more[2]), delivered)
 	// A higher maximum does not bring it back.
 	b.claimIDs(b.takeOver(Options{MaxAttempts: 100}), 10)
 }
