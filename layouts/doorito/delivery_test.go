@@ -207,7 +207,7 @@ func TestRetryByHand(t *testing.T) {
 	got := b.row(id)
 	if got.Status != "pending" || got.Attempts != 0 || got.NextAttemptAt == nil || got.NextAttemptAt.After(got.DatabaseClock) ||
 		got.ErrorMessage != failed.ErrorMessage || !got.UpdatedAt.After(failed.UpdatedAt) {
-		t.Errorf("retried, it is %+v", got)
+		t.Fatalf("retried, it is %+v", got)
 	}
 	b.deploy()
 	b.handle("file.stored", succeed)
