@@ -160,12 +160,15 @@ func (b *bed) waitSQL(sql string, args ...any) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
-	await.Poll(ctx, func() (ok bool) {
+	err := await.Poll(ctx, func() (ok bool) {
 		if err := b.pool.QueryRow(ctx, sql, args...).Scan(&ok); err != nil {
-			b.Fatalf("%v; the log: %s", err, b.logs.Text())
+			b.Fatalf("%s %v: %v; the log: %s", sql, args, err, b.logs.Text())
 		}
 		return ok
 	})
+	if err != nil {
+		b.Fatalf("waited in vain for %s %v; the log: %s", sql, args, b.logs.Text())
+	}
 }
 
 // wantOnce fails unless every event arrived exactly once.

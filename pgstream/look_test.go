@@ -100,7 +100,7 @@ func awaitReceived(t *testing.T, broker *outboxtest.Broker, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if !await.Poll(ctx, func() bool { return len(broker.Received()) >= n }) {
+	if err := await.Poll(ctx, func() bool { return len(broker.Received()) >= n }); err != nil {
 		t.Fatalf("%d of %d events arrived", len(broker.Received()), n)
 	}
 }

@@ -125,11 +125,12 @@ func (b *tab) see(words ...string) {
 func (b *tab) until(expression string) {
 	b.t.Helper()
 	var last error
-	if !await.Poll(b.ctx, func() bool {
+	err := await.Poll(b.ctx, func() bool {
 		var holds bool
 		last = chromedp.Run(b.ctx, chromedp.Evaluate("Promise.resolve("+expression+").then(Boolean)", &holds, awaited))
 		return last == nil && holds
-	}) {
+	})
+	if err != nil {
 		b.t.Fatalf("wait for %s: %v\nthe page says: %s", expression, last, b.text("main"))
 	}
 }

@@ -67,14 +67,11 @@ func (p *program) start() *testserver.Process {
 
 // retried sends a request until the service answers, as clients do. A refusal is an answer.
 func retried(ctx context.Context, send func() error) (err error) {
-	answered := await.Poll(ctx, func() bool {
+	over := await.Poll(ctx, func() bool {
 		err = send()
 		return err == nil || errors.As(err, new(*refusal))
 	})
-	if !answered {
-		return errors.Join(ctx.Err(), err)
-	}
-	return err
+	return errors.Join(over, err)
 }
 
 // TestKilled kills the service while turns are being finalised and their usage is being billed,

@@ -121,7 +121,11 @@ func (c *crowd) publish(ctx context.Context, m modkit.ClaimedMessage) error {
 		return outbox.Terminal(errors.New("never"))
 	case 4:
 		first := c.leaseOf(ctx, m.ID)
-		await.Poll(ctx, func() bool { return c.leaseOf(ctx, m.ID) != first })
+		// A lease that is lost ends ctx, too; one that is neither lost nor renewed is a fault.
+		err := await.Poll(ctx, func() bool { return c.leaseOf(ctx, m.ID) != first })
+		if errors.Is(err, context.DeadlineExceeded) {
+			c.Errorf("the lease of %s was not renewed while it was published", m.ID)
+		}
 	}
 	return nil
 }
@@ -162,7 +166,8 @@ func (c *crowd) retryDead(ctx context.Context) {
 		return
 	}
 	retried := 0
-	await.Poll(ctx, func() bool {
+	// The round may end first; a run in which nobody retried fails as a whole.
+	_ = await.Poll(ctx, func() bool {
 		var ids, list []uuid.UUID
 		err := pool.QueryRow(ctx, `SELECT coalesce(array_agg(id), '{}') FROM modkit_outbox_events WHERE status = 'dead'`).Scan(&ids)
 		if err == nil {
@@ -235,7 +240,7 @@ func (c *crowd) standStill(pool *pgxpool.Pool, worker uuid.UUID, messages []modk
 	for i, m := range messages {
 		ids[i] = m.ID
 	}
-	await.Poll(c.Context(), func() (over bool) {
+	await.Check(c, "the leases of "+worker.String()+" to end", func() (over bool) {
 		err := pool.QueryRow(c.Context(), `SELECT NOT EXISTS (SELECT FROM modkit_outbox_events
 			WHERE id = ANY($1) AND locked_by = $2 AND locked_until >= now())`, ids, worker).Scan(&over)
 		if err != nil {

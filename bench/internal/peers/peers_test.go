@@ -77,7 +77,7 @@ func TestCancelled(t *testing.T) {
 			defer cancel()
 			watcher.Go(func() {
 				defer cancel()
-				await.Poll(ctx, func() bool {
+				err := await.Poll(ctx, func() bool {
 					var waiting int
 					if err := pool.QueryRow(ctx, countWaiting).Scan(&waiting); err != nil {
 						t.Error(err)
@@ -85,6 +85,9 @@ func TestCancelled(t *testing.T) {
 					}
 					return waiting > 0
 				})
+				if err != nil {
+					t.Error("the run was over before anything waited to be written")
+				}
 			})
 			took, err := peer.Run(ctx, url, Workload{Events: 2000, Payload: []byte(`1`)})
 			if !errors.Is(err, context.Canceled) || took != 0 {

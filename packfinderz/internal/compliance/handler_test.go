@@ -56,7 +56,7 @@ func TestDuplicatesDoNotRunTheEffectAgain(t *testing.T) {
 	for _, process := range []outbox.Publisher{b.handler, b.another()} {
 		for range 16 {
 			wg.Go(func() {
-				await.Poll(t.Context(), func() bool {
+				await.Check(t, "nobody else to be at the event", func() bool {
 					err := process.Publish(t.Context(), []outbox.Message{message})[0]
 					elsewhere := errors.Is(err, inbox.ErrInProgress)
 					if err != nil && !elsewhere {

@@ -137,7 +137,7 @@ func (r *run) await(relay *process.Process, what string, holds func() bool) {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), process.Patience)
 	defer cancel()
-	if !await.Poll(ctx, func() bool { return relay.Ended() || holds() }) {
+	if err := await.Poll(ctx, func() bool { return relay.Ended() || holds() }); err != nil {
 		r.Fatalf("waited in vain for %s; there are %d\n%s", what, r.delivered(), relay.Tail())
 	}
 	if relay.Ended() {
@@ -151,10 +151,11 @@ func (r *run) watch(relay *process.Process, d time.Duration) {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), d)
 	defer cancel()
-	if await.Poll(ctx, func() bool {
+	err := await.Poll(ctx, func() bool {
 		r.measure(relay)
 		return relay.Ended()
-	}) {
+	})
+	if err == nil {
 		r.Fatalf("the relay ended: %v\n%s", relay.Err(), relay.Tail())
 	}
 }

@@ -164,8 +164,7 @@ func (p *Process) AwaitLog(t testing.TB, words ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	await.Poll(ctx, func() bool { return p.Ended() || p.Logs(words...) })
-	if !p.Logs(words...) {
+	if err := await.Poll(ctx, func() bool { return p.Ended() || p.Logs(words...) }); err != nil || !p.Logs(words...) {
 		t.Fatalf("process %d has not written %q\n%s", p.PID(), words, p.Tail())
 	}
 }
