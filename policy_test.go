@@ -163,6 +163,7 @@ func TestRegistry(t *testing.T) {
 			return nil
 		})},
 		"order_noted":   {Topic: "notes"},
+		"order_cursed":  {Topic: "notes", Decode: func([]byte) error { panic("cannot bear this payload") }},
 		"order_wrapped": {Topic: "billing", Decode: DecodeEnvelope(DecodeJSON[order](nil))},
 	}
 	message := func(eventType, aggregate, payload string) *Message {
@@ -184,6 +185,8 @@ func TestRegistry(t *testing.T) {
 		{message("order_wrapped", "", fmt.Sprintf(envelope, `null`)), ReasonInvalidPayload, ""},
 		{message("order_wrapped", "", `{"orderId":"1"}`), ReasonInvalidPayload, ""},
 		{message("order_wrapped", "", `{"version":1}`), ReasonInvalidPayload, ""},
+		{message("order_noted", "", `null`), ReasonInvalidPayload, ""},
+		{message("order_cursed", "", `{}`), ReasonInvalidPayload, ""},
 		{message("order_gone", "order", `{}`), ReasonUnknownType, ""},
 		{message("", "order", `{}`), ReasonUnknownType, ""},
 		{message("order_created", "store", `{"orderId":"1"}`), ReasonInvalidAggregate, ""},

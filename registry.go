@@ -68,15 +68,26 @@ func (r Registry) Check(message *Message) error {
 	if isNull(message.Payload) {
 		return terminal(ReasonInvalidPayload, errors.New("the payload is null"))
 	}
-	if route.Decode != nil {
-		if err := route.Decode(message.Payload); err != nil {
-			return terminal(ReasonInvalidPayload, fmt.Errorf("the payload is not that of event type %q: %w", message.Type, err))
-		}
+	if err := route.decode(message.Payload); err != nil {
+		return terminal(ReasonInvalidPayload, fmt.Errorf("the payload is not that of event type %q: %w", message.Type, err))
 	}
 	if route.Topic != "" {
 		message.Topic = route.Topic
 	}
 	return nil
+}
+
+// decode checks the payload. A panic is a refusal: the payload would make it panic every time.
+func (r Route) decode(payload []byte) (err error) {
+	if r.Decode == nil {
+		return nil
+	}
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("the check panicked: %v", value)
+		}
+	}()
+	return r.Decode(payload)
 }
 
 func isNull(doc []byte) bool {
