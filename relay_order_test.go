@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,7 +84,7 @@ func (b *orderedBatch) Renew(context.Context) error { return nil }
 
 func (b *orderedBatch) Settle(_ context.Context, outcomes []outbox.Outcome) ([]uuid.UUID, error) {
 	if b.store != nil {
-		b.store.settled <- outcomes
+		b.store.settled <- slices.Clone(outcomes)
 	}
 	return nil, nil
 }
@@ -119,6 +120,13 @@ func (p *scripted) Publish(_ context.Context, messages []outbox.Message) []error
 	return errs
 }
 
+// handOver is a publisher that is a function.
+type handOver func(ctx context.Context, messages []outbox.Message) []error
+
+func (h handOver) Publish(ctx context.Context, messages []outbox.Message) []error {
+	return h(ctx, messages)
+}
+
 // sequencer is a publisher that keeps the order of keys itself.
 type sequencer struct{ *scripted }
 
@@ -134,13 +142,20 @@ func refuse(name string, err error) func(outbox.Message) error {
 	}
 }
 
-func startOrdered(t *testing.T, config outbox.Config) *outbox.Relay {
+// newOrderedRelay is a relay that logs nothing, and polls all the time unless it is told otherwise.
+func newOrderedRelay(t *testing.T, config outbox.Config) *outbox.Relay {
 	t.Helper()
-	config.Logger, config.Poll = slog.New(slog.DiscardHandler), time.Millisecond
+	config.Logger, config.Poll = slog.New(slog.DiscardHandler), max(config.Poll, time.Millisecond)
 	relay, err := outbox.NewRelay(config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return relay
+}
+
+func startOrdered(t *testing.T, config outbox.Config) *outbox.Relay {
+	t.Helper()
+	relay := newOrderedRelay(t, config)
 	if err := relay.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -219,6 +234,63 @@ func TestOrderInABatch(t *testing.T) {
 	}
 }
 
+// TestOrderBehindPanic has the publisher panic at the first of two events of a key: the second
+// does not overtake it, whoever sees to the order.
+func TestOrderBehindPanic(t *testing.T) {
+	t.Parallel()
+	for name, keepsOrder := range map[string]bool{"the relay keeps order": false, "the publisher keeps order": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := newOrdered(keyed("a", "a", "b", "a", "b"))
+			publisher := &scripted{answer: func(message outbox.Message) error {
+				if string(message.Payload) == "a'" {
+					panic("cannot bear this event")
+				}
+				return nil
+			}}
+			config := outbox.Config{Store: store, Publisher: publisher}
+			if keepsOrder {
+				config.Publisher = sequencer{publisher}
+			}
+			startOrdered(t, config)
+			if got, want := kinds(<-store.settled), "delivered failed delivered released delivered"; got != want {
+				t.Errorf("the outcomes are %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// TestTopic is where an event is published: where the registry says, else where it says itself,
+// else at the default.
+func TestTopic(t *testing.T) {
+	t.Parallel()
+	registry := outbox.Registry{"made": {Topic: "registered"}, "noted": {}}
+	for _, c := range []struct {
+		name             string
+		registry         outbox.Registry
+		kind, own, topic string
+	}{
+		{"its own", nil, "made", "own", "own"},
+		{"the default", nil, "made", "", "default"},
+		{"the registry's", registry, "made", "own", "registered"},
+		{"its own, though registered", registry, "noted", "own", "own"},
+		{"the default, though registered", registry, "noted", "", "default"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			messages := keyed("a")
+			messages[0].Type, messages[0].Topic, messages[0].Payload = c.kind, c.own, []byte("{}")
+			store, topics := newOrdered(messages), make(chan string, 1)
+			startOrdered(t, outbox.Config{Store: store, Registry: c.registry, DefaultTopic: "default", Publisher: &scripted{
+				answer: func(message outbox.Message) error { topics <- message.Topic; return nil },
+			}})
+			if topic := <-topics; topic != c.topic {
+				t.Errorf("it was published to %q, want %q", topic, c.topic)
+			}
+		})
+	}
+}
+
 // TestOrderBehindRefused has the registry refuse the first of two events: whoever has to
 // decide whether the second may overtake it is the store, not the relay.
 func TestOrderBehindRefused(t *testing.T) {
@@ -235,33 +307,45 @@ func TestOrderBehindRefused(t *testing.T) {
 			config.Publisher = sequencer{publisher}
 		}
 		relay := startOrdered(t, config)
-		if got := kinds(<-store.settled); got != "dead released delivered" {
+		outcomes := <-store.settled
+		if got := kinds(outcomes); got != "dead released delivered" {
 			t.Errorf("the outcomes are %s", got)
+		}
+		if refused := outcomes[0]; refused.Reason != outbox.ReasonUnknownType || !refused.Uncounted {
+			t.Errorf("the refused event is %+v, want it uncounted: nobody tried to publish it", refused)
 		}
 		relay.Stop()
 	}
 }
 
 // TestOrderBehindInFlight has a batch claimed again, with one event more, while the first
-// claim of it is still being published: that event must not overtake the others.
+// claim of it is still being published: that event must not overtake the others, and however
+// often it is claimed, none is published beside itself.
 func TestOrderBehindInFlight(t *testing.T) {
 	t.Parallel()
 	messages := keyed("a", "a")
-	store := newOrdered(messages[:1], messages)
+	store := newOrdered(messages[:1], messages, messages)
 	first := make(chan struct{})
+	var given atomic.Int64
 	publisher := &scripted{answer: func(message outbox.Message) error {
-		if message.ID == messages[0].ID {
+		if message.ID == messages[0].ID && given.Add(1) == 1 {
 			<-first
 		}
 		return nil
 	}}
-	startOrdered(t, outbox.Config{Store: store, Publisher: publisher, Concurrency: 2})
-	if got := kinds(<-store.settled); got != "released released" {
-		t.Errorf("the outcomes of the second claim are %s", got)
+	relay := startOrdered(t, outbox.Config{Store: store, Publisher: publisher, Concurrency: 2})
+	for _, claim := range []string{"second", "third"} {
+		if got := kinds(<-store.settled); got != "released released" {
+			t.Errorf("the outcomes of the %s claim are %s", claim, got)
+		}
 	}
 	close(first)
 	if got := kinds(<-store.settled); got != "delivered" {
 		t.Errorf("the outcomes of the first claim are %s", got)
+	}
+	relay.Stop()
+	if want := []string{"a"}; !slices.Equal(publisher.calls, want) {
+		t.Errorf("the publisher was given %q, want %q", publisher.calls, want)
 	}
 }
 

@@ -155,15 +155,23 @@ func (r *Relay) publish(ctx context.Context, messages []Message, taken []bool) [
 }
 
 // call runs the publisher. A panic with many messages says nothing about which was at
-// fault, so each is tried by itself: the others must not pay for it.
+// fault, so each is tried by itself: the others must not pay for it. On a store that keeps
+// order, none is tried after one of its key that failed.
 func (r *Relay) call(ctx context.Context, messages []Message) []error {
 	errs, panicked := r.callOnce(ctx, messages)
 	if !panicked || len(messages) == 1 {
 		return errs
 	}
+	failed := make(map[string]bool)
 	for i := range messages {
+		key := messages[i].Key
+		if failed[key] {
+			errs[i] = ErrNotAttempted
+			continue
+		}
 		one, _ := r.callOnce(ctx, messages[i:i+1])
 		errs[i] = one[0]
+		failed[key] = one[0] != nil && key != "" && r.config.Store.Traits().InOrder
 	}
 	return errs
 }
