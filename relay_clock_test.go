@@ -1,0 +1,266 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/packfinderz/outbox"
+)
+
+// growing are pauses that double up to ten seconds.
+var growing = []time.Duration{
+	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second,
+	10 * time.Second, 10 * time.Second,
+}
+
+// calm is how often these relays look: on this clock, every look costs more than the time between.
+const calm = time.Second
+
+// moments is a channel that takes more than a test reads.
+func moments() chan time.Time { return make(chan time.Time, 1000) }
+
+// TestPauseAfterFailures is the pause of the whole loop where an event has no due time, or could
+// not be settled: it doubles, so that attempts are not burnt in a second, and begins anew after a
+// round without failures.
+func TestPauseAfterFailures(t *testing.T) {
+	t.Parallel()
+	t.Run("of events without a due time", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			store, tried := newShelf(many(1)...), moments()
+			var healthy atomic.Bool
+			store.traits.Backoff = false
+			relay := startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
+				if healthy.Load() {
+					return nil
+				}
+				tried <- time.Now()
+				return errors.New("not now")
+			}}})
+			pauses(t, tried, growing...)
+			healthy.Store(true)
+			for !slices.Contains(store.settled(), "delivered") {
+				<-time.After(time.Second)
+			}
+			healthy.Store(false)
+			store.add(many(1)...)
+			pauses(t, tried, growing[:3]...)
+			relay.Stop()
+		})
+	})
+	t.Run("of the settle", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			store, tried := newShelf(many(1)...), moments()
+			store.onSettle = func([]outbox.Outcome) error { return outbox.ErrLeaseLost }
+			startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
+				tried <- time.Now()
+				return nil
+			}}})
+			pauses(t, tried, growing...)
+		})
+	})
+}
+
+// pinged is a publisher that notes when it is pinged, and answers as told.
+type pinged struct {
+	*scripted
+	pings chan time.Time
+	err   func() error
+}
+
+func (p pinged) Ping(context.Context) error {
+	p.pings <- time.Now()
+	return p.err()
+}
+
+// TestPauseInOutage is the pause between two looks at a broker that is away, whether by ping or by
+// messages that are tried.
+func TestPauseInOutage(t *testing.T) {
+	t.Parallel()
+	away := outbox.Unavailable(errors.New("away"))
+	t.Run("between pings", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			store := newShelf(many(3)...)
+			publisher := pinged{&scripted{answer: func(outbox.Message) error { return away }}, moments(), func() error { return away }}
+			startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: publisher})
+			pauses(t, publisher.pings, growing[1:]...)
+			if want := []string{"released released released"}; !slices.Equal(store.settled(), want) {
+				t.Errorf("the outcomes are %q, want %q", store.settled(), want)
+			}
+		})
+	})
+	t.Run("between trials", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			store, tried := newShelf(many(1)...), moments()
+			startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
+				tried <- time.Now()
+				return away
+			}}})
+			pauses(t, tried, growing...)
+		})
+	})
+}
+
+// TestSettleAgain has the database fail while a batch is settled: what is published is settled in
+// the end, and not published again.
+func TestSettleAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, publisher, fails := newShelf(many(2)...), &scripted{}, 7
+		store.onSettle = func([]outbox.Outcome) error {
+			if fails--; fails >= 0 {
+				return errors.New("no connection")
+			}
+			return nil
+		}
+		relay := startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: publisher})
+		<-time.After(10 * time.Minute)
+		relay.Stop()
+		if want := []string{"delivered delivered"}; !slices.Equal(store.settled(), want) {
+			t.Errorf("the outcomes are %q, want %q", store.settled(), want)
+		}
+		if len(publisher.calls) != 1 {
+			t.Errorf("it was published %d times, want once", len(publisher.calls))
+		}
+	})
+}
+
+// TestUnblocked has a store with more to claim once a batch is settled: it is claimed at once,
+// however long the relay would have slept.
+func TestUnblocked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, given := newShelf(many(2)...), moments()
+		store.oneOut, store.unblocks = true, true
+		startOrdered(t, outbox.Config{Store: store, Poll: time.Hour, Publisher: &scripted{answer: func(outbox.Message) error {
+			<-time.After(20 * time.Second) // the relay falls asleep meanwhile
+			given <- time.Now()
+			return nil
+		}}})
+		if pause := -(<-given).Sub(<-given); pause != 20*time.Second {
+			t.Errorf("the second event was taken %s after the first was settled, want at once", pause-20*time.Second)
+		}
+	})
+}
+
+// TestStopWhileClaiming stops a relay whose claim is under way. The claim is not cut short, since
+// the database may have made it, and what it took is given back; it is waited for five seconds.
+func TestStopWhileClaiming(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]bool{"a claim that ends": false, "a claim that hangs": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store, publisher, began := newShelf(many(2)...), &scripted{}, time.Now()
+				claiming, answer := make(chan struct{}), make(chan struct{})
+				store.onClaim = func(ctx context.Context) error {
+					close(claiming)
+					select {
+					case <-ctx.Done():
+						return ctx.Err()
+					case <-answer:
+						return nil
+					}
+				}
+				relay := startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: publisher})
+				<-claiming
+				if !late {
+					time.AfterFunc(4*time.Second, func() { close(answer) })
+				}
+				relay.Stop()
+				want, took := []string{"released released"}, 4*time.Second
+				if late {
+					want, took = nil, 5*time.Second
+				}
+				if !slices.Equal(store.settled(), want) || len(publisher.calls) > 0 {
+					t.Errorf("the outcomes are %q after %d calls, want %q and no call", store.settled(), len(publisher.calls), want)
+				}
+				if got := time.Since(began); got != took {
+					t.Errorf("the stop took %s, want %s", got, took)
+				}
+			})
+		})
+	}
+}
+
+// TestStopWhilePublishing stops a relay whose publisher takes its time: it is not cut short, and
+// what it acknowledges is settled.
+func TestStopWhilePublishing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, publishing := newShelf(many(2)...), make(chan struct{})
+		relay := startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: handOver(func(ctx context.Context, messages []outbox.Message) []error {
+			close(publishing)
+			select {
+			case <-time.After(20 * time.Second):
+			case <-ctx.Done():
+			}
+			return slices.Repeat([]error{ctx.Err()}, len(messages))
+		})})
+		<-publishing
+		relay.Stop()
+		if want := []string{"delivered delivered"}; !slices.Equal(store.settled(), want) {
+			t.Errorf("the outcomes are %q, want %q", store.settled(), want)
+		}
+	})
+}
+
+// TestTimeoutBetweenRounds has a key whose messages go out one by one until the time of the call
+// is used up: those that never had their turn are released, uncounted and unsent.
+func TestTimeoutBetweenRounds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newShelf(keyed("a", "a", "a", "a")...)
+		store.traits.InOrder = true
+		publisher := &scripted{answer: func(outbox.Message) error {
+			<-time.After(20 * time.Second)
+			return nil
+		}}
+		relay := startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: publisher, PublishTimeout: 30 * time.Second})
+		<-time.After(50 * time.Second)
+		if want := []string{"delivered delivered released released"}; !slices.Equal(store.settled(), want) {
+			t.Errorf("the outcomes are %q, want %q", store.settled(), want)
+		}
+		relay.Stop()
+	})
+}
+
+// TestDrainWaitsForRetries drains a store with an event that is due again only in half an hour or more,
+// and one that is being published for a minute.
+func TestDrainWaitsForRetries(t *testing.T) {
+	t.Parallel()
+	for _, failures := range []int{0, 2} {
+		t.Run(fmt.Sprintf("%d failures", failures), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := newShelf(many(1)...)
+				relay := newOrderedRelay(t, outbox.Config{
+					Store: store, Poll: calm, Retry: outbox.RetryPolicy{Base: time.Hour, Max: time.Hour},
+					Publisher: &scripted{answer: func(m outbox.Message) error {
+						<-time.After(time.Minute)
+						if m.Attempt <= failures {
+							return errors.New("not now")
+						}
+						return nil
+					}},
+				})
+				if err := relay.Drain(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				want := append(slices.Repeat([]string{"failed"}, failures), "delivered")
+				if !slices.Equal(store.settled(), want) {
+					t.Errorf("the drain ended with the outcomes %q, want %q", store.settled(), want)
+				}
+			})
+		})
+	}
+}

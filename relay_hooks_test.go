@@ -1,0 +1,91 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+)
+
+// diary is a hook that writes down everything that it is told.
+type diary struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (d *diary) note(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines = append(d.lines, fmt.Sprintf(format, args...))
+}
+
+func (d *diary) OnClaim(r outbox.ClaimReport) {
+	d.note("claim of %d, %d reclaimed", r.Events, r.Reclaimed)
+}
+func (d *diary) OnSweep(dead int64)     { d.note("%d swept", dead) }
+func (d *diary) OnStoreError(err error) { d.note("store: %v", err) }
+func (d *diary) OnBreaker(open bool, err error) {
+	d.note("breaker open %t: %v", open, err)
+}
+
+func (d *diary) OnSettle(r outbox.BatchReport) {
+	d.note("settle of %d: %s, %d lost, published in %s", len(r.Messages), kinds(r.Outcomes), len(r.Lost), r.Publish)
+}
+
+// TestHooks is all that a hook is told, with its numbers, from a database that is away at first to
+// a sweep.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		messages := many(3)
+		store, claims := newShelf(messages...), 0
+		store.swept, store.reclaimed, store.exhausted, store.lost = 2, 1, many(4), []uuid.UUID{messages[2].ID}
+		store.onClaim = func(context.Context) error {
+			if claims++; claims == 1 {
+				return errors.New("no database")
+			}
+			return nil
+		}
+		away := errors.New("away")
+		publisher := pinged{&scripted{}, moments(), func() error { return nil }}
+		publisher.answer = func(m outbox.Message) error {
+			switch {
+			case len(publisher.calls) == 0:
+				return outbox.Unavailable(away)
+			case m.ID == messages[1].ID:
+				return outbox.Rejected(errors.New("never"))
+			}
+			<-time.After(time.Second)
+			return nil
+		}
+		hook := &diary{}
+		relay := startOrdered(t, outbox.Config{
+			Store: store, Publisher: publisher, Poll: calm, SweepEvery: 10 * time.Second, Hooks: []any{hook, struct{}{}},
+		})
+		<-time.After(15 * time.Second)
+		relay.Stop()
+		want := []string{
+			"store: no database",
+			"4 swept", // found by the claim
+			"claim of 3, 1 reclaimed",
+			"breaker open true: away",
+			"settle of 3: released released released, 1 lost, published in 0s",
+			"breaker open false: <nil>",
+			"claim of 3, 1 reclaimed",
+			"settle of 3: delivered dead delivered, 1 lost, published in 2s",
+			"2 swept",
+		}
+		if !slices.Equal(hook.lines, want) {
+			t.Errorf("the hook was told\n%s\nwant\n%s", strings.Join(hook.lines, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}

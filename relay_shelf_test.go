@@ -1,0 +1,179 @@
+package outbox_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+)
+
+// shelf is a store in memory, for tests that run on a bubble's clock, which no database can
+// follow. Its first field changes what it says of itself, the functions what it does.
+type shelf struct {
+	traits outbox.Traits
+	// oneOut has it hand out one message, and no other before that is settled.
+	oneOut bool
+	// unblocks has its batches say that there is more to claim after each of them.
+	unblocks bool
+	// onClaim and onSettle are asked first, and may fail; nil does nothing.
+	onClaim  func(ctx context.Context) error
+	onSettle func(outcomes []outbox.Outcome) error
+	// lost and swept are what it reports of every settle and every sweep, reclaimed of every
+	// claim that takes something, exhausted of the first claim.
+	lost      []uuid.UUID
+	swept     int64
+	reclaimed int
+	exhausted []outbox.Message
+
+	mu       sync.Mutex
+	waiting  []shelved
+	out      int
+	outcomes []string // of every batch that was settled, in words
+}
+
+type shelved struct {
+	outbox.Message
+	due time.Time
+}
+
+func newShelf(messages ...outbox.Message) *shelf {
+	s := &shelf{traits: outbox.Traits{Name: "shelf", Lease: 3 * time.Hour, Backoff: true, Exclusive: true}}
+	s.add(messages...)
+	return s
+}
+
+func (s *shelf) add(messages ...outbox.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, message := range messages {
+		s.waiting = append(s.waiting, shelved{message, time.Now()})
+	}
+}
+
+// settled is what became of each batch so far.
+func (s *shelf) settled() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.outcomes)
+}
+
+func (s *shelf) Claim(ctx context.Context, n int) (outbox.Batch, error) {
+	if s.onClaim != nil {
+		if err := s.onClaim(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	batch := &shelfBatch{store: s, exhausted: s.exhausted}
+	s.exhausted = nil
+	if s.oneOut {
+		n = 1 - s.out
+	}
+	s.waiting = slices.DeleteFunc(s.waiting, func(m shelved) bool {
+		if len(batch.messages) == n || m.due.After(time.Now()) {
+			return false
+		}
+		batch.messages = append(batch.messages, m.Message)
+		return true
+	})
+	s.out += len(batch.messages)
+	return batch, nil
+}
+
+func (s *shelf) Sweep(context.Context) (int64, error)               { return s.swept, nil }
+func (s *shelf) Purge(context.Context, outbox.Purge) (int64, error) { return 0, nil }
+func (s *shelf) Traits() outbox.Traits                              { return s.traits }
+
+func (s *shelf) Stats(context.Context) (stats outbox.Stats, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats.Held = int64(s.out)
+	for i := range s.waiting {
+		if s.waiting[i].due.After(time.Now()) {
+			stats.Retrying++
+		} else {
+			stats.Due++
+		}
+	}
+	return stats, nil
+}
+
+type shelfBatch struct {
+	store               *shelf
+	messages, exhausted []outbox.Message
+}
+
+func (b *shelfBatch) Messages() []outbox.Message  { return b.messages }
+func (b *shelfBatch) Exhausted() []outbox.Message { return b.exhausted }
+func (b *shelfBatch) Renew(context.Context) error { return nil }
+func (b *shelfBatch) Unblocked() bool             { return b.store.unblocks }
+
+func (b *shelfBatch) Reclaimed() int { return min(b.store.reclaimed, len(b.messages)) }
+
+func (b *shelfBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) ([]uuid.UUID, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if b.store.onSettle != nil {
+		if err := b.store.onSettle(outcomes); err != nil {
+			return nil, err
+		}
+	}
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	b.store.outcomes = append(b.store.outcomes, kinds(outcomes))
+	b.store.out -= len(b.messages)
+	for i, message := range b.messages {
+		switch outcomes[i].Kind {
+		case outbox.Failed:
+			message.Attempt++
+			due := time.Now()
+			if b.store.traits.Backoff {
+				due = due.Add(outcomes[i].Delay)
+			}
+			b.store.waiting = append(b.store.waiting, shelved{message, due})
+		case outbox.Released:
+			b.store.waiting = append(b.store.waiting, shelved{message, time.Now()})
+		}
+	}
+	b.messages = nil
+	return b.store.lost, nil
+}
+
+// Abandon puts what was not settled back.
+func (b *shelfBatch) Abandon() {
+	b.store.mu.Lock()
+	b.store.out -= len(b.messages)
+	b.store.mu.Unlock()
+	b.store.add(b.messages...)
+}
+
+// many are messages that do not die of some failures.
+func many(n int) []outbox.Message {
+	list := keyed(make([]string, n)...)
+	for i := range list {
+		list[i].MaxAttempts = 1000
+	}
+	return list
+}
+
+// pauses holds the times between moments against the longest that each may be: jitter takes at
+// most half of it, and the relay's next look adds a little.
+func pauses(t *testing.T, moments <-chan time.Time, longest ...time.Duration) {
+	t.Helper()
+	const look = 20 * time.Millisecond
+	last := <-moments
+	for i, most := range longest {
+		next := <-moments
+		if pause := next.Sub(last); pause < most/2 || pause > most+look {
+			t.Errorf("pause %d took %s, want between %s and %s", i+1, pause, most/2, most)
+		}
+		last = next
+	}
+}
