@@ -171,6 +171,15 @@ func (b *bed) waitSQL(sql string, args ...any) {
 	}
 }
 
+// wantSQL fails unless a query says true now. It is for what a relay that has ended left behind.
+func (b *bed) wantSQL(sql string, args ...any) {
+	b.Helper()
+	var ok bool
+	if err := b.pool.QueryRow(b.Context(), sql, args...).Scan(&ok); err != nil || !ok {
+		b.Fatalf("it does not hold (%v) that %s %v; the log: %s", err, sql, args, b.logs.Text())
+	}
+}
+
 // wantOnce fails unless every event arrived exactly once.
 func (b *bed) wantOnce(ids []uuid.UUID) {
 	b.Helper()

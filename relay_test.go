@@ -45,7 +45,7 @@ func TestRelayDelivers(t *testing.T) {
 		relay.Stop()
 		b.wantOnce(ids)
 		if b.layout.Name == "modkit" {
-			b.waitSQL(`SELECT count(*) = 500 FROM modkit_outbox_events WHERE status = 'delivered' AND attempts = 1 AND locked_by IS NULL AND locked_until IS NULL`)
+			b.wantSQL(`SELECT count(*) = 500 FROM modkit_outbox_events WHERE status = 'delivered' AND attempts = 1 AND locked_by IS NULL AND locked_until IS NULL`)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestDeadAfterMaximum(t *testing.T) {
 		if n := attempts.Load(); n != 3 {
 			b.Errorf("%d attempts, want 3", n)
 		}
-		b.waitSQL(map[string]string{
+		b.wantSQL(map[string]string{
 			"packfinderz": `SELECT published_at IS NULL AND attempt_count = 3 AND last_error = 'failure 3'
 				AND (SELECT count(*) = 1 AND min(error_reason) = 'max_attempts' AND min(attempt_count) = 3 AND min(last_error) = 'failure 3'
 					AND bool_and(d.event_id = e.id AND d.event_type = e.event_type AND d.aggregate_id = e.aggregate_id
@@ -176,9 +176,12 @@ func TestRetryAfterKept(t *testing.T) {
 func TestAttemptLevel(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, "packfinderz")
-	ids := b.emit(3)
+	ids := b.emit(4)
+	var skipped atomic.Bool
 	b.broker.FailWith(func(m outbox.Message) error {
 		switch {
+		case m.ID == ids[3] && !skipped.Swap(true):
+			return outbox.ErrNotAttempted // it was no attempt, and has no line
 		case m.ID == ids[1]:
 			return outbox.Rejected(errors.New("not a message"))
 		case m.ID == ids[2] && m.Attempt == 1:
@@ -189,7 +192,7 @@ func TestAttemptLevel(t *testing.T) {
 	config := b.config(4, pgstore.Config{})
 	config.AttemptLevel = slog.LevelInfo
 	b.drain(config)
-	for line, want := range map[string]int{"level=INFO msg=\"event delivered\"": 2, "level=INFO msg=\"event failed\"": 1, "level=INFO msg=\"event dead\"": 1, "msg=\"event ": 4} {
+	for line, want := range map[string]int{"level=INFO msg=\"event delivered\"": 3, "level=INFO msg=\"event failed\"": 1, "level=INFO msg=\"event dead\"": 1, "msg=\"event ": 5} {
 		if n := b.logs.Count(line); n != want {
 			b.Errorf("%d lines with %s, want %d: %s", n, line, want, b.logs.Text())
 		}
@@ -209,96 +212,13 @@ func TestTerminal(t *testing.T) {
 		})
 		b.drain(b.config(4, pgstore.Config{}))
 		b.wantOnce([]uuid.UUID{ids[0], ids[2]})
-		b.waitSQL(map[string]string{
+		b.wantSQL(map[string]string{
 			"packfinderz": `SELECT published_at IS NULL AND attempt_count = 1 AND EXISTS (SELECT FROM outbox_dlq WHERE event_id = e.id AND error_reason = 'rejected')
 				FROM outbox_events e WHERE id = $1`,
 			"doorito": `SELECT status = 'failed' AND attempts = 1 AND error_message = 'too large' FROM outbox_event WHERE id = $1`,
 			"modkit":  `SELECT status = 'dead' AND attempts = 1 AND last_error = 'too large' FROM modkit_outbox_events WHERE id = $1`,
 		}[b.layout.Name], ids[1])
 	})
-}
-
-// TestOutage takes the broker away under load. Nothing is counted, nothing dies, and
-// everything arrives once it is back.
-func TestOutage(t *testing.T) {
-	t.Parallel()
-	forEachLayout(t, func(b *bed) {
-		config := b.config(6, pgstore.Config{MaxAttempts: 1}) // one counted attempt would be death
-		config.BatchSize = 20
-		relay := b.start(config)
-		before := b.emit(50)
-		b.waitReceived(len(before))
-		b.broker.SetDown(true)
-		during := b.emit(200)
-		ctx, cancel := context.WithTimeout(b.Context(), patience)
-		defer cancel()
-		if err := b.broker.Wait(ctx, func([]outbox.Message) bool { return b.broker.Pings() >= 3 && !relay.Available() }); err != nil {
-			b.Fatal("the relay did not notice that the broker is away")
-		}
-		b.broker.SetDown(false)
-		b.waitReceived(len(before) + len(during))
-		relay.Stop()
-		b.wantOnce(append(before, during...))
-		if n := b.logs.Count("broker is unavailable"); n != 1 {
-			b.Errorf("the outage was logged %d times, want once", n)
-		}
-	})
-}
-
-// TestConnectionPoison is an event at which the connection breaks every time: in the end
-// it counts, and the others arrive, whether the broker can be pinged or not.
-func TestConnectionPoison(t *testing.T) {
-	t.Parallel()
-	for name, hide := range map[string]func(outbox.Publisher) outbox.Publisher{
-		"with a ping":    func(p outbox.Publisher) outbox.Publisher { return p },
-		"without a ping": func(p outbox.Publisher) outbox.Publisher { return mute{p} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newBed(t, "modkit")
-			ids := b.emit(5)
-			b.broker.FailWith(func(m outbox.Message) error {
-				if m.ID == ids[0] {
-					return outbox.Unavailable(errors.New("connection reset"))
-				}
-				return nil
-			})
-			config := b.config(4, pgstore.Config{MaxAttempts: 1})
-			config.Publisher = hide(b.broker)
-			config.Concurrency, config.BatchSize = 1, 2
-			relay := b.start(config)
-			b.waitSQL(`SELECT status = 'dead' AND last_error LIKE '%3 times running%' FROM modkit_outbox_events WHERE id = $1`, ids[0])
-			b.waitReceived(4)
-			relay.Stop()
-			b.wantOnce(ids[1:])
-		})
-	}
-}
-
-// mute is a publisher that cannot be pinged.
-type mute struct{ outbox.Publisher }
-
-// TestOutageWithoutPing has a broker be away that cannot be asked: what it is tried with is not
-// counted, however often, and goes on when it is back.
-func TestOutageWithoutPing(t *testing.T) {
-	t.Parallel()
-	b := newBed(t, "modkit")
-	config := b.config(4, pgstore.Config{MaxAttempts: 1}) // one counted attempt would be death
-	config.Publisher = mute{b.broker}
-	tried := make(chan struct{}, 100)
-	b.broker.FailWith(func(outbox.Message) error {
-		tried <- struct{}{}
-		return outbox.Unavailable(errors.New("connection refused"))
-	})
-	ids := b.emit(5)
-	relay := b.start(config)
-	for range len(ids) + 2*3 { // all of them, and then more trials than make an event suspect
-		<-tried
-	}
-	b.broker.FailWith(nil)
-	b.waitReceived(len(ids))
-	relay.Stop()
-	b.wantOnce(ids)
 }
 
 // panicker panics at one event, whatever batch it is in.
@@ -337,19 +257,27 @@ func TestPublisherPanics(t *testing.T) {
 	})
 }
 
-// shortAnswers answers for one message only.
-type shortAnswers struct{}
+// answers is a publisher that acknowledges as many messages, however many it was given.
+type answers int
 
-func (shortAnswers) Publish(context.Context, []outbox.Message) []error { return make([]error, 1) }
+func (n answers) Publish(context.Context, []outbox.Message) []error { return make([]error, n) }
 
-func TestPublisherAnswersTooLittle(t *testing.T) {
+// TestPublisherAnswersForOthers has fewer, or more, answers than messages: nobody knows which are
+// acknowledged, so none counts as delivered.
+func TestPublisherAnswersForOthers(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "modkit")
-	b.emit(3)
-	config := b.config(4, pgstore.Config{MaxAttempts: 1})
-	config.Publisher = shortAnswers{}
-	b.drain(config)
-	b.waitSQL(`SELECT count(*) = 3 FROM modkit_outbox_events WHERE status = 'dead' AND last_error LIKE '%answered for 1 of 3%'`)
+	for _, n := range []answers{0, 1, 5} {
+		t.Run(fmt.Sprintf("%d of 3", n), func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, "modkit")
+			b.emit(3)
+			config := b.config(4, pgstore.Config{MaxAttempts: 1})
+			config.Publisher = n
+			b.drain(config)
+			b.wantSQL(`SELECT count(*) = 3 FROM modkit_outbox_events WHERE status = 'dead' AND last_error LIKE $1`,
+				fmt.Sprintf("%%answered for %d of 3%%", n))
+		})
+	}
 }
 
 func TestHostileErrorText(t *testing.T) {
@@ -361,7 +289,7 @@ func TestHostileErrorText(t *testing.T) {
 		})
 		b.drain(b.config(4, pgstore.Config{}))
 		column := b.layout.Columns.LastError.Name
-		b.waitSQL(fmt.Sprintf(`SELECT char_length(%[1]s) = 1000 AND %[1]s LIKE 'bad %%' AND %[1]s LIKE '%%é' FROM %[2]s WHERE id = $1`,
+		b.wantSQL(fmt.Sprintf(`SELECT char_length(%[1]s) = 1000 AND %[1]s LIKE 'bad %%' AND %[1]s LIKE '%%é' FROM %[2]s WHERE id = $1`,
 			column, b.layout.Table), id)
 	})
 }
@@ -387,6 +315,11 @@ func (s slow) Publish(ctx context.Context, messages []outbox.Message) []error {
 	return s.Publisher.Publish(ctx, messages)
 }
 
+// claimHook passes on how many events each claim took.
+type claimHook chan int
+
+func (c claimHook) OnClaim(report outbox.ClaimReport) { c <- report.Events }
+
 // TestStopUnderLoad stops while batches are being published and others are claimed ahead:
 // the first are finished, the others given back uncounted.
 func TestStopUnderLoad(t *testing.T) {
@@ -396,7 +329,8 @@ func TestStopUnderLoad(t *testing.T) {
 		config := b.config(6, pgstore.Config{})
 		config.BatchSize = 10
 		publisher := slow{b.broker, make(chan struct{}, 100), make(chan struct{})}
-		config.Publisher = publisher
+		claimed := make(claimHook, 100)
+		config.Publisher, config.Hooks = publisher, []any{claimed}
 		ctx, cancel := context.WithCancel(b.Context())
 		defer cancel()
 		relay := b.relay(config)
@@ -404,6 +338,9 @@ func TestStopUnderLoad(t *testing.T) {
 		go func() { done <- relay.Run(ctx) }()
 		<-publisher.entered
 		<-publisher.entered
+		for range 3 { // two that are being published, and one ahead
+			<-claimed
+		}
 		cancel()
 		close(publisher.letGo)
 		if err := <-done; err != nil {
@@ -413,36 +350,11 @@ func TestStopUnderLoad(t *testing.T) {
 			b.Errorf("%d messages arrived, want the two batches that were being published", n)
 		}
 		if b.layout.Name == "modkit" {
-			b.waitSQL(`SELECT count(*) FILTER (WHERE status = 'pending' AND attempts = 0 AND locked_by IS NULL) = 80
+			b.wantSQL(`SELECT count(*) FILTER (WHERE status = 'pending' AND attempts = 0 AND locked_by IS NULL) = 80
 				AND count(*) FILTER (WHERE status = 'delivered' AND attempts = 1) = 20 FROM modkit_outbox_events`)
 		}
 		b.drain(b.config(4, pgstore.Config{}))
 		b.wantOnce(ids)
-	})
-}
-
-// TestSlowBroker publishes for longer than the lease: it is renewed, and nobody else gets
-// the rows.
-func TestSlowBroker(t *testing.T) {
-	t.Parallel()
-	forEachLayout(t, func(b *bed) {
-		ids := b.emit(5)
-		config := b.config(6, pgstore.Config{Lease: time.Second})
-		publisher := slow{b.broker, make(chan struct{}, 100), make(chan struct{})}
-		config.Publisher = publisher
-		first := b.start(config)
-		<-publisher.entered
-		second := b.start(b.config(6, pgstore.Config{Lease: time.Second}))
-		timer := time.NewTimer(3 * time.Second) // several leases
-		<-timer.C
-		close(publisher.letGo)
-		b.waitReceived(5)
-		second.Stop()
-		first.Stop()
-		b.wantOnce(ids)
-		if n := b.logs.Count("lease lost"); n != 0 {
-			b.Errorf("a lease was lost %d times: %s", n, b.logs.Text())
-		}
 	})
 }
 
@@ -488,7 +400,7 @@ func TestPublishTimeout(t *testing.T) {
 	config.PublishTimeout = 50 * time.Millisecond
 	b.drain(config)
 	// A timeout of one message counts; it is no outage.
-	b.waitSQL(`SELECT status = 'dead' AND attempts = 1 AND last_error LIKE '%deadline%' FROM modkit_outbox_events WHERE id = $1`, id)
+	b.wantSQL(`SELECT status = 'dead' AND attempts = 1 AND last_error LIKE '%deadline%' FROM modkit_outbox_events WHERE id = $1`, id)
 }
 
 func TestLifecycle(t *testing.T) {

@@ -30,6 +30,17 @@ func (w *watched) Claim(ctx context.Context, n int) (outbox.Batch, error) {
 	return w.Store.Claim(ctx, n)
 }
 
+// watch watches a configuration's store.
+func watch(t testing.TB, config outbox.Config) (*watched, <-chan time.Time) {
+	t.Helper()
+	store, ok := config.Store.(*pgstore.Store)
+	if !ok {
+		t.Fatalf("the store is a %T", config.Store)
+	}
+	w := &watched{Store: store, claims: make(chan time.Time)}
+	return w, w.claims
+}
+
 const (
 	// drowsy is a pause after which the next one is at least as long: pauses double, and
 	// jitter takes at most half.
@@ -43,11 +54,7 @@ func (b *bed) sleepy() (outbox.Config, *watched) {
 	b.Helper()
 	config := b.config(6, pgstore.Config{Lease: 10 * time.Hour})
 	config.Poll, config.Listen = 3*time.Hour, true
-	store, ok := config.Store.(*pgstore.Store)
-	if !ok {
-		b.Fatalf("the store is a %T", config.Store)
-	}
-	w := &watched{Store: store, claims: make(chan time.Time)}
+	w, _ := watch(b, config)
 	config.Store = w
 	return config, w
 }
