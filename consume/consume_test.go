@@ -139,6 +139,34 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestStopIsNoFailure ends a consumer in the middle of an event's last delivery: its handler did not fail, so the
+// event comes again and is no dead letter.
+func TestStopIsNoFailure(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	letters, told := &outboxtest.Broker{}, &reports{}
+	processor, err := consume.New(consume.Config{
+		Handlers: stopped{stop}, MaxDeliveries: 3, DeadLetters: letters, DeadLetterTopic: "dead", Hooks: []any{told}, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := outbox.Message{Event: outbox.Event{ID: uuid.New(), Payload: []byte("{}")}, Attempt: 3}
+	verdict := processor.Process(ctx, consume.Delivery{Message: event})
+	if verdict.Ack || verdict.After != 0 || told.list[0].Outcome != consume.Again || len(letters.Received()) > 0 {
+		t.Errorf("an event that the stop interrupted: %+v, %s, dead letters %+v; want it to come again at once",
+			verdict, told.list[0].Outcome, letters.Received())
+	}
+}
+
+// stopped is a set of handlers whose consumer is stopped while they run.
+type stopped struct{ stop context.CancelFunc }
+
+func (s stopped) Publish(ctx context.Context, _ []outbox.Message) []error {
+	s.stop()
+	return []error{ctx.Err()}
+}
+
 // panics is a publisher that does.
 type panics struct{}
 
