@@ -61,6 +61,9 @@ func TestStatuses(t *testing.T) {
 			words = "because of <this>"
 		}
 		wantClass(t, fmt.Sprint(code), err, class, words)
+		if err == nil {
+			continue
+		}
 		if class == outbox.Dead && outbox.ReasonOf(err) != outbox.ReasonRejected {
 			t.Errorf("%d: the reason is %s", code, outbox.ReasonOf(err))
 		}
@@ -73,6 +76,19 @@ func TestStatuses(t *testing.T) {
 		if err := one(t, publisher); err != nil {
 			t.Errorf("%d: %v", code, err)
 		}
+	}
+}
+
+// TestRedirect has a receiver that sends elsewhere whom it is asked by: nothing is sent there.
+func TestRedirect(t *testing.T) {
+	t.Parallel()
+	elsewhere := newReceiver(t, nil)
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		r := newReceiver(t, func(w http.ResponseWriter, request *http.Request) { http.Redirect(w, request, elsewhere.URL, code) })
+		wantClass(t, fmt.Sprint(code), one(t, r.publisher(t, webhook.Config{})), outbox.Retryable, "redirects are not followed")
+	}
+	if n := len(elsewhere.deliveries()); n > 0 {
+		t.Errorf("%d requests were sent where a receiver pointed", n)
 	}
 }
 

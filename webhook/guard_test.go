@@ -14,28 +14,36 @@ import (
 // TestPrivate has a receiver on the loopback, by every way of writing it that a resolver takes.
 func TestPrivate(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t, nil)
-	_, port, _ := strings.Cut(strings.TrimPrefix(r.URL, "http://"), ":")
 	for _, host := range []string{
 		"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "[::1]", "0.0.0.0", "[::]", "169.254.169.254", "10.0.0.1",
 		"[64:ff9b::7f00:1]", "[fe80::1]", "[fd00::1]",
 	} {
-		publisher := open(t, webhook.Config{URL: "http://" + host + ":" + port})
-		errs := publisher.Publish(t.Context(), publishertest.Messages(2))
-		for _, err := range append(errs, publisher.Ping(t.Context())) {
-			wantClass(t, host, err, outbox.Retryable, "is not public; allow-private=true allows it")
-			if errors.Is(err, outbox.ErrNotAttempted) {
-				t.Errorf("%s: %v", host, err)
+		t.Run(host, func(t *testing.T) {
+			t.Parallel()
+			r := newReceiver(t, nil)
+			publisher := open(t, webhook.Config{URL: "http://" + host + ":" + r.port()})
+			errs := publisher.Publish(t.Context(), publishertest.Messages(2))
+			for _, err := range append(errs, publisher.Ping(t.Context())) {
+				wantClass(t, host, err, outbox.Retryable, "is not public; allow-private=true allows it")
+				if errors.Is(err, outbox.ErrNotAttempted) {
+					t.Errorf("%s: %v", host, err)
+				}
 			}
-		}
+			if n := len(r.deliveries()); n != 0 {
+				t.Errorf("%d requests arrived", n)
+			}
+		})
 	}
-	if n := len(r.deliveries()); n != 0 {
-		t.Errorf("%d requests arrived", n)
-	}
-	allowed := open(t, webhook.Config{URL: "http://localhost:" + port, AllowPrivate: true})
+	allowed := open(t, webhook.Config{URL: "http://localhost:" + newReceiver(t, nil).port(), AllowPrivate: true})
 	if err := one(t, allowed); err != nil {
 		t.Error(err)
 	}
+}
+
+// port is where the receiver listens.
+func (r *receiver) port() string {
+	_, port, _ := strings.Cut(strings.TrimPrefix(r.URL, "http://"), ":")
+	return port
 }
 
 func TestIsPublic(t *testing.T) {

@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,8 +44,52 @@ func TestVector(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, test.words)
 		}
 	}
-	if err := webhook.Verify(secrets, http.Header{}, body, time.Now()); err == nil {
-		t.Error("a request without a signature was taken")
+}
+
+// TestForged has requests that only look as if they were signed: no signature, none but a part of one,
+// and headers that are not those that were signed.
+func TestForged(t *testing.T) {
+	t.Parallel()
+	const key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	at, body, right := time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`), "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+	digest, err := base64.StdEncoding.DecodeString(right)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := func(digest []byte) string { return "v1," + base64.StdEncoding.EncodeToString(digest) }
+	for name, test := range map[string]struct {
+		header, value string // none if it is empty
+		words         string
+	}{
+		"no signature":         {"Webhook-Signature", "", "no signature is right"},
+		"a space":              {"Webhook-Signature", " ", "no signature is right"},
+		"an empty signature":   {"Webhook-Signature", "v1,", "no signature is right"},
+		"some empty ones":      {"Webhook-Signature", "v1, v1,", "no signature is right"},
+		"its first byte":       {"Webhook-Signature", signed(digest[:1]), "no signature is right"},
+		"half of it":           {"Webhook-Signature", signed(digest[:16]), "no signature is right"},
+		"all but a byte of it": {"Webhook-Signature", signed(digest[:31]), "no signature is right"},
+		"a byte more":          {"Webhook-Signature", signed(append(slices.Clone(digest), 0)), "no signature is right"},
+		"another scheme":       {"Webhook-Signature", "v1a," + right, "no signature is right"},
+		"no scheme":            {"Webhook-Signature", right, "no signature is right"},
+		"not base64":           {"Webhook-Signature", "v1,*", "no signature is right"},
+		"another id":           {"Webhook-Id", "msg_another", "no signature is right"},
+		"another timestamp":    {"Webhook-Timestamp", "1614265331", "no signature is right"},
+		"no id":                {"Webhook-Id", "", "the id or the timestamp is missing"},
+		"no timestamp":         {"Webhook-Timestamp", "", "the id or the timestamp is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			header := http.Header{
+				"Webhook-Id": {"msg_p5jXN8AQM9LWM0D4loKWxJek"}, "Webhook-Timestamp": {"1614265330"}, "Webhook-Signature": {"v1," + right},
+			}
+			header.Set(test.header, test.value)
+			if test.value == "" {
+				header.Del(test.header)
+			}
+			if err := webhook.Verify([]string{key}, header, body, at); err == nil || !strings.Contains(err.Error(), test.words) {
+				t.Errorf("with %s: %q the answer is %v, want %s", test.header, test.value, err, test.words)
+			}
+		})
 	}
 }
 
