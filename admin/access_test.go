@@ -9,8 +9,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"golang.org/x/crypto/bcrypt"
@@ -85,6 +83,16 @@ func newBrowser(t *testing.T, config admin.Config) *browser {
 		t.Fatal(err)
 	}
 	return &browser{t: t, base: server.URL + config.Prefix, Client: http.Client{Jar: jar, Transport: server.Client().Transport}}
+}
+
+// another is somebody else in front of the same console.
+func (b *browser) another() *browser {
+	b.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return &browser{t: b.t, base: b.base, Client: http.Client{Jar: jar, Transport: b.Transport}}
 }
 
 // answer is what came back.
@@ -201,95 +209,6 @@ func TestOpenOnLoopback(t *testing.T) {
 	}
 }
 
-func TestLogin(t *testing.T) {
-	t.Parallel()
-	b := newBrowser(t, admin.Config{Access: admin.Access{Credentials: newParties(t).Credentials}})
-	b.get("/t/shop/audit").want(t, http.StatusOK, "Log in")
-	b.get("/api/v1/session").want(t, http.StatusUnauthorized, "log in first")
-	b.submit("/login", "/login", url.Values{"name": {"viewer"}, "password": {"wrong password"}}).want(t, http.StatusUnauthorized, "Name or password is wrong.")
-	b.submit("/login", "/login", url.Values{"name": {"nobody"}, "password": {password}}).want(t, http.StatusUnauthorized, "Name or password is wrong.")
-	before := b.cookie()
-	b.logIn("viewer").want(t, http.StatusOK, "Overview")
-	if after := b.cookie(); after == before {
-		t.Error("the session has the number that the browser brought")
-	}
-	b.get("/api/v1/session").want(t, http.StatusOK, `"role":"viewer"`)
-	b.submit("/t/shop/audit", "/logout", url.Values{}).want(t, http.StatusOK, "Log in")
-	b.get("/api/v1/session").want(t, http.StatusUnauthorized, "log in first")
-}
-
-func (b *browser) cookie() string {
-	at, err := url.Parse(b.base)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	for _, cookie := range b.Jar.Cookies(at) {
-		return cookie.Value
-	}
-	return ""
-}
-
-// TestLinksFromElsewhere: who follows a link in a chat, and whose browser therefore keeps the
-// cookie to itself, is not logged out by it.
-func TestLinksFromElsewhere(t *testing.T) {
-	t.Parallel()
-	b := newBrowser(t, admin.Config{Prefix: "/outbox", Access: admin.Access{Credentials: newParties(t).Credentials}})
-	b.logIn("viewer")
-	b.Jar = nil
-	got := b.send("GET", "/t/shop/dead?size=7", "", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") })
-	if got.Header.Get("Set-Cookie") != "" || got.Header.Get("Refresh") != "0;url=/outbox/t/shop/dead?size=7" || got.StatusCode != http.StatusOK {
-		t.Errorf("%d %v", got.StatusCode, got.Header)
-	}
-}
-
-// TestLoginGoesNowhereElse: the page after the login is one of ours.
-func TestLoginGoesNowhereElse(t *testing.T) {
-	t.Parallel()
-	b := newBrowser(t, admin.Config{Access: admin.Access{Credentials: newParties(t).Credentials}})
-	b.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	for next, want := range map[string]string{
-		"/t/shop/audit?size=5": "/t/shop/audit?size=5", "": "/", "//evil.example/": "/", "https://evil.example/": "/",
-		"/\\evil.example": "/", "/\t/evil.example": "/",
-	} {
-		got := b.submit("/login", "/login", url.Values{"name": {"viewer"}, "password": {password}, "next": {next}})
-		if to := got.Header.Get("Location"); got.StatusCode != http.StatusSeeOther || to != want {
-			t.Errorf("after a login for %q: %d %q, want %q", next, got.StatusCode, to, want)
-		}
-	}
-}
-
-// TestLoginIsSlowedDown: guesses are counted before they are looked at, so that many at once are
-// no way around it.
-func TestLoginIsSlowedDown(t *testing.T) {
-	t.Parallel()
-	b := newBrowser(t, admin.Config{Access: admin.Access{Credentials: newParties(t).Credentials}})
-	guess := url.Values{"name": {"operator"}, "password": {"guess"}, "csrf": {b.formToken("/login")}}
-	var refused atomic.Int64
-	var guessing sync.WaitGroup
-	for range 40 {
-		guessing.Go(func() {
-			got, err := b.PostForm(b.base+"/login", guess)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer func() { _ = got.Body.Close() }()
-			if got.StatusCode == http.StatusTooManyRequests {
-				refused.Add(1)
-				if got.Header.Get("Retry-After") == "" {
-					t.Error("it does not say when to try again")
-				}
-			} else if got.StatusCode != http.StatusUnauthorized {
-				t.Errorf("a guess is answered with %d", got.StatusCode)
-			}
-		})
-	}
-	guessing.Wait()
-	if refused.Load() < 10 {
-		t.Errorf("of forty guesses only %d were refused", refused.Load())
-	}
-}
-
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	p := newParties(t)
@@ -302,6 +221,7 @@ func TestRoles(t *testing.T) {
 	for _, action := range []string{"retry", "replay", "hold", "release"} {
 		b.send("POST", "/api/v1/targets/shop/"+action, `{"all":true}`, bearer(p.viewer)).want(t, http.StatusForbidden, "needs an operator")
 	}
+	b.send("DELETE", "/api/v1/targets/shop/jobs/x", "", bearer(p.viewer)).want(t, http.StatusForbidden, "needs an operator")
 	b.send("POST", "/api/v1/targets/shop/retry", `{"all":true}`, func(r *http.Request) {
 		bearer(p.operator)(r)
 		r.Header.Set("Content-Type", "application/json")
@@ -334,19 +254,28 @@ func TestForgedRequests(t *testing.T) {
 		b.post(path, url.Values{"all": {"1"}}).want(t, http.StatusForbidden, "no valid token")
 		b.post(path, url.Values{"all": {"1"}, "csrf": {strings.Repeat("0", 64)}}).want(t, http.StatusForbidden, "no valid token")
 	}
-	asJSON := func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }
-	b.send("POST", "/api/v1/targets/shop/retry", `{"all":true}`, asJSON).want(t, http.StatusForbidden, "no valid token")
-	with := func(token, site string) answer {
-		return b.send("POST", "/api/v1/targets/shop/retry", `{"all":true}`, func(r *http.Request) {
-			asJSON(r)
+	// Nor does the API change anything without it, by whatever method.
+	change := func(method, token, from, value string) answer {
+		path, body := "/api/v1/targets/shop/retry", `{"all":true}`
+		if method == http.MethodDelete {
+			path, body = "/api/v1/targets/shop/jobs/x", ""
+		}
+		return b.send(method, path, body, func(r *http.Request) {
+			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("X-CSRF-Token", token)
-			r.Header.Set("Sec-Fetch-Site", site)
+			r.Header.Set(from, value)
 		})
 	}
-	with(newBrowser(t, admin.Config{}).token(), "same-origin").want(t, http.StatusForbidden, "no valid token")
-	// A page of somebody else's is refused even if it knew the token.
-	with(b.token(), "cross-site").want(t, http.StatusForbidden, "another site")
-	with(b.token(), "same-origin").want(t, http.StatusOK, `"events":0`)
+	another := b.another().token()
+	for _, method := range []string{http.MethodPost, http.MethodDelete} {
+		change(method, "", "Sec-Fetch-Site", "same-origin").want(t, http.StatusForbidden, "no valid token")
+		change(method, another, "Sec-Fetch-Site", "same-origin").want(t, http.StatusForbidden, "no valid token")
+		// A page of somebody else's is refused even if it knew the token.
+		change(method, b.token(), "Sec-Fetch-Site", "cross-site").want(t, http.StatusForbidden, "another site")
+		change(method, b.token(), "Origin", "https://evil.example").want(t, http.StatusForbidden, "another site")
+	}
+	change(http.MethodPost, b.token(), "Sec-Fetch-Site", "same-origin").want(t, http.StatusOK, `"events":0`)
+	change(http.MethodDelete, b.token(), "Sec-Fetch-Site", "same-origin").want(t, http.StatusNotFound, "forgotten")
 }
 
 // token is what the browser's scripts would send.

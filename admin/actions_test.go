@@ -2,7 +2,6 @@ package admin_test
 
 import (
 	"encoding/json"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
@@ -11,8 +10,6 @@ import (
 	"github.com/packfinderz/outbox/admin"
 	"github.com/packfinderz/outbox/internal/layouttest"
 	"github.com/packfinderz/outbox/internal/pgtest"
-	"github.com/packfinderz/outbox/ops"
-	"github.com/packfinderz/outbox/pgstream"
 )
 
 // TestJobUnderWay: what takes long goes on by itself; pages say so, and it can be stopped.
@@ -61,14 +58,9 @@ func TestJobUnderWay(t *testing.T) {
 // TestHold holds a key of a stream, and releases it.
 func TestHold(t *testing.T) {
 	t.Parallel()
-	pool := pgtest.Pool(t)
-	migrate(t, pool, func() (fs.FS, error) { return pgstream.Migrations(pgstream.Shape{}) })
-	migrate(t, pool, ops.Migrations)
-	stream, err := ops.Stream(pool, pgstream.Stream{}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := newBrowser(t, admin.Config{Targets: []admin.Target{{Name: "shop", Operations: stream}}, Access: admin.Access{Credentials: newParties(t).Credentials}})
+	b := newBrowser(t, admin.Config{
+		Targets: []admin.Target{{Name: "shop", Operations: newStream(t).Target}}, Access: admin.Access{Credentials: newParties(t).Credentials},
+	})
 	b.logIn("operator")
 	b.submit("/t/shop/events", "/t/shop/hold", url.Values{}).want(t, http.StatusBadRequest, "name the events by id, or a key")
 	b.submit("/t/shop/events", "/t/shop/hold", url.Values{"key": {"order-1"}}).want(t, http.StatusOK, "held.")

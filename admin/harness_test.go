@@ -16,6 +16,7 @@ import (
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -26,13 +27,15 @@ func logger(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 }
 
-// shop is a queue table with an audit log, as the console sees it and as others do.
+// shop is an outbox with an audit log, as the console sees it and as others do.
 type shop struct {
-	t    *testing.T
-	pool *pgxpool.Pool
+	t     *testing.T
+	pool  *pgxpool.Pool
+	emits outboxpgx.Target
 	ops.Target
 }
 
+// newShop is one with a queue table.
 func newShop(t *testing.T) *shop {
 	t.Helper()
 	pool := pgtest.Pool(t)
@@ -42,7 +45,20 @@ func newShop(t *testing.T) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &shop{t: t, pool: pool, Target: operations}
+	return &shop{t: t, pool: pool, emits: modkit.Layout(), Target: operations}
+}
+
+// newStream is one with a stream, whose events have keys and headers.
+func newStream(t *testing.T) *shop {
+	t.Helper()
+	pool := pgtest.Pool(t)
+	migrate(t, pool, func() (fs.FS, error) { return pgstream.Migrations(pgstream.Shape{}) })
+	migrate(t, pool, ops.Migrations)
+	operations, err := ops.Stream(pool, pgstream.Stream{}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &shop{t: t, pool: pool, emits: pgstream.Stream{}, Target: operations}
 }
 
 // migrate makes some tables.
@@ -64,7 +80,7 @@ func newTable(t *testing.T) ops.Target {
 // emit commits some events.
 func (s *shop) emit(events ...outbox.Event) {
 	s.t.Helper()
-	emitter, err := outboxpgx.New(modkit.Layout(), nil)
+	emitter, err := outboxpgx.New(s.emits, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}

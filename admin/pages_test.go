@@ -144,23 +144,30 @@ func TestPaging(t *testing.T) {
 	b.get("/t/shop/events?cursor=nonsense").want(t, http.StatusBadRequest, "cursor")
 }
 
-// TestMasked: viewers do not see payloads where that is set, neither on pages nor in the API.
+// TestMasked: viewers do not see payloads and the values of headers where that is set, neither on
+// pages nor in the API.
 func TestMasked(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
-	event := layouttest.Event("modkit")
+	s := newStream(t)
+	event := layouttest.Event("standard")
 	event.ID, event.Payload = uuid.Must(uuid.NewV7()), []byte(`{"card":"4111-1111"}`)
+	event.Headers = map[string]string{"authorization": "Bearer s3cret"}
 	s.emit(event)
 	p := newParties(t)
 	b := newBrowser(t, admin.Config{
 		Targets: []admin.Target{{Name: "shop", Operations: s.Target}}, Access: admin.Access{Credentials: p.Credentials, MaskPayloads: true},
 	})
-	for _, path := range []string{"/t/shop/events/", "/api/v1/targets/shop/events/"} {
+	for where, path := range map[string]string{"page": "/t/shop/events/", "API": "/api/v1/targets/shop/events/"} {
 		path += event.ID.String()
-		if got := b.send("GET", path, "", bearer(p.viewer)); got.StatusCode != http.StatusOK || strings.Contains(got.body, "4111") {
-			t.Errorf("%s shows a viewer %d %s", path, got.StatusCode, textOf(got.body))
+		for what, secret := range map[string]string{"payload": "4111-1111", "headers": "s3cret"} {
+			t.Run(what+" in the "+where, func(t *testing.T) {
+				t.Parallel()
+				if got := b.send("GET", path, "", bearer(p.viewer)); got.StatusCode != http.StatusOK || strings.Contains(got.body, secret) {
+					t.Errorf("%s shows a viewer the %s: %d %s", path, what, got.StatusCode, textOf(got.body))
+				}
+				b.send("GET", path, "", bearer(p.operator)).want(t, http.StatusOK, secret)
+			})
 		}
-		b.send("GET", path, "", bearer(p.operator)).want(t, http.StatusOK, "4111-1111")
 	}
 }
 
