@@ -19,7 +19,8 @@ func TestMissingIndexes(t *testing.T) {
 		"modkit": {
 			{`DROP INDEX idx_modkit_outbox_events_claim`, doctor.Warning, "the claim, which takes the oldest"},
 			{`DROP INDEX idx_modkit_outbox_events_locked_until`, doctor.Warning, "whose lease is over"},
-			{`DROP INDEX idx_modkit_outbox_events_dedupe`, doctor.Problem, "a dedupe key is not unique"},
+			{`DROP INDEX idx_modkit_outbox_events_dedupe; CREATE INDEX plain ON modkit_outbox_events (namespace, topic, dedupe_key)`, doctor.Problem,
+				"a dedupe key is not unique"},
 			{`ALTER TABLE modkit_outbox_events DROP CONSTRAINT modkit_outbox_events_pkey`, doctor.Problem, "an event's id is not unique"},
 		},
 		"doorito": {
@@ -48,11 +49,18 @@ func TestMissingIndexes(t *testing.T) {
 func TestMissingIndexesOfStream(t *testing.T) {
 	t.Parallel()
 	p := newStream(t, pgtest.Pool(t), pgstream.Shape{Slots: 3})
-	for index, severity := range map[string]doctor.Severity{
-		"outbox_stream_shard_seq": doctor.Warning, "outbox_parked_due": doctor.Warning, "outbox_dedupe_key": doctor.Problem,
+	for _, c := range []struct {
+		drop     string
+		severity doctor.Severity
+	}{
+		{`DROP INDEX outbox_stream_shard_seq`, doctor.Warning},
+		{`DROP INDEX outbox_parked_due`, doctor.Warning},
+		{`DROP INDEX outbox_dedupe_key`, doctor.Problem},
+		// One that finds a dedupe key does not keep it from being emitted twice.
+		{`DROP INDEX outbox_dedupe_namespace_topic_dedupe_key_idx; CREATE INDEX plain ON outbox_dedupe (namespace, topic, dedupe_key)`, doctor.Problem},
 	} {
-		pgtest.Exec(t, p.pool, `DROP INDEX `+index)
-		found := p.finds(t, "indexes", severity, "has no valid index on")
+		pgtest.Exec(t, p.pool, c.drop)
+		found := p.finds(t, "indexes", c.severity, "has no valid index on")
 		pgtest.Exec(t, p.pool, found.Do)
 		p.isWell(t, "indexes")
 	}
