@@ -202,7 +202,7 @@ func testStops(t *testing.T, h Harness) {
 	close(release)
 	running.Stop()
 	if n := h.Unsettled(t); len(first.All()) != inHand || n != len(sent)-inHand {
-		t.Errorf("%d were handled, %d are unsettled", len(first.All()), n)
+		t.Fatalf("%d were handled, %d are unsettled", len(first.All()), n)
 	}
 	running = Start(t, h.Consumer(t, Options{Concurrency: inHand, Process: Quickly(Handler(second.Handle))}))
 	second.Await(t, len(sent)-inHand)

@@ -109,9 +109,18 @@ func send(t testing.TB, broker *redistest.Broker, messages []outbox.Message) {
 func awaitPending(t testing.TB, broker *redistest.Broker, want int64) {
 	t.Helper()
 	await.Until(t, fmt.Sprintf("%d entries to be pending", want), func() bool {
-		summary, err := broker.Client().XPending(context.Background(), publishertest.Topic, testGroup).Result()
-		return err == nil && summary.Count == want
+		n, err := pending(broker)
+		return err == nil && n == want
 	})
+}
+
+// pending is how many entries are delivered and not acknowledged.
+func pending(broker *redistest.Broker) (int64, error) {
+	summary, err := broker.Client().XPending(context.Background(), publishertest.Topic, testGroup).Result()
+	if err != nil {
+		return 0, err
+	}
+	return summary.Count, nil
 }
 
 // ordered fails unless each key's messages came in the order in which they were sent.

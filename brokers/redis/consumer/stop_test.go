@@ -6,11 +6,14 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/redis/consumer"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -24,19 +27,32 @@ func TestConsumeStop(t *testing.T) {
 			broker, messages, handled := redistest.New(t), keyed(20, 20), consumetest.NewRecord()
 			send(t, broker, messages)
 			began, finish := make(chan struct{}, 20), make(chan struct{})
-			stop := start(t, broker, consumer.Config{Concurrency: 4, Name: name, Process: consume.Config{Handlers: consumetest.Handler(func(context.Context, outbox.Message) error {
+			stop := start(t, broker, consumer.Config{Concurrency: 4, Name: name, Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, _ outbox.Message) error {
 				began <- struct{}{}
-				<-finish
-				return nil
+				select {
+				case <-finish:
+				case <-ctx.Done():
+					t.Error("the context of a handler ended long before the grace was over")
+				}
+				return ctx.Err()
 			})}})
 			for range 4 {
 				<-began
 			}
 			awaitPending(t, broker, 8)
-			time.AfterFunc(100*time.Millisecond, func() { close(finish) })
-			stop()
+			stopped := make(chan struct{})
+			go func() {
+				defer close(stopped)
+				stop()
+			}()
+			await.Until(t, "what was not begun to be given back", func() bool { return len(began) > 0 || givenBack(t, broker) == 4 })
+			close(finish)
+			<-stopped
 			if n := len(began); n != 0 {
 				t.Errorf("%d more were begun", n)
+			}
+			if t.Failed() {
+				return
 			}
 			awaitPending(t, broker, 4)
 			startedAt := time.Now()
@@ -55,7 +71,19 @@ func TestConsumeStop(t *testing.T) {
 	}
 }
 
-// TestConsumeGrace has a handler that does not finish by itself.
+// givenBack is how many entries wait for whoever looks next.
+func givenBack(t testing.TB, broker *redistest.Broker) int {
+	t.Helper()
+	list, err := broker.Client().XPendingExt(t.Context(), &goredis.XPendingExtArgs{
+		Stream: publishertest.Topic, Group: testGroup, Idle: time.Hour, Start: "-", End: "+", Count: 100,
+	}).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// TestConsumeGrace has a handler that does not finish by itself. Its entry is not acknowledged, neither before nor after.
 func TestConsumeGrace(t *testing.T) {
 	t.Parallel()
 	broker, handled := redistest.New(t), consumetest.NewRecord()
@@ -66,6 +94,9 @@ func TestConsumeGrace(t *testing.T) {
 		return ctx.Err()
 	})}})
 	handled.Await(t, 1)
+	if n, err := pending(broker); n != 1 || err != nil {
+		t.Fatalf("%d entries are pending while one is being handled (%v)", n, err)
+	}
 	stop()
 	awaitPending(t, broker, 1)
 	start(t, broker, consumer.Config{Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
