@@ -67,13 +67,15 @@ func (h *harness) take(_ context.Context, m outbox.Message) error {
 	for _, a := range wire.Attributes(&m) {
 		attributes[a.Name] = a.Value
 	}
-	h.list = append(h.list, publishertest.Received{ID: m.ID, Payload: m.Payload, Topic: m.Topic, Key: m.Key, Attributes: attributes})
+	h.list = append(h.list, publishertest.Received{
+		ID: m.ID, Payload: m.Payload, Topic: m.Topic, Key: m.Key, Attributes: attributes, ContentType: m.ContentType,
+	})
 	return nil
 }
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	features := publishertest.Features{Attributes: true, Binary: true, Poison: func(m *outbox.Message) { m.Payload = []byte("poison") }}
+	features := publishertest.Features{Attributes: true, Keys: true, ContentType: true, Binary: true, Poison: func(m *outbox.Message) { m.Payload = []byte("poison") }}
 	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
 		t.Helper()
 		h := &harness{set: newSet(t, handlers.Options{})}

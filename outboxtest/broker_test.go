@@ -9,6 +9,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/publishertest"
+	"github.com/packfinderz/outbox/wire"
 )
 
 type harness struct{ broker outboxtest.Broker }
@@ -17,14 +18,21 @@ func (h *harness) Publisher() outbox.Publisher { return &h.broker }
 
 func (h *harness) Received(testing.TB) (list []publishertest.Received) {
 	for _, m := range h.broker.Received() {
-		list = append(list, publishertest.Received{ID: m.ID, Payload: m.Payload})
+		attributes := make(map[string]string)
+		for _, a := range wire.Attributes(&m) {
+			attributes[a.Name] = a.Value
+		}
+		list = append(list, publishertest.Received{
+			ID: m.ID, Payload: m.Payload, Topic: m.Topic, Key: m.Key, Attributes: attributes, ContentType: m.ContentType,
+		})
 	}
 	return list
 }
 
 func TestBroker(t *testing.T) {
 	t.Parallel()
-	publishertest.Run(t, publishertest.Features{Ordered: true, Binary: true}, func(*testing.T) publishertest.Harness {
+	features := publishertest.Features{Ordered: true, Attributes: true, Keys: true, ContentType: true, Binary: true}
+	publishertest.Run(t, features, func(*testing.T) publishertest.Harness {
 		return &harness{}
 	})
 }

@@ -30,6 +30,9 @@ type Received struct {
 	Topic, Key string
 	// Attributes are what came beside the payload; nil where it is not read back.
 	Attributes map[string]string
+	// ContentType is what the broker itself says the payload is; empty where it has no place of
+	// its own for that.
+	ContentType string
 }
 
 // Harness connects the suite to one publisher and its other side.
@@ -46,6 +49,10 @@ type Features struct {
 	Ordered bool
 	// Attributes is set where the plain attributes of package wire arrive beside the payload.
 	Attributes bool
+	// Keys is set where the other side can tell the event's key.
+	Keys bool
+	// ContentType is set where the broker has a place of its own for the content type.
+	ContentType bool
 	// Binary is set where payloads that are not JSON or UTF-8 arrive unchanged.
 	Binary bool
 	// Poison spoils a message so that the publisher fails it and no other; nil where none can
@@ -151,13 +158,15 @@ func testAttributes(t *testing.T, h Harness, features Features) {
 	if !features.Attributes {
 		return
 	}
-	messages := Messages(4)
+	messages := Messages(5)
+	messages[0].DedupeKey = "" // some brokers take no more than ten attributes
 	messages[0].Headers = map[string]string{
 		"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "x-own": "a, b; c=\"d\" 100%", "event_id": "not the event's",
 	}
 	messages[1].Event = outbox.Event{ID: messages[1].ID, Topic: messages[1].Topic, Type: "bare", Payload: []byte("{}")}
 	messages[2].CreatedAt = time.Date(2026, 3, 4, 5, 6, 7, 123456000, time.FixedZone("", 3600))
 	messages[3].AggregateID = "caf\u00e9 \U0001F600"
+	messages[4].ContentType = "text/plain; charset=utf-8"
 	Deliver(t, h.Publisher(), messages)
 	want(t, h, features, messages)
 	received := h.Received(t)
@@ -170,9 +179,22 @@ func testAttributes(t *testing.T, h Harness, features Features) {
 		if !maps.Equal(received[at].Attributes, expected) {
 			t.Errorf("message %d has the attributes\n%q, want\n%q", i, received[at].Attributes, expected)
 		}
-		if got := received[at]; got.Topic != "" && got.Topic != messages[i].Topic || got.Key != "" && got.Key != messages[i].Key {
-			t.Errorf("message %d is at %q with the key %q, want %q and %q", i, got.Topic, got.Key, messages[i].Topic, messages[i].Key)
-		}
+		wantPlace(t, features, i, &received[at], &messages[i])
+	}
+}
+
+// wantPlace compares what has a place of its own at the broker: topic, key and content type.
+func wantPlace(t *testing.T, features Features, i int, got *Received, message *outbox.Message) {
+	t.Helper()
+	if got.Topic != "" && got.Topic != message.Topic {
+		t.Errorf("message %d is in %q, want %q", i, got.Topic, message.Topic)
+	}
+	if features.Keys && got.Key != message.Key {
+		t.Errorf("message %d has the key %q, want %q", i, got.Key, message.Key)
+	}
+	// One that the event does not have may be guessed from its payload.
+	if features.ContentType && message.ContentType != "" && got.ContentType != message.ContentType {
+		t.Errorf("message %d has the content type %q, want %q", i, got.ContentType, message.ContentType)
 	}
 }
 

@@ -108,7 +108,7 @@ func (h *harness) Publisher() outbox.Publisher { return h.to }
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	features := publishertest.Features{Attributes: true, Binary: true, Poison: func(m *outbox.Message) {
+	features := publishertest.Features{Attributes: true, Keys: true, ContentType: true, Binary: true, Poison: func(m *outbox.Message) {
 		m.Payload = []byte(strings.Repeat("x", webhooktest.Limit+1))
 	}}
 	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {

@@ -23,8 +23,18 @@ const maxSessionID = 128
 // without end, so that an outage or a message that is too large would look like a slow
 // service. The driver does not close the connection either.
 type serviceBus struct {
-	client *azservicebus.Client
-	sender *azservicebus.Sender
+	client busClient
+	sender busSender
+}
+
+// busClient is what is used of azservicebus.Client, and busSender of azservicebus.Sender.
+type busClient interface {
+	Close(ctx context.Context) error
+}
+
+type busSender interface {
+	SendMessage(ctx context.Context, message *azservicebus.Message, options *azservicebus.SendMessageOptions) error
+	Close(ctx context.Context) error
 }
 
 func openServiceBus(u *url.URL) (*serviceBus, error) {
@@ -61,11 +71,11 @@ func newClient(options *azservicebus.ClientOptions) (*azservicebus.Client, error
 	return nil, errors.New("set SERVICEBUS_CONNECTION_STRING or AZURE_SERVICEBUS_HOSTNAME in the environment")
 }
 
-// publish sends a message with its id, which is the service's guard against duplicates
+// publish sends a message with its duplicate id, which is the service's guard against duplicates
 // where the topic has that switched on, and its key as the session, which orders it where
 // the topic has sessions.
 func (s *serviceBus) publish(ctx context.Context, message *outbox.Message, attributes map[string]string) error {
-	id := message.ID.String()
+	id := message.DuplicateID()
 	encoded := &azservicebus.Message{MessageID: &id, Body: message.Payload, ApplicationProperties: make(map[string]any, len(attributes))}
 	for name, value := range attributes {
 		encoded.ApplicationProperties[name] = value

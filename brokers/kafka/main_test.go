@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 const patience = 30 * time.Second
 
 var features = publishertest.Features{
-	Attributes: true, Binary: true,
+	Attributes: true, Keys: true, Binary: true,
 	Poison: func(m *outbox.Message) { m.Payload = make([]byte, 2<<20) },
 }
 

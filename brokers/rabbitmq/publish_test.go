@@ -39,8 +39,8 @@ func testCloudEvents(t *testing.T, broker *rabbittest.Broker) {
 		"cloudEvents_time": m.CreatedAt.Format(time.RFC3339Nano), "cloudEvents_subject": "order/0", "cloudEvents_partitionkey": "order/0",
 		"cloudEvents_tenantid": m.TenantID.String(), "cloudEvents_dedupekey": "k0", "trace": "t1",
 	}
-	if !maps.Equal(got.Attributes, want) || string(got.Payload) != string(m.Payload) {
-		t.Errorf("got %+v, want %v", got, want)
+	if !maps.Equal(got.Attributes, want) || string(got.Payload) != string(m.Payload) || got.ContentType != m.ContentType {
+		t.Errorf("got %+v, want %v and the content type %s", got, want, m.ContentType)
 	}
 }
 

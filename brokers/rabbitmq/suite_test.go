@@ -70,7 +70,7 @@ func TestServer(t *testing.T) {
 func testConformance(t *testing.T, server *rabbittest.Broker) {
 	t.Helper()
 	features := publishertest.Features{
-		Ordered: true, Attributes: true, Binary: true,
+		Ordered: true, Attributes: true, ContentType: true, Binary: true,
 		Poison: func(m *outbox.Message) { m.Payload = make([]byte, 400_001) },
 	}
 	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {

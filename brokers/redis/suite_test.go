@@ -29,7 +29,7 @@ func open(t testing.TB, url string) *redis.Publisher {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	features := publishertest.Features{
-		Ordered: true, Attributes: true, Binary: true,
+		Ordered: true, Attributes: true, Keys: true, Binary: true,
 		Poison: func(m *outbox.Message) { m.Payload = make([]byte, 1<<20) },
 	}
 	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {

@@ -130,7 +130,9 @@ func (b *Broker) Received(t testing.TB) []publishertest.Received {
 }
 
 func read(request *Request) (publishertest.Received, error) {
-	received := publishertest.Received{Payload: request.Body, Attributes: make(map[string]string)}
+	received := publishertest.Received{
+		Payload: request.Body, ContentType: request.Header.Get("Content-Type"), Attributes: make(map[string]string),
+	}
 	var err error
 	if received.ID, err = uuid.Parse(request.Header.Get("webhook-id")); err != nil {
 		return received, fmt.Errorf("read the id: %w", err)

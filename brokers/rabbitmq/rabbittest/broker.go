@@ -156,7 +156,7 @@ func received(t testing.TB, queue string, delivery *amqp.Delivery) publishertest
 	if delivery.DeliveryMode != amqp.Persistent || delivery.Timestamp.Before(time.Unix(0, 0)) {
 		t.Errorf("message %s is not persistent, or has no time: %d, %s", id, delivery.DeliveryMode, delivery.Timestamp)
 	}
-	r := publishertest.Received{ID: id, Payload: delivery.Body, Topic: queue, Attributes: make(map[string]string)}
+	r := publishertest.Received{ID: id, Payload: delivery.Body, Topic: queue, ContentType: delivery.ContentType, Attributes: make(map[string]string)}
 	for name, value := range delivery.Headers {
 		text, ok := value.(string)
 		if !ok {

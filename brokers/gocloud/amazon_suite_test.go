@@ -1,0 +1,172 @@
+package gocloud_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/publishertest"
+	"github.com/packfinderz/outbox/wire"
+)
+
+// amazonFeatures are those of SNS and SQS, which do not take a payload that is empty.
+var amazonFeatures = publishertest.Features{Attributes: true, Poison: func(m *outbox.Message) { m.Payload = nil }}
+
+// amazonHarness reads back what a stand-in has taken.
+type amazonHarness struct {
+	publisher outbox.Publisher
+	taken     func() []entry
+}
+
+func (h amazonHarness) Publisher() outbox.Publisher { return h.publisher }
+
+func (h amazonHarness) Received(t testing.TB) []publishertest.Received {
+	t.Helper()
+	var list []publishertest.Received
+	for _, e := range h.taken() {
+		r := publishertest.Received{Payload: []byte(e.Body), Attributes: make(map[string]string)}
+		if e.Group != e.Deduplication { // a group of its own, which stands for no key
+			r.Key = e.Group
+		}
+		for name, value := range e.MessageAttributes {
+			var err error
+			if r.Attributes[name], err = url.PathUnescape(value.StringValue); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, is := r.Attributes["base64encoded"]; is {
+			delete(r.Attributes, "base64encoded")
+			var err error
+			if r.Payload, err = base64.StdEncoding.DecodeString(e.Body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var err error
+		if r.ID, err = uuid.Parse(r.Attributes[wire.EventID]); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+func TestQueueConformance(t *testing.T) {
+	t.Parallel()
+	for name, keys := range map[string]bool{"orders": false, "orders.fifo": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			features := amazonFeatures
+			features.Keys = keys
+			publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
+				t.Helper()
+				q := newQueue(t, nil)
+				return amazonHarness{open(t, q.url(name)), func() []entry {
+					q.mu.Lock()
+					defer q.mu.Unlock()
+					return slices.Clone(q.taken)
+				}}
+			})
+		})
+	}
+}
+
+// notifications answers the driver as SNS would.
+type notifications struct {
+	*httptest.Server
+	mu    sync.Mutex
+	arns  map[string]int
+	taken []entry
+}
+
+func newNotifications(t *testing.T) *notifications {
+	t.Helper()
+	n := &notifications{arns: make(map[string]int)}
+	n.Server = httptest.NewServer(n)
+	t.Cleanup(n.Close)
+	return n
+}
+
+func (n *notifications) url(arn string) string {
+	return "awssns:///" + arn + "?region=eu-west-1&anonymous=true&endpoint=" + url.QueryEscape(n.URL)
+}
+
+func (n *notifications) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.arns[r.PostForm.Get("TopicArn")]++
+	w.Header().Set("Content-Type", "text/xml")
+	var answer strings.Builder
+	for i := 1; ; i++ {
+		member := fmt.Sprintf("PublishBatchRequestEntries.member.%d.", i)
+		id := r.PostForm.Get(member + "Id")
+		if id == "" {
+			break
+		}
+		e := entry{
+			ID: id, Body: r.PostForm.Get(member + "Message"), Group: r.PostForm.Get(member + "MessageGroupId"),
+			Deduplication: r.PostForm.Get(member + "MessageDeduplicationId"), MessageAttributes: make(map[string]struct{ StringValue string }),
+		}
+		for a := 1; r.PostForm.Has(fmt.Sprintf("%sMessageAttributes.entry.%d.Name", member, a)); a++ {
+			attribute := fmt.Sprintf("%sMessageAttributes.entry.%d.", member, a)
+			e.MessageAttributes[r.PostForm.Get(attribute+"Name")] = struct{ StringValue string }{r.PostForm.Get(attribute + "Value.StringValue")}
+		}
+		n.taken = append(n.taken, e)
+		fmt.Fprintf(&answer, "<member><Id>%s</Id><MessageId>m</MessageId></member>", id)
+	}
+	_, _ = fmt.Fprintf(w, "<PublishBatchResponse><PublishBatchResult><Successful>%s</Successful></PublishBatchResult></PublishBatchResponse>",
+		answer.String()) // the client has gone away
+}
+
+// A topic of SNS takes the message group and the id against duplicates the way a queue does.
+func TestNotificationConformance(t *testing.T) {
+	t.Parallel()
+	for name, keys := range map[string]bool{"orders": false, "orders.fifo": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			features := amazonFeatures
+			features.Keys = keys
+			publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
+				t.Helper()
+				n := newNotifications(t)
+				return amazonHarness{open(t, n.url("arn:aws:sns:eu-west-1:1:"+name)), func() []entry {
+					n.mu.Lock()
+					defer n.mu.Unlock()
+					return slices.Clone(n.taken)
+				}}
+			})
+		})
+	}
+}
+
+func TestNotificationFIFO(t *testing.T) {
+	t.Parallel()
+	n := newNotifications(t)
+	const arn = "arn:aws:sns:eu-west-1:1:orders.fifo"
+	messages := publishertest.Messages(2)
+	messages[1].ReplayedAt = messages[1].CreatedAt
+	publishertest.Fates(t, publishertest.Publish(t, open(t, n.url(arn)), messages), "", "")
+	got, want := make(map[string]string), make(map[string]string)
+	for _, e := range n.taken {
+		got[e.Deduplication] = e.Group
+	}
+	for i := range messages {
+		want[messages[i].DuplicateID()] = messages[i].Key
+	}
+	if !maps.Equal(got, want) || len(n.arns) != 1 || n.arns[arn] == 0 {
+		t.Errorf("the groups, by the id against duplicates, are %q, want %q; topics %v", got, want, n.arns)
+	}
+}
