@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/google/uuid"
@@ -16,6 +18,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
 	"github.com/packfinderz/outbox/publishertest"
+	"github.com/packfinderz/outbox/wire"
 )
 
 // harness reads JSON Lines back.
@@ -32,7 +35,8 @@ func (h *harness) Received(t testing.TB) (list []publishertest.Received) {
 	scanner.Buffer(nil, 1<<22)
 	for scanner.Scan() {
 		var line struct {
-			ID            uuid.UUID       `json:"id"`
+			outbox.Message
+
 			Payload       json.RawMessage `json:"payload"`
 			PayloadBase64 []byte          `json:"payloadBase64"`
 		}
@@ -42,7 +46,13 @@ func (h *harness) Received(t testing.TB) (list []publishertest.Received) {
 		if line.PayloadBase64 != nil {
 			line.Payload = line.PayloadBase64
 		}
-		list = append(list, publishertest.Received{ID: line.ID, Payload: line.Payload})
+		attributes := make(map[string]string)
+		for _, a := range wire.Attributes(&line.Message) {
+			attributes[a.Name] = a.Value
+		}
+		list = append(list, publishertest.Received{
+			ID: line.ID, Payload: line.Payload, Topic: line.Topic, Key: line.Key, Attributes: attributes, ContentType: line.ContentType,
+		})
 	}
 	if err := scanner.Err(); err != nil {
 		t.Fatal(err)
@@ -84,7 +94,7 @@ func open(t *testing.T, to string, out io.Writer) dest.Destination {
 
 func TestLines(t *testing.T) {
 	t.Parallel()
-	features := publishertest.Features{Ordered: true, Binary: true, Poison: func(m *outbox.Message) {
+	features := publishertest.Features{Ordered: true, Attributes: true, Keys: true, ContentType: true, Binary: true, Poison: func(m *outbox.Message) {
 		m.CreatedAt = m.CreatedAt.AddDate(10_000, 0, 0) // no date of JSON
 	}}
 	t.Run("stdout", func(t *testing.T) {
@@ -126,7 +136,7 @@ func TestLine(t *testing.T) {
 	}
 	want := `{"id":"01890000-0000-7000-8000-000000000000","namespace":"shop","topic":"orders","type":"order_created",` +
 		`"aggregateType":"order","aggregateId":"0","tenantId":null,"dedupeKey":"k0","key":"order/0","createdAt":` + string(created) +
-		`,"attempt":1,"headers":{"trace":"t1"},"payload":{ "b" : 1.00, "a": "<&>" }}` + "\n"
+		`,"attempt":1,"headers":{"trace":"t1"},"contentType":"application/json","payload":{ "b" : 1.00, "a": "<&>" }}` + "\n"
 	if got := string(out.bytes()); got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}
@@ -174,6 +184,64 @@ func TestFullDisk(t *testing.T) {
 		if outbox.Classify(err) != outbox.Down {
 			t.Errorf("a full disk is %v", err)
 		}
+	}
+}
+
+// watchedFile notes what is done to a file.
+type watchedFile struct {
+	dest.DiskFile
+	done    []string
+	syncing error // what a sync answers
+}
+
+func (w *watchedFile) Write(p []byte) (int, error) {
+	w.done = append(w.done, "write")
+	return w.DiskFile.Write(p)
+}
+
+func (w *watchedFile) Sync() error {
+	w.done = append(w.done, "sync")
+	return errors.Join(w.DiskFile.Sync(), w.syncing)
+}
+
+// TestSync looks at the file when Publish has returned: what is acknowledged is on disk, and what
+// could not be brought there is not acknowledged, and gone.
+func TestSync(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	watched := &watchedFile{}
+	destination, err := dest.OpenWatched(path, func(file dest.DiskFile) dest.DiskFile {
+		watched.DiskFile = file
+		return watched
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := destination.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	size := func() int64 {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	publishertest.Deliver(t, destination, publishertest.Messages(3))
+	if got := strings.Join(watched.done, ", "); got != "write, sync" {
+		t.Errorf("three messages were acknowledged after: %s; want write, sync", got)
+	}
+	before := size()
+	watched.syncing = syscall.EIO
+	for i, err := range publishertest.Publish(t, destination, publishertest.Messages(3)) {
+		if err == nil || outbox.Classify(err) != outbox.Down {
+			t.Errorf("message %d, which is not on disk: %v", i, err)
+		}
+	}
+	if after := size(); after != before {
+		t.Errorf("the file has %d bytes, want the %d from before the sync that failed", after, before)
 	}
 }
 

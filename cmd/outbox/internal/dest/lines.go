@@ -21,11 +21,21 @@ import (
 type lines struct {
 	mu     sync.Mutex
 	out    io.Writer
-	file   *os.File // nil for standard output
+	file   diskFile // nil for standard output
 	buffer bytes.Buffer
 }
 
-func newLines(out io.Writer, file *os.File) *lines { return &lines{out: out, file: file} }
+// diskFile is what is used of an os.File.
+type diskFile interface {
+	io.WriteSeeker
+	io.Closer
+	Name() string
+	Stat() (os.FileInfo, error)
+	Sync() error
+	Truncate(size int64) error
+}
+
+func newLines(out io.Writer, file diskFile) *lines { return &lines{out: out, file: file} }
 
 // Publish writes the batch with one write. If that fails, nothing of it is left in a file.
 func (l *lines) Publish(_ context.Context, messages []outbox.Message) []error {
@@ -120,6 +130,7 @@ type line struct {
 	CreatedAt     time.Time         `json:"createdAt"`
 	Attempt       int               `json:"attempt"`
 	Headers       map[string]string `json:"headers"`
+	ContentType   string            `json:"contentType"`
 }
 
 // appendLine writes one message. The payload is put in as it is: encoding it as a field
@@ -128,7 +139,7 @@ func appendLine(out *bytes.Buffer, m *outbox.Message) error {
 	l := line{
 		ID: m.ID, Namespace: m.Namespace, Topic: m.Topic, Type: m.Type,
 		AggregateType: m.AggregateType, AggregateID: m.AggregateID, DedupeKey: m.DedupeKey, Key: m.Key,
-		CreatedAt: m.CreatedAt, Attempt: m.Attempt, Headers: m.Headers,
+		CreatedAt: m.CreatedAt, Attempt: m.Attempt, Headers: m.Headers, ContentType: m.ContentType,
 	}
 	if m.TenantID != uuid.Nil {
 		l.TenantID = &m.TenantID
