@@ -11,9 +11,6 @@ import (
 	"github.com/packfinderz/outbox/internal/await"
 )
 
-// soon is the longest time that an outage may be felt after it has begun, and after it has ended.
-const soon = 10 * time.Second
-
 // Fails fails the test unless the error is of the class and has the words, and is not the word
 // for a message that was not attempted.
 func Fails(t testing.TB, err error, class outbox.Class, words ...string) {
@@ -57,6 +54,33 @@ func Answers(t testing.TB, publisher outbox.Pinger) {
 	await.Until(t, "the broker to answer", func() bool { return publisher.Ping(t.Context()) == nil })
 }
 
+// Ends gives what a call answers, and fails the test if the call does not end.
+func Ends[T any](t testing.TB, call func() T) T {
+	t.Helper()
+	answers := make(chan T, 1)
+	go func() { answers <- call() }()
+	select {
+	case answer := <-answers:
+		return answer
+	case <-time.After(patience):
+		t.Fatal("the call does not end")
+		panic("unreachable")
+	}
+}
+
+// Abandon publishes, and takes the context away when ready has returned. It fails unless Publish
+// ends then.
+func Abandon(t testing.TB, publisher outbox.Publisher, messages []outbox.Message, ready func()) []error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	results := make(chan []error, 1)
+	go func() { results <- publisher.Publish(ctx, messages) }()
+	ready()
+	cancel()
+	return Ends(t, func() []error { return <-results })
+}
+
 // Cut takes the broker away while batches are under way, and brings it back. What was
 // acknowledged is there then; what failed says that the broker was away.
 func Cut(t testing.TB, broker Broker, publisher interface {
@@ -66,37 +90,36 @@ func Cut(t testing.TB, broker Broker, publisher interface {
 ) {
 	t.Helper()
 	acknowledged := make(map[string]bool)
-	started, failed := make(chan struct{}), make(chan error, 1)
+	started, failed := make(chan struct{}), make(chan []error, 1)
 	go func() {
 		for n := 0; ; n++ {
 			messages := Messages(500)
+			var failures []error
 			for i, err := range publisher.Publish(context.WithoutCancel(t.Context()), messages) {
 				if err == nil {
 					acknowledged[messages[i].ID.String()] = true
 				} else if !errors.Is(err, outbox.ErrNotAttempted) {
-					failed <- err
-					return
+					failures = append(failures, err)
 				}
+			}
+			if failures != nil {
+				failed <- failures
+				return
 			}
 			if n == 2 {
 				close(started)
 			}
 		}
 	}()
-	<-started
+	Ends(t, func() struct{} { return <-started })
 	broker.Stop(t)
-	began := time.Now()
-	Fails(t, <-failed, outbox.Down)
-	if took := time.Since(began); took > soon {
-		t.Errorf("it took %s to see that the broker is away", took)
+	for _, err := range Ends(t, func() []error { return <-failed }) {
+		Fails(t, err, outbox.Down)
 	}
+	Fails(t, publisher.Ping(t.Context()), outbox.Down)
 	broker.Start(t)
 	Answers(t, publisher)
-	began = time.Now()
 	Deliver(t, publisher, Messages(10))
-	if took := time.Since(began); took > soon {
-		t.Errorf("after the broker's return it took %s", took)
-	}
 	for _, r := range broker.Received(t) {
 		delete(acknowledged, r.ID.String())
 	}

@@ -81,7 +81,8 @@ func Run(t *testing.T, features Features, open func(t *testing.T) Harness) {
 	}
 }
 
-const patience = 30 * time.Second
+// patience limits every wait for something that must happen. It is not a measure of speed.
+const patience = time.Minute
 
 // Messages makes n messages with everything filled in.
 func Messages(n int) []outbox.Message {

@@ -3,7 +3,6 @@ package rabbitmq_test
 import (
 	"strconv"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -15,8 +14,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const patience = 30 * time.Second
 
 // open makes a publisher from a URL and closes it with the test.
 func open(t testing.TB, url string) *rabbitmq.Publisher {

@@ -74,6 +74,9 @@ func (b *Broker) Eval(t testing.TB, expression string) {
 	}
 }
 
+// Holds runs an Erlang expression in the server, and reports whether its value is ok.
+func (b *Broker) Holds(expression string) bool { return b.server.shell.eval(expression) == nil }
+
 // Permit lets a user configure and write what matches the patterns, and read everything.
 func (b *Broker) Permit(t testing.TB, user, configure, write string) {
 	t.Helper()
