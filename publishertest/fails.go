@@ -68,17 +68,36 @@ func Ends[T any](t testing.TB, call func() T) T {
 	}
 }
 
-// Abandon publishes, and takes the context away when ready has returned. It fails unless Publish
+// Abandon publishes, and has the deadline pass when ready has returned. It fails unless Publish
 // ends then.
 func Abandon(t testing.TB, publisher outbox.Publisher, messages []outbox.Message, ready func()) []error {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+	over := make(chan struct{})
 	results := make(chan []error, 1)
-	go func() { results <- publisher.Publish(ctx, messages) }()
+	go func() { results <- publisher.Publish(deadline{t.Context(), over}, messages) }()
 	ready()
-	cancel()
+	close(over)
 	return Ends(t, func() []error { return <-results })
+}
+
+// deadline is a context whose deadline passes when the test says so.
+type deadline struct {
+	context.Context
+
+	over <-chan struct{}
+}
+
+// Done is closed when the deadline has passed.
+func (d deadline) Done() <-chan struct{} { return d.over }
+
+// Err says that it has.
+func (d deadline) Err() error {
+	select {
+	case <-d.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 // Cut takes the broker away while batches are under way, and brings it back. What was

@@ -21,7 +21,7 @@ func TestTLS(t *testing.T) {
 	publishertest.Deliver(t, open(t, good), publishertest.Messages(3))
 
 	for name, url := range map[string]string{
-		"a server nobody vouches for":  "tls://" + broker.Address(),
+		"a server nobody vouches for":  fmt.Sprintf("tls://%s?cert=%s&key=%s", broker.Address(), c.Cert, c.Key),
 		"a client without certificate": fmt.Sprintf("tls://%s?ca=%s", broker.Address(), c.CA),
 	} {
 		t.Log(name)

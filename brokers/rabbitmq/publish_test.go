@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +23,10 @@ func testTLS(t *testing.T, broker *rabbittest.Broker, address string, certificat
 	if err := errors.Join(publishertest.Publish(t, publisher, publishertest.Messages(10))...); err != nil {
 		t.Error(err)
 	}
-	publishertest.Fails(t, open(t, url).Ping(t.Context()), outbox.Down, "certificate")
+	publishertest.Fails(t, open(t, url+"?cert="+certificate.Cert+"&key="+certificate.Key).Ping(t.Context()), outbox.Down, "unknown authority")
+	port := address[strings.LastIndex(address, ":"):]
+	other := "amqps://localhost" + port + "/" + broker.VhostName() // which the certificate does not name
+	publishertest.Fails(t, open(t, other+"?ca="+certificate.CA+"&cert="+certificate.Cert+"&key="+certificate.Key).Ping(t.Context()), outbox.Down, "localhost")
 	publishertest.Fails(t, open(t, url+"?ca="+certificate.CA).Ping(t.Context()), outbox.Down, "")
 }
 

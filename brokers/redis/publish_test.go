@@ -198,6 +198,6 @@ func TestTLS(t *testing.T) {
 	if err := errors.Join(publishertest.Publish(t, publisher, publishertest.Messages(10))...); err != nil {
 		t.Error(err)
 	}
-	publishertest.Fails(t, open(t, url).Ping(t.Context()), outbox.Down, "certificate")
+	publishertest.Fails(t, open(t, url+"?cert="+certificate.Cert+"&key="+certificate.Key).Ping(t.Context()), outbox.Down, "unknown authority")
 	publishertest.Fails(t, open(t, url+"?ca="+certificate.CA).Ping(t.Context()), outbox.Down, "")
 }

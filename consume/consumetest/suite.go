@@ -156,7 +156,7 @@ func testNothingIsGivenUp(t *testing.T, h Harness) {
 func testDuplicates(t *testing.T, h Harness) {
 	t.Helper()
 	effects, told := NewRecord(), make(Reports, 1000)
-	memory, err := inboxtest.NewMemory(inbox.TTL{Processing: time.Second})
+	memory, err := inboxtest.NewMemory(inbox.TTL{})
 	if err != nil {
 		t.Fatal(err)
 	}

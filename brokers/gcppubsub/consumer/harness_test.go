@@ -3,6 +3,7 @@ package consumer_test
 import (
 	"log/slog"
 	"path"
+	"slices"
 	"testing"
 	"time"
 
@@ -81,6 +82,16 @@ func acked(broker *pubsubtest.Broker, topic string) (n int) {
 func inHand(broker *pubsubtest.Broker) (n int) {
 	for _, m := range broker.Server.Messages() {
 		if len(m.Modacks) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// givenBack is how many messages a consumer has told the server that it will not handle.
+func givenBack(broker *pubsubtest.Broker) (n int) {
+	for _, m := range broker.Server.Messages() {
+		if slices.ContainsFunc(m.Modacks, func(modack pstest.Modack) bool { return modack.AckDeadline == 0 }) {
 			n++
 		}
 	}

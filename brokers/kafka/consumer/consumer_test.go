@@ -7,9 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
 	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -25,24 +29,28 @@ func TestOrdered(t *testing.T) {
 	stubborn.Check(t)
 }
 
-// TestSlowHandler handles for longer than a session, while a second consumer joins the group: it
-// waits for the partition, and nothing is handled twice.
+// TestSlowHandler handles for long while a second consumer joins the group: the first shows signs of
+// life all the time, the second waits for the partition, and nothing is handled twice.
 func TestSlowHandler(t *testing.T) {
 	t.Parallel()
 	broker, done := cluster(t), consumetest.NewRecord()
+	finish := make(chan struct{})
 	config := settings(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 		done.Add(m)
-		if len(done.All()) <= 4 {
-			<-time.After(2500 * time.Millisecond) // it is the time that matters
-		}
+		<-finish
 		return nil
 	}))
-	config.SessionTimeout = time.Second
+	config.SessionTimeout = 10 * time.Second
 	sent := consumetest.Events(12, 4)
 	publishertest.Deliver(t, kafkatest.Open(t, broker.URL()), sent)
 	first := start(t, config)
 	done.Await(t, 1)
+	joins := broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Observe: true, Count: -1})
 	second := start(t, config)
+	await.Until(t, "the second consumer to join", func() bool { return joins.Hits() > 0 })
+	signs := broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Observe: true, Count: -1})
+	await.Until(t, "three signs of life", func() bool { return signs.Hits() >= 3 })
+	close(finish)
 	done.Await(t, len(sent))
 	first.Stop()
 	second.Stop()

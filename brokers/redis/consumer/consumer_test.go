@@ -264,7 +264,7 @@ func TestConsumeCluster(t *testing.T) {
 	messages, handled := keyed(100, 10), consumetest.NewRecord()
 	in := openInbox(t, broker.URL()+"?cluster=true")
 	send(t, broker, messages)
-	stop := startAt(t, broker.URL()+"?cluster=true", consumer.Config{Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
+	running := startAt(t, broker.URL()+"?cluster=true", consumer.Config{Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 		_, err := inbox.Handle(ctx, in, testGroup, m.ID, func(context.Context) error {
 			handled.Add(m)
 			return nil
@@ -273,5 +273,5 @@ func TestConsumeCluster(t *testing.T) {
 	})}})
 	ordered(t, messages, handled.Await(t, len(messages)))
 	awaitPending(t, broker, 0)
-	stop()
+	running.Stop()
 }

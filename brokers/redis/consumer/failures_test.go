@@ -19,6 +19,7 @@ import (
 	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/inbox"
 	"github.com/packfinderz/outbox/inbox/inboxtest"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/tcpproxy"
 	"github.com/packfinderz/outbox/publishertest"
 )
@@ -93,19 +94,38 @@ func TestConsumeFlushed(t *testing.T) {
 	}
 }
 
-// TestConsumeSlowly has handlers that take longer than MinIdle, and a second consumer that would take
-// over. Nobody is given an entry twice.
+// TestConsumeSlowly has handlers that take long: Redis is given signs of life of every entry in hand,
+// those that wait for others of their key among them, so that nobody takes over.
 func TestConsumeSlowly(t *testing.T) {
 	t.Parallel()
 	broker, messages, handled := redistest.New(t), keyed(6, 2), consumetest.NewRecord()
 	send(t, broker, messages)
-	config := consumer.Config{MinIdle: time.Second, Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
+	finish := make(chan struct{})
+	start(t, broker, consumer.Config{MinIdle: 2 * time.Second, Process: consume.Config{Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 		handled.Add(m)
-		return takingLong(ctx, 1500*time.Millisecond)
-	})}}
-	start(t, broker, config) // it has all of them, three of a key: 4.5 s
+		<-finish
+		return nil
+	})}})
 	handled.Await(t, 2)
-	start(t, broker, config)
+	awaitPending(t, broker, 6)
+	idle, signs := make(map[string]time.Duration), make(map[string]int)
+	await.Until(t, "two signs of life of each entry", func() bool {
+		ask := &goredis.XPendingExtArgs{Stream: publishertest.Topic, Group: testGroup, Start: "-", End: "+", Count: 10}
+		for _, entry := range broker.Client().XPendingExt(t.Context(), ask).Val() {
+			if entry.Idle < idle[entry.ID] {
+				signs[entry.ID]++
+			}
+			idle[entry.ID] = entry.Idle
+		}
+		enough := 0
+		for _, n := range signs {
+			if n >= 2 {
+				enough++
+			}
+		}
+		return enough == len(messages)
+	})
+	close(finish)
 	handled.Await(t, 6)
 	awaitPending(t, broker, 0)
 	if got := handled.All(); len(got) != 6 || slices.ContainsFunc(got, func(m outbox.Message) bool { return m.Attempt != 1 }) {

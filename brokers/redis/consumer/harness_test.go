@@ -62,10 +62,10 @@ func newInbox(url string, ttl inbox.TTL) (*redis.Inbox, error) {
 // start runs a consumer until stop, or the end of the test.
 func start(t testing.TB, broker *redistest.Broker, config consumer.Config) (stop func()) {
 	t.Helper()
-	return startAt(t, broker.URL(), config)
+	return startAt(t, broker.URL(), config).Stop
 }
 
-func startAt(t testing.TB, url string, config consumer.Config) (stop func()) {
+func startAt(t testing.TB, url string, config consumer.Config) *consumetest.Running {
 	t.Helper()
 	var err error
 	if config.Broker, err = redis.ParseURL(url); err != nil {
@@ -86,7 +86,7 @@ func startAt(t testing.TB, url string, config consumer.Config) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return consumetest.Start(t, c).Stop
+	return consumetest.Start(t, c)
 }
 
 // keyed are messages of some keys in turn.

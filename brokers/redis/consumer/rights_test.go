@@ -17,7 +17,7 @@ func TestRights(t *testing.T) {
 	broker, messages, handled := redistest.New(t), keyed(10, 2), consumetest.NewRecord()
 	send(t, broker, messages)
 	url := broker.Grant(t, "~orders +xreadgroup +xack +xpending +xclaim +xrange +evalsha +eval +xgroup|delconsumer +xgroup|create")
-	stop := startAt(t, url, consumer.Config{Process: consume.Config{Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
+	running := startAt(t, url, consumer.Config{Process: consume.Config{Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 		handled.Add(m)
 		if m.Attempt == 1 {
 			return context.DeadlineExceeded
@@ -26,7 +26,7 @@ func TestRights(t *testing.T) {
 	})}})
 	handled.Await(t, 20)
 	awaitPending(t, broker, 0)
-	stop()
+	running.Stop()
 	if consumers := broker.Client().XInfoConsumers(t.Context(), "orders", testGroup).Val(); len(consumers) > 0 {
 		t.Errorf("the consumer did not leave: %+v", consumers)
 	}

@@ -15,6 +15,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/testserver"
 	"github.com/packfinderz/outbox/publishertest"
 )
@@ -148,6 +149,11 @@ func (b *Broker) Freeze(t testing.TB) (thaw func()) {
 		}
 	}
 	signal(syscall.SIGSTOP)
+	// The signal takes its time, and the server would answer meanwhile.
+	await.Until(t, "Redis to stand still", func() bool {
+		state, err := exec.Command("ps", "-o", "stat=", "-p", text).Output()
+		return err == nil && strings.HasPrefix(strings.TrimSpace(string(state)), "T")
+	})
 	return func() { signal(syscall.SIGCONT) }
 }
 

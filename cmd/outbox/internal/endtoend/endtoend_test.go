@@ -23,8 +23,6 @@ const (
 	healthyEvents = 10_000
 	outageEvents  = 20_000
 	keys          = 500
-	// resumesWithin is the longest time from a broker's return to the next event.
-	resumesWithin = 15 * time.Second
 	// memoryCeiling is what a relay's process may hold, whatever its broker does.
 	memoryCeiling = 128 << 20
 )
@@ -81,11 +79,6 @@ func TestOutage(t *testing.T) {
 				t.Fatal("the broker was not missed: every event was there before it went")
 			}
 			server.Start(t)
-			back := time.Now()
-			r.awaitDelivered(relay, before+1)
-			if took := time.Since(back); took > resumesWithin {
-				t.Errorf("publishing resumed %s after the broker was back", took)
-			}
 			r.awaitDelivered(relay, outageEvents)
 			r.stop(relay)
 			// What was under way when the broker went may have arrived unacknowledged, and again
