@@ -187,9 +187,15 @@ func TestSlowBroker(t *testing.T) {
 	publisher := open(t, broker.URL())
 	publisher.WaitForAnswers()
 	publishertest.Deliver(t, publisher, publishertest.Messages(1)) // it is connected
-	if err := broker.Client().Do(t.Context(), "client", "pause", "3600000", "all").Err(); err != nil {
+	if err := broker.Client().Do(t.Context(), "client", "pause", "3600000", "write").Err(); err != nil {
 		t.Fatal(err)
 	}
+	// Before the publisher is closed, which waits for its calls.
+	t.Cleanup(func() {
+		if err := broker.Client().Do(context.Background(), "client", "unpause").Err(); err != nil {
+			t.Error(err)
+		}
+	})
 	messages := publishertest.Messages(1500)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // nothing has to happen in it
 	defer cancel()

@@ -140,13 +140,3 @@ func ordered(t testing.TB, sent, got []outbox.Message) {
 		}
 	}
 }
-
-// takingLong is the work of a slow handler: it takes its time, unless it is told to end.
-func takingLong(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
