@@ -63,7 +63,7 @@ func (s *Store) promoteAll(ctx context.Context) error {
 const purgeStep = 1000
 
 // The rows beside the log that are purged by age, in small steps. $1 retention in seconds,
-// $2 step.
+// $2 step, $3 the subscription whose dead events go: others keep theirs by a retention of their own.
 const (
 	purgeDeliveriesSQL = `
 DELETE FROM {deliveries} WHERE ctid = ANY(ARRAY(
@@ -73,13 +73,14 @@ DELETE FROM {dedupe} WHERE ctid = ANY(ARRAY(
   SELECT ctid FROM {dedupe} WHERE created_at < now() - make_interval(secs => $1) ORDER BY created_at LIMIT $2))`
 	purgeDeadSQL = `
 DELETE FROM {parked} WHERE ctid = ANY(ARRAY(
-  SELECT ctid FROM {parked} WHERE state = 'dead' AND changed_at < now() - make_interval(secs => $1) LIMIT $2))`
-	countDeadSQL = `SELECT count(*) FROM {parked} WHERE state = 'dead' AND changed_at < now() - make_interval(secs => $1)`
+  SELECT ctid FROM {parked} WHERE subscription = $3 AND state = 'dead' AND changed_at < now() - make_interval(secs => $1) LIMIT $2))`
+	// $1 retention in seconds, $2 subscription.
+	countDeadSQL = `SELECT count(*) FROM {parked} WHERE subscription = $2 AND state = 'dead' AND changed_at < now() - make_interval(secs => $1)`
 )
 
 // Purge empties the slots whose events are all older than the retention and settled by every
 // subscription, and trims what is kept beside them: the log of deliveries and the dedupe
-// keys. Dead events go after their own retention. It counts events.
+// keys. Dead events of this subscription go after their own retention. It counts events.
 func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
 	if purge.Retention <= 0 {
 		return 0, errors.New("outbox: the retention must be positive")
@@ -116,21 +117,26 @@ func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
 func (s *Store) purgeDead(ctx context.Context, purge outbox.Purge, progress func(int64)) error {
 	if purge.DryRun {
 		var n int64
-		if err := s.pool.QueryRow(ctx, s.stream.names(countDeadSQL), purge.DeadLetterRetention.Seconds()).Scan(&n); err != nil {
+		err := s.pool.QueryRow(ctx, s.stream.names(countDeadSQL), purge.DeadLetterRetention.Seconds(), s.config.Subscription).Scan(&n)
+		if err != nil {
 			return fmt.Errorf("outbox: count dead events: %w", err)
 		}
 		progress(n)
 		return nil
 	}
-	if err := s.purgeRows(ctx, purgeDeadSQL, purge.DeadLetterRetention, purge.BatchSize, progress); err != nil {
+	if err := s.purgeRows(ctx, purgeDeadSQL, purge.DeadLetterRetention, purge.BatchSize, progress, s.config.Subscription); err != nil {
 		return fmt.Errorf("outbox: purge dead events: %w", err)
 	}
 	return nil
 }
 
-func (s *Store) purgeRows(ctx context.Context, sql string, retention time.Duration, step int, progress func(int64)) error {
+// purgeRows deletes rows step by step; more are the statement's arguments from $3 on.
+func (s *Store) purgeRows(
+	ctx context.Context, sql string, retention time.Duration, step int, progress func(int64), more ...any,
+) error {
+	args := append([]any{retention.Seconds(), step}, more...)
 	for {
-		tag, err := s.pool.Exec(ctx, s.stream.names(sql), retention.Seconds(), step)
+		tag, err := s.pool.Exec(ctx, s.stream.names(sql), args...)
 		if err != nil {
 			return err
 		}

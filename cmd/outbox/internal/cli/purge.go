@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,7 +29,8 @@ or dead is never touched. With --dlq-retention, dead letters older than that are
 too, and with them their events.
 
 A stream is emptied slot by slot: one whose events are all older than --retention and
-settled by every subscription.`,
+settled by every subscription. Its dead events are a subscription's own: --dlq-retention
+deletes those of --subscription.`,
 		Example: "  outbox purge --from postgres://localhost/shop --retention 720h --dry-run",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -43,7 +45,6 @@ settled by every subscription.`,
 	}
 	from.changeFlags(cmd, &change)
 	s := cmd.Flags()
-	_ = s.MarkHidden("subscription") // a stream is purged as a whole
 	s.DurationVar(&purge.Retention, "retention", defaultRetention, "how long delivered events are kept")
 	s.DurationVar(&purge.DeadLetterRetention, "dlq-retention", 0, "how long dead letters are kept (default: for ever)")
 	s.IntVar(&change.BatchSize, "batch-size", 1000, "rows per step")
@@ -53,8 +54,10 @@ settled by every subscription.`,
 func (a *app) purge(ctx context.Context, from *operated, purge outbox.Purge, change ops.Change) error {
 	change.Actor = from.actor()
 	change.Logger = slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if err := from.anySubscription(ctx); err != nil {
-		return err
+	if purge.DeadLetterRetention == 0 {
+		if err := from.anySubscription(ctx); err != nil {
+			return err
+		}
 	}
 	return from.operate(ctx, func(target ops.Target) error {
 		result, err := withBar(ctx, a.Err, change, func(ctx context.Context, change ops.Change) (*ops.Result, error) {
@@ -73,14 +76,16 @@ func (a *app) purge(ctx context.Context, from *operated, purge outbox.Purge, cha
 	})
 }
 
-// anySubscription takes any subscription of a stream, should the usual one have been dropped.
+// anySubscription takes any subscription of a stream, unless one is named, should the usual one
+// have been dropped. The slots are the same for all; dead events are not.
 func (o *operated) anySubscription(ctx context.Context) error {
-	if o.layout != pgstream.LayoutName {
+	if o.layout != pgstream.LayoutName || o.subscription != "" {
 		return nil
 	}
 	return o.onStream(ctx, func(stream pgstream.Stream, pool *pgxpool.Pool) error {
 		list, err := stream.Subscriptions(ctx, pool)
-		if err == nil && len(list) > 0 {
+		usual := func(sub pgstream.Subscription) bool { return sub.Name == pgstream.DefaultSubscription }
+		if err == nil && len(list) > 0 && !slices.ContainsFunc(list, usual) {
 			o.subscription = list[0].Name
 		}
 		return err

@@ -174,6 +174,18 @@ func TestStreamPurge(t *testing.T) {
 	if got := s.run("", purge); got != "deleted 13 events\n" || s.count("outbox_stream")+s.count("outbox_parked") != 0 {
 		t.Errorf("%q, %d and %d rows left", got, s.count("outbox_stream"), s.count("outbox_parked"))
 	}
+	// Dead events are a subscription's own, and so is their retention.
+	s.run("", "subscriptions create billing")
+	pgtest.Exec(t, s.pool, `INSERT INTO outbox_parked (subscription, shard, seq, state, gates, id, topic, type, payload, created_at, changed_at)
+		VALUES ('billing', 0, 1, 'dead', false, gen_random_uuid(), 'orders', 'made', '{}', now(), now() - interval '3 days')`)
+	if got := s.run("", purge); got != "deleted 0 events\n" {
+		t.Errorf("the dead events of another subscription: %q", got)
+	}
+	s.refuses(`subscription "nobody": there is no such subscription`, purge+" --subscription nobody")
+	if got := s.run("", purge+" --subscription billing"); got != "deleted 1 event\n" {
+		t.Errorf("the dead events of billing: %q", got)
+	}
+	s.run("", "subscriptions drop billing")
 	s.refuses("make the stream with outbox migrate up", "purge --schema elsewhere")
 	pgtest.Exec(t, s.pool, `DELETE FROM outbox_subscriptions`)
 	s.refuses("there is no such subscription", "purge")
