@@ -112,7 +112,8 @@ func TestDeadBlocks(t *testing.T) {
 	s.judge("")
 }
 
-// TestDelayedEvent has an event whose time has not come: its key goes on without it.
+// TestDelayedEvent has an event whose time has not come: its key goes on without it, in the
+// same page, in later ones, and at a relay that takes over.
 func TestDelayedEvent(t *testing.T) {
 	t.Parallel()
 	s := sharedStage(t, 1)
@@ -128,9 +129,31 @@ func TestDelayedEvent(t *testing.T) {
 	if len(s.published) != 2 {
 		t.Fatalf("%d events arrived before the delayed one, want 2", len(s.published))
 	}
+	s.emit("k")
+	s.drain(store)
+	if len(s.published) != 3 {
+		t.Fatal("an event in a later page waits behind the delayed one")
+	}
+	s.wantParked("retry")
+	s.emit("k")
+	store = s.takeOver()
+	s.drain(store)
+	if len(s.published) != 4 {
+		t.Fatal("at another relay an event waits behind the delayed one")
+	}
+	s.wantParked("retry")
+	// Nor does it when it fails.
 	s.ripen()
 	store.PassTime()
-	s.wantIDs(s.claim(store, 1), id)
+	batch := s.claim(store, 1)
+	s.wantIDs(batch, id)
+	s.settle(batch, failedFor(time.Hour))
+	s.emit("k")
+	s.drain(s.takeOver())
+	if len(s.published) != 5 {
+		t.Fatal("an event waits behind the delayed one that failed")
+	}
+	s.wantParked("retry")
 }
 
 // TestWaitingBehindNothing has a head that somebody left waiting.
