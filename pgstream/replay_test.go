@@ -61,7 +61,7 @@ func TestReplay(t *testing.T) {
 }
 
 // TestReplayDoesNotGate replays an event of a key that fails, while new events of the key
-// flow.
+// flow, at the relay that tries it and at one that takes over and reads anew which keys wait.
 func TestReplayDoesNotGate(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, pgstream.Shape{Shards: 1})
@@ -80,6 +80,34 @@ func TestReplayDoesNotGate(t *testing.T) {
 	batch.Abandon()
 	if fresh := emit(t, h.pool, "a", "a"); !slices.Equal(drain(t, store), fresh) {
 		t.Error("new events of the key wait behind a replayed one")
+	}
+	h.Expire(t)
+	other := h.open(t, pgstream.Config{})
+	if fresh := emit(t, h.pool, "a", "a"); !slices.Equal(drain(t, other), fresh) {
+		t.Error("new events of the key wait behind one that was replayed to another relay")
+	}
+}
+
+// TestReplayFilter replays to a subscription that takes some of the events: it gets no others, whatever is asked for.
+func TestReplayFilter(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	sub := pgstream.Subscription{Name: "billing", Filter: pgstream.Filter{Topics: []string{"billing"}}}
+	if err := (pgstream.Stream{}).CreateSubscription(t.Context(), h.pool, sub, pgstream.StartOldest); err != nil {
+		t.Fatal(err)
+	}
+	emit(t, h.pool, "k") // topic orders
+	var id uuid.UUID
+	if err := h.pool.QueryRow(t.Context(), `SELECT outbox_emit('made', '{}', 'billing', p_key => 'k')`).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	store := h.open(t, pgstream.Config{Subscription: "billing"})
+	if got := drain(t, store); !slices.Equal(got, []uuid.UUID{id}) {
+		t.Fatalf("delivered %v, want %v", got, id)
+	}
+	replayed(t, h, pgstream.Replay{Subscription: "billing", Key: "k"}, 1)
+	if got := drain(t, store); !slices.Equal(got, []uuid.UUID{id}) {
+		t.Errorf("replayed %v, want %v: the subscription takes no other", got, id)
 	}
 }
 
