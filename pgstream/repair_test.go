@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -74,6 +75,81 @@ func TestRepair(t *testing.T) {
 	}
 	if got := drain(t, restored.open(t, pgstream.Config{Subscription: "late"})); !sameSet(got, append(all, last...)) {
 		t.Errorf("from the oldest: %d events, want %d", len(got), len(all)+1)
+	}
+}
+
+// TestRepairRaisesTheSequence has a sequence that is behind its events, as after a restore of tables alone. A seq that is
+// drawn twice is taken for an event that is parked already, and the new one is lost.
+func TestRepairRaisesTheSequence(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	store := h.open(t, pgstream.Config{})
+	drain(t, store)
+	old := emit(t, h.pool, "a", "a", "a")
+	batch, err := store.Claim(t.Context(), 10)
+	if err != nil || len(batch.Messages()) != 3 {
+		t.Fatalf("claimed %v: %v", batch, err)
+	}
+	settle(t, batch, map[uuid.UUID]outbox.Outcome{
+		old[0]: {Kind: outbox.Failed, Delay: time.Hour}, old[1]: {Kind: outbox.Released}, old[2]: {Kind: outbox.Released},
+	})
+	pgtest.Exec(t, h.pool, `SELECT setval('outbox_stream_seq', 1)`)
+	if _, err := pgstream.Open(t.Context(), h.pool, pgstream.Stream{}, pgstream.Config{}); !errors.Is(err, pgstream.ErrRestored) {
+		t.Fatalf("a stream whose sequence went back was opened: %v", err)
+	}
+	if _, err := (pgstream.Stream{}).Repair(t.Context(), h.pool); err != nil {
+		t.Fatal(err)
+	}
+	fresh := emit(t, h.pool, "a", "a")
+	if n := h.count(t, `SELECT count(*) FROM (SELECT FROM outbox_stream GROUP BY seq HAVING count(*) > 1) AS twice`); n > 0 {
+		t.Errorf("after the repair %d seqs were drawn twice", n)
+	}
+	store = h.open(t, pgstream.Config{})
+	drain(t, store) // the new ones wait behind the old ones
+	h.Age(t, 2*time.Hour)
+	got := drain(t, store)
+	if want := slices.Concat(old, fresh); !slices.Equal(got, want) {
+		t.Errorf("after the repair %v arrive, want %v", got, want)
+	}
+}
+
+// TestRepairFilter repairs subscriptions that take some of the events: none is parked for a subscription that would
+// not have taken it.
+func TestRepairFilter(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	tenant := uuid.New()
+	filters := map[string]pgstream.Filter{
+		"namespace": {Namespace: "shop"}, "topics": {Topics: []string{"billing"}}, "types": {Types: []string{"paid"}}, "tenant": {TenantID: tenant},
+	}
+	for name, filter := range filters {
+		sub := pgstream.Subscription{Name: name, Filter: filter}
+		if err := (pgstream.Stream{}).CreateSubscription(t.Context(), h.pool, sub, pgstream.StartOldest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	emit(t, h.pool, "a") // for none of them
+	want := make(map[string]uuid.UUID)
+	for name, sql := range map[string]string{
+		"namespace": `outbox_emit('made', '{}', 'orders', p_namespace => 'shop')`,
+		"topics":    `outbox_emit('made', '{}', 'billing')`,
+		"types":     `outbox_emit('paid', '{}', 'orders')`,
+		"tenant":    `outbox_emit('made', '{}', 'orders', p_tenant_id => '` + tenant.String() + `')`,
+	} {
+		var id uuid.UUID
+		if err := h.pool.QueryRow(t.Context(), `SELECT `+sql).Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		want[name] = id
+	}
+	pgtest.Exec(t, h.pool, `UPDATE outbox_shards SET q1 = 1000000`) // as one of another server
+	if done, err := (pgstream.Stream{}).Repair(t.Context(), h.pool); err != nil || done.Events != 5+4 {
+		t.Errorf("repaired %+v, want the five events of the default subscription and one of each other: %v", done, err)
+	}
+	for name, id := range want {
+		if got := drain(t, h.open(t, pgstream.Config{Subscription: name})); !slices.Equal(got, []uuid.UUID{id}) {
+			t.Errorf("%s: got %v, want %v", name, got, id)
+		}
 	}
 }
 
