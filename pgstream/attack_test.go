@@ -61,7 +61,7 @@ func TestPauseLongerThanTheLease(t *testing.T) {
 	store.sureUntil = time.Now()
 	store.tendAt = time.Now()
 	store.mu.Unlock()
-	s.claim(store, 0)
+	s.claimAll(store, 0)
 	s.judge("")
 }
 
@@ -248,13 +248,27 @@ func TestSmallerClaims(t *testing.T) {
 		s.emit("a", "b", "c", "d")
 	}
 	s.deliver(s.claim(store, 1))
-	for n := 20; len(s.published) < len(s.committed); n = max(1, n/2) {
+	for n := 20; n > 0; n /= 2 {
 		batch := s.tryClaim(store, n)
 		if len(batch.Messages()) > n {
 			t.Fatalf("claimed %d events, more than %d", len(batch.Messages()), n)
 		}
 		s.deliver(batch)
 	}
+	s.drain(store)
+	s.judge("")
+}
+
+// TestSplitPage claims less than the last page of a window, which was read before: the window ends with the second half.
+func TestSplitPage(t *testing.T) {
+	t.Parallel()
+	s := sharedStage(t, 1)
+	store := s.open(Config{})
+	s.emit(repeat("a", 30)...)
+	s.deliver(s.claim(store, 20))
+	s.awaitReadAhead(store)
+	s.deliver(s.claim(store, 3))
+	s.drain(s.takeOver())
 	s.judge("")
 }
 

@@ -243,3 +243,29 @@ func scriptOlderXIDLater(s *stage) {
 	}
 	s.drain(store)
 }
+
+// TestLatePages has more late events than a page holds.
+func TestLatePages(t *testing.T) {
+	t.Parallel()
+	s := quietStage(t)
+	store := s.open(Config{})
+	s.idle(store)
+	slow := s.begin().insert(repeat("a", 7)...)
+	s.emit("b") // completes later, so that snapshots list the other
+	s.drain(store)
+	slow.commit()
+	s.emit("c")
+	s.deliver(s.claim(store, 3))
+	if part := s.lastPart(); part != partLate {
+		t.Fatalf("a page of the %s part was settled, want one of the late part", part)
+	}
+	s.drain(s.takeOver()) // by the position in the table
+	s.judge("")
+}
+
+// lastPart is the part of a window that the last settled page was of.
+func (s *stage) lastPart() (part string) {
+	s.Helper()
+	s.scan(`SELECT part FROM outbox_deliveries ORDER BY settled_at DESC LIMIT 1`, &part)
+	return part
+}

@@ -203,6 +203,16 @@ func TestBrokerAway(t *testing.T) {
 	s.judge("")
 }
 
+// TestTakeOverOfACutPage has a relay give the rest of a page back and die: its successor begins there.
+func TestTakeOverOfACutPage(t *testing.T) {
+	t.Parallel()
+	s := sharedStage(t, 1)
+	s.emit("a", "b", "c", "d")
+	s.settleEach(s.claimAll(s.open(Config{}), 4), delivered, released, released, released)
+	s.drain(s.takeOver())
+	s.judge("")
+}
+
 // TestTakeOverInMidPage has a relay die with a page out: its successor begins where the table
 // says, and the stale relay's renewals and settles are refused.
 func TestTakeOverInMidPage(t *testing.T) {
