@@ -26,6 +26,8 @@ func TestRepair(t *testing.T) {
 		pgtest.Exec(t, h.pool, `SELECT pg_current_xact_id()`)
 	}
 	store := h.open(t, pgstream.Config{})
+	before := emit(t, h.pool, "a")
+	drain(t, store) // from now on the cursor has a snapshot of the old server
 	first := emit(t, h.pool, "a", "b", "a", "c")
 	batch, err := store.Claim(t.Context(), 2)
 	if err != nil || len(batch.Messages()) != 2 {
@@ -43,11 +45,11 @@ func TestRepair(t *testing.T) {
 	if _, err := pgstream.Open(t.Context(), restored.pool, pgstream.Stream{}, pgstream.Config{}); !errors.Is(err, pgstream.ErrRestored) {
 		t.Fatalf("a restored stream was opened: %v", err)
 	}
-	// A producer did not wait for the repair.
+	// A producer did not wait for the repair. The old snapshots would say that this was delivered.
 	early := emit(t, restored.pool, "a")
 	done, err := pgstream.Stream{}.Repair(t.Context(), restored.pool)
 	// One was parked before; the other subscription had read nothing.
-	if err != nil || done.Subscriptions != 2 || done.Events != 5+1+7+1 {
+	if err != nil || done.Subscriptions != 2 || done.Events != 5+1+8+1 {
 		t.Fatalf("repaired %+v: %v", done, err)
 	}
 	if again, err := (pgstream.Stream{}).Repair(t.Context(), restored.pool); err != nil || again != (pgstream.Repaired{}) {
@@ -62,6 +64,7 @@ func TestRepair(t *testing.T) {
 	inOrder(t, got, first[2], second[1], early[0], fresh[0])
 	inOrder(t, got, first[1], second[0])
 	other := restored.open(t, pgstream.Config{Subscription: "other"})
+	all = append(before, all...)
 	if got := drain(t, other); !sameSet(got, all) {
 		t.Errorf("the other subscription got %v, want %v", got, all)
 	}
@@ -109,6 +112,34 @@ func TestRepairRaisesTheSequence(t *testing.T) {
 	h.Age(t, 2*time.Hour)
 	got := drain(t, store)
 	if want := slices.Concat(old, fresh); !slices.Equal(got, want) {
+		t.Errorf("after the repair %v arrive, want %v", got, want)
+	}
+}
+
+// TestRepairKeepsOrder has the first of the events fail that a repair has parked: the others of its key wait behind it.
+func TestRepairKeepsOrder(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	want := emit(t, h.pool, "a", "a", "a")
+	pgtest.Exec(t, h.pool, `UPDATE outbox_shards SET q1 = 1000000`) // as one of another server
+	if done, err := (pgstream.Stream{}).Repair(t.Context(), h.pool); err != nil || done.Events != 3 {
+		t.Fatalf("repaired %+v: %v", done, err)
+	}
+	store := h.open(t, pgstream.Config{})
+	batch, err := store.Claim(t.Context(), 10)
+	if err != nil || len(batch.Messages()) == 0 || batch.Messages()[0].ID != want[0] {
+		t.Fatalf("claimed %v: %v", batch, err)
+	}
+	outcomes := map[uuid.UUID]outbox.Outcome{want[0]: {Kind: outbox.Failed, Delay: time.Hour}}
+	for _, id := range want[1:] {
+		outcomes[id] = outbox.Outcome{Kind: outbox.Released}
+	}
+	settle(t, batch, outcomes)
+	if got := drain(t, store); len(got) > 0 {
+		t.Errorf("%v overtook the first of their key, which failed", got)
+	}
+	h.Age(t, 2*time.Hour)
+	if got := drain(t, store); !slices.Equal(got, want) {
 		t.Errorf("after the repair %v arrive, want %v", got, want)
 	}
 }
