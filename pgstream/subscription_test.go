@@ -142,6 +142,9 @@ func TestSubscriptionFilter(t *testing.T) {
 		"namespace": {a}, "topics": {a, b}, "types": {b, c}, "tenant": {b}, "both": {b}, "none": nil, "default": {a, b, c},
 	} {
 		store := h.open(t, pgstream.Config{Subscription: name})
+		if stats, err := store.Stats(t.Context()); err != nil || stats.Due != int64(len(want)) {
+			t.Errorf("%s: %d events are due, want %d: %v", name, stats.Due, len(want), err)
+		}
 		if got := drain(t, store); !sameSet(got, want) {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
