@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -14,23 +15,23 @@ func TestFilterFlags(t *testing.T) {
 	t.Parallel()
 	const tenant, other = "01890000-0000-7000-8000-00000000000a", "01890000-0000-7000-8000-00000000000b"
 	s := newStandard(t)
-	events := map[string]string{
-		"1": `"topic":"orders","type":"placed","namespace":"shop"`,
-		"2": `"topic":"orders","type":"placed","key":"k2"`,
-		"3": `"topic":"orders","type":"paid"`,
-		"4": `"topic":"refunds","type":"placed"`,
-		"5": `"topic":"orders","type":"placed","tenantId":"` + tenant + `"`,
-		"6": `"topic":"orders","type":"placed","aggregateType":"order","aggregateId":"1"`,
-		"7": `"topic":"orders","type":"placed","aggregateType":"order","aggregateId":"2"`,
-		"8": `"topic":"orders","type":"placed","aggregateType":"invoice","aggregateId":"1"`,
-	}
+	// As they are emitted one after the other: what is later in the stream is later in time.
 	const idOf = "01890000-0000-7000-8000-00000000000"
 	var lines strings.Builder
-	for number, fields := range events {
-		lines.WriteString(`{"id":"` + idOf + number + `","payload":{},` + fields + "}\n")
+	for i, fields := range []string{
+		`"topic":"orders","type":"placed","namespace":"shop"`,
+		`"topic":"orders","type":"placed","key":"k2"`,
+		`"topic":"orders","type":"paid"`,
+		`"topic":"refunds","type":"placed"`,
+		`"topic":"orders","type":"placed","tenantId":"` + tenant + `"`,
+		`"topic":"orders","type":"placed","aggregateType":"order","aggregateId":"1"`,
+		`"topic":"orders","type":"placed","aggregateType":"order","aggregateId":"2"`,
+		`"topic":"orders","type":"placed","aggregateType":"invoice","aggregateId":"1"`,
+	} {
+		fmt.Fprintf(&lines, `{"id":"%s%d","payload":{},%s}`+"\n", idOf, i+1, fields)
 	}
 	s.run(lines.String(), "emit")
-	pgtest.Exec(t, s.pool, `UPDATE outbox_stream SET created_at = '2030-01-31T12:00:00Z'::timestamptz + right(id::text, 1)::int * interval '1 minute'`)
+	pgtest.Exec(t, s.pool, `UPDATE outbox_stream SET created_at = '2026-01-31T12:00:00Z'::timestamptz + right(id::text, 1)::int * interval '1 minute'`)
 	for flags, want := range map[string]string{
 		"":                             "1 2 3 4 5 6 7 8",
 		"--namespace shop":             "1",
@@ -41,9 +42,9 @@ func TestFilterFlags(t *testing.T) {
 		"--tenant " + other:            "",
 		"--aggregate order/1":          "6",
 		"--aggregate order":            "6 7",
-		"--since 2030-01-31T12:07:00Z": "7 8",
-		"--until 2030-01-31T12:02:00Z": "1",
-		"--since 2030-01-31T12:03:00Z --until 2030-01-31T12:05:00Z": "3 4",
+		"--since 2026-01-31T12:07:00Z": "7 8",
+		"--until 2026-01-31T12:02:00Z": "1",
+		"--since 2026-01-31T12:03:00Z --until 2026-01-31T12:05:00Z": "3 4",
 		"--topic orders --type paid":                                "3",
 		"--topic refunds --type paid":                               "",
 		idOf + "3":                                                  "3",
