@@ -79,11 +79,13 @@ func (f *filtered) want(t *testing.T, mine, other storetest.Status) {
 }
 
 func testFilteredClaim(t *testing.T, f *filtered) {
+	t.Helper()
 	f.claim(t, f.store, 1)
 	f.want(t, storetest.Held, storetest.Pending)
 }
 
 func testFilteredReclaim(t *testing.T, f *filtered) {
+	t.Helper()
 	f.claim(t, f.all, 2)
 	f.Expire(t)
 	f.claim(t, f.store, 1) // which had used its attempts up
@@ -91,6 +93,7 @@ func testFilteredReclaim(t *testing.T, f *filtered) {
 }
 
 func testFilteredSweep(t *testing.T, f *filtered) {
+	t.Helper()
 	f.claim(t, f.all, 2)
 	f.Expire(t)
 	for _, want := range []int64{1, 0} {
@@ -106,6 +109,7 @@ func testFilteredSweep(t *testing.T, f *filtered) {
 }
 
 func testFilteredStats(t *testing.T, f *filtered) {
+	t.Helper()
 	want := func(want outbox.Stats) {
 		t.Helper()
 		got, err := f.store.Stats(t.Context())
@@ -125,6 +129,7 @@ func testFilteredStats(t *testing.T, f *filtered) {
 }
 
 func testFilteredPurge(t *testing.T, f *filtered) {
+	t.Helper()
 	batch := f.claim(t, f.all, 2)
 	if _, err := batch.Settle(t.Context(), []outbox.Outcome{{Kind: outbox.Delivered}, {Kind: outbox.Delivered}}); err != nil {
 		t.Fatal(err)

@@ -95,11 +95,13 @@ func (l *lockedRow) wantOthers(t *testing.T) {
 }
 
 func testLockedClaim(t *testing.T, l *lockedRow) {
+	t.Helper()
 	l.lock(t)
 	l.wantOthers(t)
 }
 
 func testLockedReclaim(t *testing.T, l *lockedRow) {
+	t.Helper()
 	if _, err := l.open(t, pgstore.Config{}).Claim(t.Context(), 10); err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +111,7 @@ func testLockedReclaim(t *testing.T, l *lockedRow) {
 }
 
 func testLockedSweep(t *testing.T, l *lockedRow) {
+	t.Helper()
 	if _, err := l.open(t, pgstore.Config{}).Claim(t.Context(), 10); err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +129,7 @@ func testLockedSweep(t *testing.T, l *lockedRow) {
 }
 
 func testLockedPurge(t *testing.T, l *lockedRow) {
+	t.Helper()
 	l.settleAll(t, outbox.Outcome{Kind: outbox.Delivered})
 	l.Age(t, 48*time.Hour)
 	l.lock(t)

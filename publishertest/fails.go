@@ -55,17 +55,16 @@ func Answers(t testing.TB, publisher outbox.Pinger) {
 }
 
 // Ends gives what a call answers, and fails the test if the call does not end.
-func Ends[T any](t testing.TB, call func() T) T {
+func Ends[T any](t testing.TB, call func() T) (answer T) {
 	t.Helper()
 	answers := make(chan T, 1)
 	go func() { answers <- call() }()
 	select {
-	case answer := <-answers:
-		return answer
+	case answer = <-answers:
 	case <-time.After(patience):
 		t.Fatal("the call does not end")
-		panic("unreachable")
 	}
+	return answer
 }
 
 // Abandon publishes, and has the deadline pass when ready has returned. It fails unless Publish
