@@ -130,7 +130,9 @@ func TestAuthorization(t *testing.T) {
 	broker := kafkatest.New(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "relay", "s3cret/@word"),
 		kfake.Superuser("SCRAM-SHA-512", "relay5", "s3cret"), kfake.Superuser("PLAIN", "relay1", "s3cret"))
 	for user, sasl := range map[string]string{"relay:s3cret%2F%40word": "scram-sha-256", "relay5:s3cret": "scram-sha-512", "relay1:s3cret": "plain"} {
-		publishertest.Deliver(t, kafkatest.Open(t, "kafka://"+user+"@"+broker.Addresses()+"?sasl="+sasl), publishertest.Messages(2))
+		publisher := kafkatest.Open(t, "kafka://"+user+"@"+broker.Addresses()+"?sasl="+sasl)
+		publishertest.Answers(t, publisher) // to greet takes some computing
+		publishertest.Deliver(t, publisher, publishertest.Messages(2))
 	}
 	const wrong = "wr0ngpassw0rd"
 	for _, url := range []string{

@@ -101,7 +101,7 @@ func TestStreamEmitAndDrain(t *testing.T) {
 	if got := s.run("", "emit", one...); !strings.HasPrefix(got, "already enqueued as ") {
 		t.Errorf("emit prints %q", got)
 	}
-	if got := s.run("", "drain"+quiet); !strings.Contains(got, `"headers":{"a":"b"},"payloadBase64":"ASBubyBKU09O"`) {
+	if got := s.run("", "drain"+quiet); !strings.Contains(got, `"headers":{"a":"b"},"contentType":"","payloadBase64":"ASBubyBKU09O"`) {
 		t.Errorf("drain prints %q", got)
 	}
 	const events = 3000
