@@ -15,7 +15,11 @@ import (
 // for a message that was not attempted.
 func Fails(t testing.TB, err error, class outbox.Class, words ...string) {
 	t.Helper()
-	if err == nil || outbox.Classify(err) != class || errors.Is(err, outbox.ErrNotAttempted) {
+	if err == nil {
+		t.Errorf("no error; want one of class %d with %q", class, words)
+		return
+	}
+	if outbox.Classify(err) != class || errors.Is(err, outbox.ErrNotAttempted) {
 		t.Errorf("got %v, of class %d; want class %d", err, outbox.Classify(err), class)
 		return
 	}

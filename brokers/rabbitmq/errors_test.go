@@ -229,6 +229,7 @@ func testSlowBroker(t *testing.T, broker *rabbittest.Broker) {
 	}
 	broker.Eval(t, queue("sys:suspend(P)"))
 	publisher := open(t, broker.URL())
+	t.Cleanup(func() { broker.Eval(t, queue("sys:resume(P)")) }) // before the publisher is closed, which waits for its calls
 	messages := publishertest.Messages(3)
 	for i := range messages {
 		messages[i].Key = "a"
