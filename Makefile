@@ -10,9 +10,11 @@ GOLANGCI_VERSION := v2.13.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)
 # Inputs, not seconds: a fuzzer that is stopped by the clock may report that as a failure.
 FUZZ ?= 20000x
+# Which faults make mutants tries.
+MUTANTS ?= *
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run-outbox-publisher build test race chaos fuzz lint fmt bench screenshot modules postgres servers
+.PHONY: help demo run-outbox-publisher build test test-busy mutants race chaos fuzz lint fmt bench screenshot modules postgres servers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,8 +30,14 @@ build: ## build the outbox program into bin/
 	go build -o bin/outbox ./cmd/outbox
 
 test: servers ## run all tests of all modules, on private servers
-	go test $(OTHERS)
-	go test $(WAITING) $(BROKERS)
+	go test $(TESTFLAGS) $(OTHERS)
+	go test $(TESTFLAGS) $(WAITING) $(BROKERS)
+
+test-busy: servers ## run all tests while every core is busy otherwise: none may depend on speed
+	scripts/busy $(MAKE) --no-print-directory test TESTFLAGS=-count=1
+
+mutants: servers ## put known faults into a copy, one by one, and see a test notice each; MUTANTS='relay-*' for some
+	go run ./internal/testing/mutants '$(MUTANTS)'
 
 # The detector sees nothing in tests of processes, which run the program as it is shipped, nor
 # in query plans, which run in the server.

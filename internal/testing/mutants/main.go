@@ -1,0 +1,76 @@
+// Mutants puts known faults into a copy of the code, one at a time, and demands that the test
+// which each of them names fails. It shows that the tests can fail; a fault that no test
+// notices, and a patch that no longer applies, are errors.
+//
+//	go run ./internal/testing/mutants            # all
+//	go run ./internal/testing/mutants 'relay-*'  # some
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// folder is where the patches are, from the root of the repository.
+const folder = "internal/testing/mutants"
+
+func main() {
+	copies := flag.Int("copies", 2, "how many faults are tried at once")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage, from the root of the repository: mutants [-copies N] [pattern of names]")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() > 1 || *copies < 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	pattern := "*"
+	if flag.NArg() == 1 {
+		pattern = flag.Arg(0)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, pattern, *copies)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, pattern string, copies int) (err error) {
+	patches, err := readPatches(folder, pattern)
+	if err != nil {
+		return err
+	}
+	temporary, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return fmt.Errorf("make a folder for the copies: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	trees := make([]tree, copies)
+	for i := range trees {
+		if trees[i], err = copyTree(ctx, ".", filepath.Join(temporary, strconv.Itoa(i))); err != nil {
+			return err
+		}
+	}
+	if err := checkAll(ctx, trees[0], patches); err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := passAll(ctx, trees, patches); err != nil {
+		return err
+	}
+	verdicts, err := killAll(ctx, trees, patches)
+	if err != nil {
+		return err
+	}
+	return summarise(verdicts, time.Since(start))
+}
