@@ -63,7 +63,6 @@ func Ends[T any](t testing.TB, call func() T) (answer T) {
 	t.Helper()
 	answers := make(chan T, 1)
 	go func() { answers <- call() }()
-	var answer T
 	select {
 	case answer = <-answers:
 	case <-time.After(patience):

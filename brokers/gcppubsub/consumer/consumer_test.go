@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -230,12 +231,14 @@ func TestDuplicates(t *testing.T) {
 func TestSlowHandler(t *testing.T) {
 	t.Parallel()
 	broker := subscribed(t)
-	finish := make(chan struct{})
+	finished := make(chan struct{})
+	finish := sync.OnceFunc(func() { close(finished) })
 	config := consumerConfig(t, broker.URL(), consumetest.Handler(func(context.Context, outbox.Message) error {
-		<-finish
+		<-finished
 		return nil
 	}))
 	run(t, config)
+	t.Cleanup(finish) // also when it fails: the consumer's end waits for its handlers
 	publishAll(t, broker, publishertest.Messages(1))
 	await.Until(t, "three extensions of the deadline", func() bool {
 		extensions := 0
@@ -248,6 +251,6 @@ func TestSlowHandler(t *testing.T) {
 		}
 		return extensions >= 3
 	})
-	close(finish)
+	finish()
 	await.Until(t, "the event to be acknowledged", func() bool { return acked(broker, publishertest.Topic) == 1 })
 }

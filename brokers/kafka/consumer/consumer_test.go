@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,10 +35,11 @@ func TestOrdered(t *testing.T) {
 func TestSlowHandler(t *testing.T) {
 	t.Parallel()
 	broker, done := cluster(t), consumetest.NewRecord()
-	finish := make(chan struct{})
+	finished := make(chan struct{})
+	finish := sync.OnceFunc(func() { close(finished) })
 	config := settings(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 		done.Add(m)
-		<-finish
+		<-finished
 		return nil
 	}))
 	config.SessionTimeout = 10 * time.Second
@@ -47,10 +49,11 @@ func TestSlowHandler(t *testing.T) {
 	done.Await(t, 1)
 	joins := broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Observe: true, Count: -1})
 	second := start(t, config)
+	t.Cleanup(finish) // also when it fails: the consumer's end waits for its handlers
 	await.Until(t, "the second consumer to join", func() bool { return joins.Hits() > 0 })
 	signs := broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Observe: true, Count: -1})
 	await.Until(t, "three signs of life", func() bool { return signs.Hits() >= 3 })
-	close(finish)
+	finish()
 	done.Await(t, len(sent))
 	first.Stop()
 	second.Stop()

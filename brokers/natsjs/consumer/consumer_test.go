@@ -32,10 +32,11 @@ func TestOrdered(t *testing.T) {
 func TestSlowHandler(t *testing.T) {
 	t.Parallel()
 	broker, done := ordersAndDead(t), consumetest.NewRecord()
-	finish := make(chan struct{})
+	finished := make(chan struct{})
+	finish := sync.OnceFunc(func() { close(finished) })
 	config := settings(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 		done.Add(m)
-		<-finish
+		<-finished
 		return nil
 	}))
 	config.AckWait, config.Ordered = 3*time.Second, true
@@ -57,6 +58,7 @@ func TestSlowHandler(t *testing.T) {
 	sent := consumetest.Events(6, 1)
 	publishertest.Deliver(t, open(t, broker.URL()), sent)
 	start(t, config)
+	t.Cleanup(finish) // also when it fails: the consumer's end waits for its handlers
 	done.Await(t, 1)
 	await.Until(t, "two signs of life of each message", func() bool {
 		mu.Lock()
@@ -69,6 +71,6 @@ func TestSlowHandler(t *testing.T) {
 		}
 		return enough >= len(sent)
 	})
-	close(finish)
+	finish()
 	done.Await(t, len(sent))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -100,12 +101,14 @@ func TestConsumeSlowly(t *testing.T) {
 	t.Parallel()
 	broker, messages, handled := redistest.New(t), keyed(6, 2), consumetest.NewRecord()
 	send(t, broker, messages)
-	finish := make(chan struct{})
+	finished := make(chan struct{})
+	finish := sync.OnceFunc(func() { close(finished) })
 	start(t, broker, consumer.Config{MinIdle: 2 * time.Second, Process: consume.Config{Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 		handled.Add(m)
-		<-finish
+		<-finished
 		return nil
 	})}})
+	t.Cleanup(finish) // also when it fails: the consumer's end waits for its handlers
 	handled.Await(t, 2)
 	awaitPending(t, broker, 6)
 	idle, signs := make(map[string]time.Duration), make(map[string]int)
@@ -125,7 +128,7 @@ func TestConsumeSlowly(t *testing.T) {
 		}
 		return enough == len(messages)
 	})
-	close(finish)
+	finish()
 	handled.Await(t, 6)
 	awaitPending(t, broker, 0)
 	if got := handled.All(); len(got) != 6 || slices.ContainsFunc(got, func(m outbox.Message) bool { return m.Attempt != 1 }) {
