@@ -37,7 +37,8 @@ test-busy: servers ## run all tests while every core is busy otherwise: none may
 	scripts/busy $(MAKE) --no-print-directory test TESTFLAGS=-count=1
 
 mutants: servers ## put known faults into a copy, one by one, and see a test notice each; MUTANTS='relay-*' for some
-	go run ./internal/testing/mutants '$(MUTANTS)'
+	go build -o bin/mutants ./internal/testing/mutants
+	bin/mutants '$(MUTANTS)'
 
 # The detector sees nothing in tests of processes, which run the program as it is shipped, nor
 # in query plans, which run in the server.

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -36,13 +37,22 @@ func main() {
 	if flag.NArg() == 1 {
 		pattern = flag.Arg(0)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	err := run(ctx, pattern, *copies)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
+}
+
+// endings are the signals that end a run. A hangup is none of them under nohup.
+func endings() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 func run(ctx context.Context, pattern string, copies int) (err error) {
@@ -54,7 +64,12 @@ func run(ctx context.Context, pattern string, copies int) (err error) {
 	if err != nil {
 		return fmt.Errorf("make a folder for the copies: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	defer func() {
+		if ctx.Err() != nil {
+			err = errors.New("interrupted")
+		}
+		err = errors.Join(err, os.RemoveAll(temporary))
+	}()
 	trees := make([]tree, copies)
 	for i := range trees {
 		if trees[i], err = copyTree(ctx, ".", filepath.Join(temporary, strconv.Itoa(i))); err != nil {

@@ -52,11 +52,17 @@ func passAll(ctx context.Context, trees []tree, patches []patch) error {
 		tests[p.pkg] = append(tests[p.pkg], p)
 	}
 	return errors.Join(each(trees, packages, func(t tree, pkg string) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		var names []string
 		for _, p := range tests[pkg] {
 			names = append(names, p.top())
 		}
 		output, err := t.test(ctx, pkg, "-timeout", "10m", "-run", "^("+strings.Join(names, "|")+")$")
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
 			return fmt.Errorf("without a fault the tests of %s fail:\n%s", pkg, tail(output))
 		}
@@ -84,12 +90,15 @@ func killAll(ctx context.Context, trees []tree, patches []patch) ([]verdict, err
 		}
 		start := time.Now()
 		output, err := t.test(ctx, p.pkg, "-timeout", limit.String(), "-run", p.selector())
+		if ctx.Err() != nil {
+			return v
+		}
 		v.took = time.Since(start)
 		v.killed, v.why = judge(p, output, err)
 		if !v.killed {
 			v.output = tail(output)
 		}
-		if err := t.apply(context.WithoutCancel(ctx), p, "--reverse"); err != nil {
+		if err := t.apply(ctx, p, "--reverse"); err != nil {
 			v.killed, v.why = false, err.Error()
 		}
 		fmt.Println(v)

@@ -10,7 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
+
+// patience is how long a test that is interrupted may take to end, before it is killed.
+const patience = 20 * time.Second
 
 // tree is a copy of the repository's files, to put faults into.
 type tree struct{ root string }
@@ -70,6 +74,10 @@ func (t tree) apply(ctx context.Context, p patch, options ...string) error {
 func (t tree) test(ctx context.Context, pkg string, options ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", append(append([]string{"test", "-count=1", "-v"}, options...), pkg)...)
 	command.Dir = t.root
+	// An interrupted go leaves its folder behind; here it goes with the copies.
+	command.Env = append(os.Environ(), "GOTMPDIR="+filepath.Dir(t.root))
+	interruptAll(command)
+	command.WaitDelay = patience
 	text, err := command.CombinedOutput()
 	return string(text), err
 }
