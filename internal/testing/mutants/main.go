@@ -25,7 +25,7 @@ const folder = "internal/testing/mutants"
 func main() {
 	copies := flag.Int("copies", 2, "how many faults are tried at once")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage, from the root of the repository: mutants [-copies N] [pattern of names]")
+		fmt.Fprintln(os.Stderr, "usage: mutants [-copies N] [pattern of names]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -56,7 +56,11 @@ func endings() []os.Signal {
 }
 
 func run(ctx context.Context, pattern string, copies int) (err error) {
-	patches, err := readPatches(folder, pattern)
+	top, err := topFolder(ctx)
+	if err != nil {
+		return err
+	}
+	patches, err := readPatches(filepath.Join(top, folder), pattern)
 	if err != nil {
 		return err
 	}
@@ -72,7 +76,7 @@ func run(ctx context.Context, pattern string, copies int) (err error) {
 	}()
 	trees := make([]tree, copies)
 	for i := range trees {
-		if trees[i], err = copyTree(ctx, ".", filepath.Join(temporary, strconv.Itoa(i))); err != nil {
+		if trees[i], err = copyTree(ctx, top, filepath.Join(temporary, strconv.Itoa(i))); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,15 @@ const patience = 20 * time.Second
 // tree is a copy of the repository's files, to put faults into.
 type tree struct{ root string }
 
+// topFolder is the root of the repository around the working folder.
+func topFolder(ctx context.Context) (string, error) {
+	text, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
+	if err != nil {
+		return "", errors.New("this is no folder of the repository")
+	}
+	return strings.TrimSuffix(string(text), "\n"), nil
+}
+
 // copyTree copies what git knows of, and what it would add, into a folder.
 func copyTree(ctx context.Context, from, to string) (tree, error) {
 	list := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
