@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,7 +18,11 @@ const limit = 2 * time.Minute
 func checkAll(ctx context.Context, t tree, patches []patch) error {
 	var problems []error
 	for _, p := range patches {
-		problems = append(problems, t.apply(ctx, p, "--check"))
+		err := t.apply(ctx, p, "--check")
+		if err != nil && t.apply(ctx, p, "--check", "--reverse") == nil {
+			err = fmt.Errorf("%s: the fault is in the code already; take it out", p.name)
+		}
+		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }
@@ -41,6 +47,16 @@ func each[J, R any](trees []tree, jobs []J, do func(tree, J) R) []R {
 	return results
 }
 
+// counter numbers what is done, to show how far a run is. It is safe for concurrent use.
+type counter struct {
+	of   int
+	done atomic.Int64
+}
+
+func (c *counter) next() string {
+	return fmt.Sprintf("%*d/%d", len(strconv.Itoa(c.of)), c.done.Add(1), c.of)
+}
+
 // passAll demands that every named test exists, and passes without a fault.
 func passAll(ctx context.Context, trees []tree, patches []patch) error {
 	tests := make(map[string][]patch)
@@ -51,6 +67,8 @@ func passAll(ctx context.Context, trees []tree, patches []patch) error {
 		}
 		tests[p.pkg] = append(tests[p.pkg], p)
 	}
+	fmt.Printf("faults to try: %d; packages whose tests have to pass first: %d\n", len(patches), len(packages))
+	done := counter{of: len(packages)}
 	return errors.Join(each(trees, packages, func(t tree, pkg string) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -69,16 +87,19 @@ func passAll(ctx context.Context, trees []tree, patches []patch) error {
 		var missing []error
 		for _, p := range tests[pkg] {
 			if !hasResult(output, "PASS", p.test) {
-				missing = append(missing, fmt.Errorf("%s: %s has no test %s", p.name, pkg, p.test))
+				missing = append(missing, fmt.Errorf("%s: package %s has no test %s, or skips it", p.name, pkg, p.test))
 			}
 		}
-		fmt.Printf("passes without a fault: %s\n", pkg)
+		if len(missing) == 0 {
+			fmt.Printf("%s  passes without a fault: %s\n", done.next(), pkg)
+		}
 		return errors.Join(missing...)
 	})...)
 }
 
 // killAll tries every fault.
 func killAll(ctx context.Context, trees []tree, patches []patch) ([]verdict, error) {
+	done := counter{of: len(patches)}
 	verdicts := each(trees, patches, func(t tree, p patch) verdict {
 		v := verdict{patch: p, why: "interrupted"}
 		if ctx.Err() != nil {
@@ -101,7 +122,7 @@ func killAll(ctx context.Context, trees []tree, patches []patch) ([]verdict, err
 		if err := t.apply(ctx, p, "--reverse"); err != nil {
 			v.killed, v.why = false, err.Error()
 		}
-		fmt.Println(v)
+		fmt.Printf("%s  %s\n", done.next(), v)
 		return v
 	})
 	return verdicts, ctx.Err()

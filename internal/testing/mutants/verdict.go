@@ -62,7 +62,7 @@ func summarise(verdicts []verdict, took time.Duration) error {
 			continue
 		}
 		alive++
-		fmt.Printf("\n%s\n%s\n%s\n", v, v.patch.fault, v.output)
+		fmt.Printf("\n%s\nFault: %s\n%s\n", v, v.patch.fault, v.output)
 	}
 	fmt.Println()
 	for _, area := range areas {
@@ -70,7 +70,7 @@ func summarise(verdicts []verdict, took time.Duration) error {
 	}
 	fmt.Printf("%-12s %3d of %3d killed, %s\n", "all", len(verdicts)-alive, len(verdicts), took.Round(time.Second))
 	if alive > 0 {
-		return fmt.Errorf("%d faults are not noticed", alive)
+		return fmt.Errorf("%d of %d faults not killed", alive, len(verdicts))
 	}
 	return nil
 }
