@@ -20,11 +20,12 @@ type Repaired struct {
 // repairSQL parks what the cursors of the old server had not passed, and lets the cursors
 // begin at this statement's own snapshot. A row that this server wrote itself bears the xid
 // that wrote it; the old snapshots say nothing about it, so it counts as unread. q1 and hi
-// begin at zero: too low is always safe.
+// begin at zero: too low is always safe. A delayed event gates nothing, so the first of a key that
+// is due is the first of those that are not delayed.
 const repairSQL = `
 WITH unread AS MATERIALIZED (
   SELECT c.subscription, e.shard, e.seq, {e.event}, coalesce(e.not_before > now(), false) AS delayed,
-    row_number() OVER (PARTITION BY c.subscription, e.shard, e.key ORDER BY e.seq) AS place
+    row_number() OVER (PARTITION BY c.subscription, e.shard, e.key, coalesce(e.not_before > now(), false) ORDER BY e.seq) AS place
   FROM {shards} AS c
   JOIN {subscriptions} AS s ON s.name = c.subscription
   JOIN {stream} AS e ON e.shard = c.shard

@@ -241,3 +241,25 @@ func TestRestoredDatabaseStopsARelay(t *testing.T) {
 	}
 	t.Errorf("claimed on a restored database: %v", err)
 }
+
+// TestRepairDelayed repairs a stream with events for later: they are not due before, and nothing of their key waits for
+// them.
+func TestRepairDelayed(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	pgtest.Exec(t, h.pool, `INSERT INTO outbox_stream (shard, id, topic, type, key, payload, not_before)
+		VALUES (0, gen_random_uuid(), 'orders', 'made', 'a', '{}', now() + interval '1 hour')`)
+	now := emit(t, h.pool, "a", "a")
+	pgtest.Exec(t, h.pool, `UPDATE outbox_shards SET q1 = 1000000`) // as one of another server
+	if done, err := (pgstream.Stream{}).Repair(t.Context(), h.pool); err != nil || done.Events != 3 {
+		t.Fatalf("repaired %+v: %v", done, err)
+	}
+	store := h.open(t, pgstream.Config{})
+	if got := drain(t, store); !slices.Equal(got, now) {
+		t.Errorf("after the repair %v arrive, want %v", got, now)
+	}
+	h.Age(t, 2*time.Hour)
+	if got := drain(t, store); len(got) != 1 {
+		t.Errorf("%d events arrive when their time has come, want 1", len(got))
+	}
+}
