@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
@@ -424,4 +426,49 @@ func TestCrashInAWindow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCallersSettings has a pool that prepares its connections, by a role or a path for example. The store's own ones are
+// prepared like it.
+func TestCallersSettings(t *testing.T) {
+	t.Parallel()
+	s := sharedStage(t, 1)
+	config := s.pool.Config()
+	var prepared sync.Map
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		prepared.Store(conn.PgConn().PID(), true)
+		return nil
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	store, err := Open(t.Context(), pool, Stream{}, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	s.emit("k")
+	s.deliver(s.claim(store, 1))
+	s.awaitReadAhead(store)
+	pid := store.reader.conn.Conn().PgConn().PID()
+	if _, ok := prepared.Load(pid); !ok {
+		t.Errorf("session %d reads the stream without the settings of the caller's pool", pid)
+	}
+	s.judge("")
+}
+
+// TestPayloadsApart has a publisher append to a payload that it was given: that of the next event stays as it is.
+func TestPayloadsApart(t *testing.T) {
+	t.Parallel()
+	s := sharedStage(t, 1)
+	s.begin().insertInto(nil, "a", []byte("first")).insertInto(nil, "b", []byte("second")).commit()
+	batch := s.claim(s.open(Config{}), 2)
+	messages := batch.Messages()
+	if longer := append(messages[0].Payload, "aid"...); string(longer) != "firstaid" || string(messages[1].Payload) != "second" {
+		t.Errorf("what was appended to one payload made %q of the next one", messages[1].Payload)
+	}
+	s.deliver(batch)
+	s.judge("")
 }

@@ -306,6 +306,30 @@ func TestHandOverOfABusyShard(t *testing.T) {
 	s.judge("")
 }
 
+// TestHandOverBesideParkedEvents gives a shard up of which parked events are being published: not before they are
+// settled, or the next owner would publish them, too.
+func TestHandOverBesideParkedEvents(t *testing.T) {
+	t.Parallel()
+	s := sharedStage(t, 2)
+	first := s.open(Config{})
+	s.emit("a", "b", "c", "d")
+	later := failedFor(time.Hour)
+	s.settle(s.claimAll(first, 4), later, later, later, later)
+	s.ripen()
+	first.PassTime()
+	busy := s.claimAll(first, 4)
+	second := s.open(Config{})
+	s.idle(second)
+	s.awaitReadAhead(first)
+	first.PassTime()
+	s.idle(first)
+	second.PassTime()
+	s.claimAll(second, 0)
+	s.deliver(busy)
+	s.wantShares([]*Store{first, second}, 1, 1)
+	s.judge("")
+}
+
 // TestManyPoisonedKeys has the rest flow beside thousands of keys that fail. What it costs is
 // counted, not timed: the parked events are read when the shards are taken, and not again for
 // every page.

@@ -1,6 +1,7 @@
 package pgstream
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -201,4 +202,81 @@ func TestPersonOfOneSubscription(t *testing.T) {
 		state("other", c.want)
 		state(DefaultSubscription, stateDead)
 	}
+}
+
+// TestHeldBehindTheFirst has a person hold an event in the middle of a key whose first one is due, and brings those that
+// wait behind it along. Neither the held one nor what waits behind that comes with it.
+func TestHeldBehindTheFirst(t *testing.T) {
+	t.Parallel()
+	s := sharedStage(t, 1)
+	store := s.open(Config{})
+	ids := s.emit("k", "k", "k", "k", "k")
+	s.settleEach(s.claim(store, 5), failedFor(time.Hour), released, released, released, released)
+	if held, err := (Stream{}).Hold(t.Context(), s.pool, DefaultSubscription, ids[3]); err != nil || len(held) != 1 {
+		t.Fatalf("held %v: %v", held, err)
+	}
+	s.ripen()
+	store.PassTime()
+	s.deliver(s.claimAll(store, 1))
+	store.PassTime()
+	run := s.claimAll(store, 2) // the one that is due now, and the one that may follow it
+	s.wantIDs(run, ids[1], ids[2])
+	s.deliver(run)
+	s.drainParked(store)
+	s.wantParked(stateHeld, stateWaiting)
+	if _, err := (Stream{}).Release(t.Context(), s.pool, DefaultSubscription, ids[3]); err != nil {
+		t.Fatal(err)
+	}
+	s.drainParked(store)
+	s.judge("")
+}
+
+// TestReconnectBesideParkedEvents has a relay lose its reader while it publishes a parked event. The settle must still
+// be its own: a shard that is read again meanwhile gets a new fence.
+func TestReconnectBesideParkedEvents(t *testing.T) {
+	t.Parallel()
+	s := sharedStage(t, 1)
+	store := s.open(Config{})
+	batch, id := s.claimRetried(store)
+	s.publish(batch)
+	store.reading <- struct{}{}
+	store.disconnect()
+	store.doneReading()
+	s.claimAll(store, 0)
+	if lost := s.settle(batch); len(lost) > 0 {
+		t.Errorf("a reader that reconnected took %v away from who was publishing it, and had published %v", lost, id)
+	}
+	s.emit("k")
+	s.drainParked(store)
+	s.judge("")
+}
+
+// TestParkedEventsOfALostShard has a relay read parked events, and lose their shard before it hands them out. They are
+// the new owner's.
+func TestParkedEventsOfALostShard(t *testing.T) {
+	t.Parallel()
+	s := sharedStage(t, 1)
+	store := s.open(Config{})
+	s.emit("k")
+	s.settle(s.claim(store, 1), failedFor(time.Hour))
+	s.emit("other")
+	page := s.claim(store, 1)
+	s.awaitReadAhead(store)
+	s.ripen()
+	store.PassTime()
+	store.reading <- struct{}{}
+	err := store.prepare(t.Context(), 10)
+	store.doneReading()
+	if err != nil || store.parked == nil {
+		t.Fatalf("nothing was read ahead: %v", err)
+	}
+	s.drainParked(s.takeOver())
+	if err := page.Renew(t.Context()); !errors.Is(err, outbox.ErrLeaseLost) {
+		t.Fatalf("the shard is still its own: %v", err)
+	}
+	s.claimAll(store, 0)
+	if lost := s.settle(page); len(lost) != 1 {
+		t.Errorf("%d events were lost, want the one that was out", len(lost))
+	}
+	s.judge("")
 }

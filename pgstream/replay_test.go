@@ -129,3 +129,48 @@ func TestReplayRate(t *testing.T) {
 		t.Errorf("2,500 events at 100 a second take %.1f s, in order: %v (%v)", spread, sorted, err)
 	}
 }
+
+// TestReplayLeavesTheDead counts and replays what was delivered: an event that is dead was not.
+func TestReplayLeavesTheDead(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	store := h.open(t, pgstream.Config{})
+	ids := emit(t, h.pool, "a", "a", "a")
+	batch, err := store.Claim(t.Context(), 10)
+	if err != nil || len(batch.Messages()) != 3 {
+		t.Fatalf("claimed %v: %v", batch, err)
+	}
+	settle(t, batch, map[uuid.UUID]outbox.Outcome{ids[1]: {Kind: outbox.Died, Error: "no use", Reason: outbox.ReasonTerminal}})
+	replayed(t, h, pgstream.Replay{Key: "a"}, 2)
+	if got := drain(t, store); !slices.Equal(got, []uuid.UUID{ids[0], ids[2]}) {
+		t.Errorf("replayed %v, want %v and %v", got, ids[0], ids[2])
+	}
+}
+
+// TestDeadReplayDoesNotBlock has a replayed event die in a subscription whose keys wait behind a dead event: the event was
+// delivered once, so that nothing waits for it.
+func TestDeadReplayDoesNotBlock(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	sub := pgstream.Subscription{Name: "strict", OnDead: pgstream.DeadBlocks}
+	if err := (pgstream.Stream{}).CreateSubscription(t.Context(), h.pool, sub, pgstream.StartOldest); err != nil {
+		t.Fatal(err)
+	}
+	old := emit(t, h.pool, "a")
+	store := h.open(t, pgstream.Config{Subscription: "strict"})
+	drain(t, store)
+	replayed(t, h, pgstream.Replay{Subscription: "strict", Key: "a"}, 1)
+	store.PassTime()
+	batch, err := store.Claim(t.Context(), 10)
+	if err != nil || len(batch.Messages()) != 1 {
+		t.Fatalf("claimed %v: %v", batch, err)
+	}
+	settle(t, batch, map[uuid.UUID]outbox.Outcome{old[0]: {Kind: outbox.Died, Error: "no use", Reason: outbox.ReasonTerminal}})
+	if fresh := emit(t, h.pool, "a", "a"); !slices.Equal(drain(t, store), fresh) {
+		t.Error("new events of the key wait behind a replayed one that is dead")
+	}
+	h.Expire(t)
+	if fresh := emit(t, h.pool, "a"); !slices.Equal(drain(t, h.open(t, pgstream.Config{Subscription: "strict"})), fresh) {
+		t.Error("new events of the key wait behind one that died at another relay when it was replayed")
+	}
+}

@@ -2,6 +2,7 @@ package pgstream_test
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -148,5 +149,53 @@ func TestRotationWaitsForNobody(t *testing.T) {
 	}
 	if n := h.count(t, `SELECT count(*) FROM outbox_stream WHERE created_at < now() - interval '6 days'`); n != 0 {
 		t.Errorf("%d events are left afterwards", n)
+	}
+}
+
+// TestPurgeCountsWhatIsGone has a subscription lag behind: what is kept for it is not counted, by a dry run neither.
+func TestPurgeCountsWhatIsGone(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{})
+	if err := (pgstream.Stream{}).CreateSubscription(t.Context(), h.pool, pgstream.Subscription{Name: "slow"}, pgstream.StartOldest); err != nil {
+		t.Fatal(err)
+	}
+	store := h.open(t, pgstream.Config{})
+	h.emitDaysAgo(t, 5, 3)
+	drain(t, store)
+	purged := func(want int64) {
+		t.Helper()
+		for _, dry := range []bool{true, false} {
+			if n, err := store.Purge(t.Context(), outbox.Purge{Retention: 72 * time.Hour, DryRun: dry}); err != nil || n != want {
+				t.Errorf("purged %d events (dry run: %t), want %d: %v", n, dry, want, err)
+			}
+		}
+	}
+	purged(0)
+	if n := h.count(t, `SELECT count(*) FROM outbox_stream`); n != 3 {
+		t.Fatalf("%d events are left, want 3", n)
+	}
+	drain(t, h.open(t, pgstream.Config{Subscription: "slow"}))
+	purged(3)
+	if n := h.count(t, `SELECT count(*) FROM outbox_stream`); n != 0 {
+		t.Errorf("%d events are left, want none", n)
+	}
+}
+
+// TestRotationOfARestoredStream has cursors of another server, which say that everything is read. Nothing is emptied by
+// them.
+func TestRotationOfARestoredStream(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{})
+	store := h.open(t, pgstream.Config{})
+	h.emitDaysAgo(t, 7, 5) // in the slot whose turn comes next
+	pgtest.Exec(t, h.pool, `UPDATE outbox_shards SET s1 = '999999999:999999999:'`)
+	if _, err := store.Sweep(t.Context()); !errors.Is(err, pgstream.ErrRestored) {
+		t.Errorf("a restored stream was rotated: %v", err)
+	}
+	if _, err := store.Purge(t.Context(), outbox.Purge{Retention: time.Hour}); !errors.Is(err, pgstream.ErrRestored) {
+		t.Errorf("a restored stream was purged: %v", err)
+	}
+	if n := h.count(t, `SELECT count(*) FROM outbox_stream`); n != 5 {
+		t.Errorf("%d of 5 unread events are left", n)
 	}
 }

@@ -153,3 +153,18 @@ func TestSubscriptionFilter(t *testing.T) {
 		}
 	}
 }
+
+// TestSubscriptionHalfMade has a subscription from now whose making broke off before it had a place to begin at. It would
+// deliver the whole stream.
+func TestSubscriptionHalfMade(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{})
+	emit(t, h.pool, "a")
+	if err := (pgstream.Stream{}).CreateSubscription(t.Context(), h.pool, pgstream.Subscription{Name: "half"}, pgstream.StartNow); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, h.pool, `UPDATE outbox_subscriptions SET ready = false WHERE name = 'half'`)
+	if _, err := pgstream.Open(t.Context(), h.pool, pgstream.Stream{}, pgstream.Config{Subscription: "half"}); !errors.Is(err, pgstream.ErrNoSubscription) {
+		t.Errorf("a subscription that was not made to the end was opened: %v", err)
+	}
+}

@@ -2,6 +2,7 @@ package pgstream
 
 import (
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -44,4 +45,33 @@ func TestUnreadBesideTheSnapshot(t *testing.T) {
 		t.Errorf("%d rows are unread by one way of counting only", wrong)
 	}
 	batch.Abandon()
+}
+
+// TestIdle tells what a drain waits for: whatever is unread, and an event that failed until it was tried again, but none
+// that is only for later.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	s := sharedStage(t, 1)
+	store := s.open(Config{})
+	idle := func(want bool, when string) {
+		t.Helper()
+		if got, err := store.Idle(t.Context()); err != nil || got != want {
+			t.Errorf("%s: idle is %t, want %t: %v", when, got, want, err)
+		}
+	}
+	idle(true, "with nothing emitted")
+	s.emit("k")
+	idle(false, "with an unread event")
+	batch := s.claim(store, 1)
+	idle(false, "while an event is published")
+	s.settle(batch, failedFor(time.Hour))
+	idle(false, "while an event waits for its next attempt")
+	s.ripen()
+	idle(false, "with a retry that is due")
+	s.drainParked(store)
+	idle(true, "with everything delivered")
+	s.judge("")
+	s.exec(`INSERT INTO outbox_stream (shard, id, topic, type, payload, not_before) VALUES (0, gen_random_uuid(), 'orders', 'made', '{}', now() + interval '1 hour')`)
+	s.drainParked(store)
+	idle(true, "with an event for later")
 }
