@@ -114,6 +114,7 @@ func TestClassify(t *testing.T) {
 		{fmt.Errorf("dial: %w", syscall.ECONNREFUSED), Down},
 		{&net.OpError{Op: "dial", Err: errors.New("no route")}, Down},
 		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, Down},
+		{&net.OpError{Op: "write", Err: syscall.EPIPE}, Down},
 		{&net.DNSError{Name: "broker", IsNotFound: true}, Down},
 		{io.ErrUnexpectedEOF, Down},
 		{net.ErrClosed, Down},

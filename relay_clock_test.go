@@ -264,3 +264,62 @@ func TestDrainWaitsForRetries(t *testing.T) {
 		})
 	}
 }
+
+// TestDrainWaitsForOthers drains while another relay has an event in hand: it may still give it back.
+func TestDrainWaitsForOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newShelf()
+		store.out = 1
+		time.AfterFunc(time.Hour, func() {
+			store.mu.Lock()
+			store.out = 0
+			store.mu.Unlock()
+			store.add(many(1)...)
+		})
+		relay := newOrderedRelay(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{}})
+		if err := relay.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"delivered"}; !slices.Equal(store.settled(), want) {
+			t.Errorf("the drain ended with the outcomes %q, want %q", store.settled(), want)
+		}
+	})
+}
+
+// TestRenewals has a publish that takes longer than the lease. It is renewed until the publish ends, though the database
+// fails now and then, and the settle does not begin in the middle of a renewal: it would bring the wrong proof.
+func TestRenewals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newShelf(many(1)...) // renewed every hour
+		var renewals, renewing atomic.Int64
+		store.onRenew = func() error {
+			renewing.Add(1)
+			defer renewing.Add(-1)
+			<-time.After(time.Minute)
+			if renewals.Add(1) == 1 {
+				return errors.New("the database is away")
+			}
+			return nil
+		}
+		store.onSettle = func([]outbox.Outcome) error {
+			if renewing.Load() > 0 {
+				t.Error("the batch was settled while its lease was being renewed")
+			}
+			return nil
+		}
+		relay := newOrderedRelay(t, outbox.Config{
+			Store: store, Poll: calm, PublishTimeout: 10 * time.Hour, Publisher: &scripted{answer: func(outbox.Message) error {
+				<-time.After(4*time.Hour + 30*time.Second) // in the middle of the fourth renewal
+				return nil
+			}},
+		})
+		if err := relay.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := renewals.Load(); n != 4 {
+			t.Errorf("the lease was renewed %d times in four hours, want 4", n)
+		}
+	})
+}

@@ -318,6 +318,39 @@ func TestOrderBehindRefused(t *testing.T) {
 	}
 }
 
+// TestNoOrderWithoutAKey has a message without a key be refused, or panic at the publisher: the others without one do not
+// wait for it.
+func TestNoOrderWithoutAKey(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		registry outbox.Registry
+		answer   func(outbox.Message) error
+		want     string
+	}{
+		"refused": {outbox.Registry{"made": {Topic: "orders"}}, nil, "dead delivered delivered"},
+		"panics": {nil, func(message outbox.Message) error {
+			if message.Type == "unknown" {
+				panic("cannot bear this event")
+			}
+			return nil
+		}, "failed delivered delivered"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			messages := keyed("", "", "")
+			messages[0].Type = "unknown"
+			for i := range messages {
+				messages[i].Payload = []byte("{}")
+			}
+			store := newOrdered(messages)
+			startOrdered(t, outbox.Config{Store: store, Publisher: &scripted{answer: c.answer}, Registry: c.registry})
+			if got := kinds(<-store.settled); got != c.want {
+				t.Errorf("the outcomes are %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 // TestOrderBehindInFlight has a batch claimed again, with one event more, while the first
 // claim of it is still being published: that event must not overtake the others, and however
 // often it is claimed, none is published beside itself.

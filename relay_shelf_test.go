@@ -20,9 +20,10 @@ type shelf struct {
 	oneOut bool
 	// unblocks has its batches say that there is more to claim after each of them.
 	unblocks bool
-	// onClaim and onSettle are asked first, and may fail; nil does nothing.
+	// onClaim, onSettle and onRenew are asked first, and may fail; nil does nothing.
 	onClaim  func(ctx context.Context) error
 	onSettle func(outcomes []outbox.Outcome) error
+	onRenew  func() error
 	// lost and swept are what it reports of every settle and every sweep, reclaimed of every
 	// claim that takes something, exhausted of the first claim.
 	lost      []uuid.UUID
@@ -111,8 +112,14 @@ type shelfBatch struct {
 
 func (b *shelfBatch) Messages() []outbox.Message  { return b.messages }
 func (b *shelfBatch) Exhausted() []outbox.Message { return b.exhausted }
-func (b *shelfBatch) Renew(context.Context) error { return nil }
 func (b *shelfBatch) Unblocked() bool             { return b.store.unblocks }
+
+func (b *shelfBatch) Renew(context.Context) error {
+	if b.store.onRenew == nil {
+		return nil
+	}
+	return b.store.onRenew()
+}
 
 func (b *shelfBatch) Reclaimed() int { return min(b.store.reclaimed, len(b.messages)) }
 

@@ -139,6 +139,33 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestOutageOfMany has so many events wait for something that is away that not all of them are remembered: the first
+// ones are, for as long as ten thousand others.
+func TestOutageOfMany(t *testing.T) {
+	t.Parallel()
+	letters := &outboxtest.Broker{}
+	processor, err := consume.New(consume.Config{
+		Handlers: answer{outbox.Unavailable(errors.New("no route"))}, MaxDeliveries: 3, DeadLetters: letters, DeadLetterTopic: "dead",
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliver := func(id uuid.UUID, attempt int) {
+		t.Helper()
+		event := outbox.Message{Event: outbox.Event{ID: id, Payload: []byte("{}")}, Attempt: attempt}
+		if verdict := processor.Process(t.Context(), consume.Delivery{Message: event}); verdict.Ack {
+			t.Fatalf("delivery %d was acknowledged; the dead letters are %+v", attempt, letters.Received())
+		}
+	}
+	first := uuid.New()
+	deliver(first, 1)
+	for range 10_000 {
+		deliver(uuid.New(), 1)
+	}
+	deliver(first, 100)
+}
+
 // TestStopIsNoFailure ends a consumer in the middle of an event's last delivery: its handler did not fail, so the
 // event comes again and is no dead letter.
 func TestStopIsNoFailure(t *testing.T) {
