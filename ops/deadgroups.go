@@ -15,8 +15,9 @@ const maxGroups = 100
 
 // deadGroups reads groups. dead selects dead events, at most groupLimit, with the columns type,
 // topic, error, reason, created and id. They are grouped here: the database takes an error apart
-// ten times as slowly.
-func deadGroups(ctx context.Context, tx pgx.Tx, dead string, args arguments) (*DeadGroups, error) {
+// ten times as slowly. more asks whether there are dead events that dead leaves out, with the same
+// arguments.
+func deadGroups(ctx context.Context, tx pgx.Tx, dead, more string, args arguments) (*DeadGroups, error) {
 	sql := fmt.Sprintf(`SELECT type, topic, left(coalesce(error, ''), %d), reason, created, id::text FROM (%s) AS dead`, normalLength, dead)
 	rows, err := tx.Query(ctx, sql, args.all()...)
 	if err != nil {
@@ -54,7 +55,10 @@ func deadGroups(ctx context.Context, tx pgx.Tx, dead string, args arguments) (*D
 	slices.SortFunc(groups.Groups, func(a, b DeadGroup) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Newest.Compare(a.Newest), cmp.Compare(a.Error, b.Error))
 	})
-	groups.Cut = groups.Events >= groupLimit || len(groups.Groups) > maxGroups
+	if err := tx.QueryRow(ctx, more, args.all()...).Scan(&groups.Cut); err != nil {
+		return nil, err
+	}
+	groups.Cut = groups.Cut || groups.Events >= groupLimit || len(groups.Groups) > maxGroups
 	groups.Groups = groups.Groups[:min(len(groups.Groups), maxGroups)]
 	return groups, nil
 }
@@ -73,10 +77,13 @@ func (t *table) DeadGroups(ctx context.Context) (groups *DeadGroups, err error) 
 			topic = orElse(c.Topic, text, "''")
 		}
 		var args arguments
+		rows := t.rows(w, "", false, nil, groupLimit, &args)
 		dead := fmt.Sprintf("SELECT %s AS type, %s AS topic, %s AS error, t.outbox_reason AS reason, %s AS created, %s AS id FROM (\n%s\n) AS t WHERE %s",
 			orElse(c.Type, text, "''"), topic, orElse(c.LastError, text, "''"), col(c.CreatedAt), col(c.ID),
-			t.rows(w, "", false, nil, groupLimit, &args), t.is.Dead)
-		groups, err = deadGroups(ctx, tx, dead, args)
+			rows, t.is.Dead)
+		// Without an index of the dead they are looked for among the newest rows of all.
+		more := fmt.Sprintf("SELECT count(*) >= %d FROM (\n%s\n) AS t", groupLimit, rows)
+		groups, err = deadGroups(ctx, tx, dead, more, args)
 		return err
 	})
 	return groups, t.wrap("group the dead events", err)
@@ -92,7 +99,11 @@ FROM {shards} AS c CROSS JOIN LATERAL (
   SELECT * FROM {parked} AS p WHERE p.subscription = $1 AND p.shard = c.shard AND p.state = 'dead' ORDER BY p.seq DESC LIMIT %d
 ) AS p
 WHERE c.subscription = $1 LIMIT %d`, groupLimit/8, groupLimit))
-		groups, err = deadGroups(ctx, tx, dead, arguments{s.name})
+		more := s.stream.SQL(fmt.Sprintf(`
+SELECT EXISTS (SELECT FROM {shards} AS c WHERE c.subscription = $1 AND (
+  SELECT true FROM {parked} AS p WHERE p.subscription = $1 AND p.shard = c.shard AND p.state = 'dead' ORDER BY p.seq DESC OFFSET %d LIMIT 1))`,
+			groupLimit/8))
+		groups, err = deadGroups(ctx, tx, dead, more, arguments{s.name})
 		return err
 	})
 	return groups, s.wrap("group the dead events", err)

@@ -194,6 +194,44 @@ func TestDeadGroups(t *testing.T) {
 	})
 }
 
+// TestDeadGroupsAreCut has more dead events than are grouped, all of one key, and dead ones in a table without an index of
+// them: the groups say that they are not all.
+func TestDeadGroupsAreCut(t *testing.T) {
+	t.Parallel()
+	cut := func(h *harness, when string, events int64, want bool) {
+		h.Helper()
+		groups, err := h.target.DeadGroups(h.Context())
+		h.must(err)
+		if groups.Cut != want || !groups.Cut && groups.Events != events {
+			h.Errorf("%s: %d of %d dead events are grouped, cut: %t, want %t", when, groups.Events, events, groups.Cut, want)
+		}
+	}
+	t.Run("a key of a stream", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t, "standard")
+		h.kill("no use", h.emit(1, func(_ int, event *outbox.Event) { event.Key = "k" })...)
+		more := func(n int) {
+			h.exec(`INSERT INTO outbox_parked (subscription, shard, seq, state, gates, attempts, last_error, reason, id, topic, type, key, payload, created_at)
+				SELECT p.subscription, p.shard, p.seq + i, p.state, p.gates, p.attempts, p.last_error, p.reason, gen_random_uuid(), p.topic, p.type, p.key, p.payload, p.created_at
+				FROM (SELECT * FROM outbox_parked ORDER BY seq DESC LIMIT 1) AS p, generate_series(1, $1) AS i`, n)
+		}
+		more(624)
+		cut(h, "one shard's share", 625, false)
+		more(1)
+		cut(h, "one event more", 626, true)
+	})
+	t.Run("a table", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t, "doorito")
+		h.kill("no use", h.emit(1, nil)...)
+		h.exec(`DROP INDEX idx_outbox_event_dead`)
+		cut(h, "a small table", 1, false)
+		h.emit(5000, nil)
+		h.deliver()
+		cut(h, "a dead event far back", 1, true)
+	})
+}
+
 // TestFindByID finds events in the middle of a long log, which has no index on ids: by an id
 // that tells its time, and by one that somebody chose.
 func TestFindByID(t *testing.T) {
