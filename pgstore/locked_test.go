@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/storetest"
@@ -135,5 +136,35 @@ func testLockedPurge(t *testing.T, l *lockedRow) {
 	l.lock(t)
 	if n, err := l.impatient(t).Purge(t.Context(), outbox.Purge{Retention: time.Hour}); err != nil || n != 2 {
 		t.Errorf("a purge beside a locked row deleted %d events, want 2: %v", n, err)
+	}
+}
+
+// TestLocksEndWithTheLease has a worker stand still with a claim that is only locked, as SIGSTOP does: the server ends its
+// transaction after the lease, and others get the rows.
+func TestLocksEndWithTheLease(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []string{"packfinderz", "doorito"} {
+		t.Run(layout, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, layout)
+			h.Emit(t, 2)
+			still, err := h.Open(t, storetest.Options{Lease: time.Second}).Claim(t.Context(), 2)
+			if err != nil || len(still.Messages()) != 2 {
+				t.Fatalf("claimed %v: %v", still, err)
+			}
+			t.Cleanup(still.Abandon) // or a pool that is closed would wait for it
+			other := h.Open(t, storetest.Options{Lease: time.Minute})
+			await.Until(t, "the rows of a worker that stands still", func() bool {
+				batch, err := other.Claim(t.Context(), 2)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer batch.Abandon()
+				return len(batch.Messages()) == 2
+			})
+			if _, err := still.Settle(t.Context(), make([]outbox.Outcome, 2)); err == nil {
+				t.Error("a claim whose transaction the server has ended was settled")
+			}
+		})
 	}
 }
