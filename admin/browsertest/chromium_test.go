@@ -104,6 +104,7 @@ func (b *tab) do(actions ...chromedp.Action) {
 func (b *tab) open(path string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(b.base+path), chromedp.WaitVisible("main"))
+	b.until("document.readyState === 'complete'")
 }
 
 // click clicks on what has this text, and waits for the page that comes.
@@ -113,11 +114,11 @@ func (b *tab) click(text string) {
 	b.do(chromedp.Click(element, chromedp.BySearch, chromedp.NodeVisible))
 }
 
-// see waits until the page has some words.
+// see waits until the page is whole, its scripts have run, and it has some words.
 func (b *tab) see(words ...string) {
 	b.t.Helper()
 	for _, word := range words {
-		b.until(fmt.Sprintf("document.querySelector('main')?.innerText.includes(%s)", quoted(word)))
+		b.until(fmt.Sprintf("document.readyState === 'complete' && document.querySelector('main')?.innerText.includes(%s)", quoted(word)))
 	}
 }
 

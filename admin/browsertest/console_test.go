@@ -160,6 +160,7 @@ func keys(b *tab, s *shop) {
 		b.t.Errorf("the search finds %d events", n)
 	}
 	press("t")
+	b.until(`document.documentElement.dataset.theme`)
 	dark := evaluate[string](b, `document.documentElement.dataset.theme`)
 	b.picture("events-" + dark)
 	b.open("/t/shop/events")
