@@ -466,7 +466,8 @@ func TestPayloadsApart(t *testing.T) {
 	s.begin().insertInto(nil, "a", []byte("first")).insertInto(nil, "b", []byte("second")).commit()
 	batch := s.claim(s.open(Config{}), 2)
 	messages := batch.Messages()
-	if longer := append(messages[0].Payload, "aid"...); string(longer) != "firstaid" || string(messages[1].Payload) != "second" {
+	longer := messages[0].Payload
+	if longer = append(longer, "aid"...); string(longer) != "firstaid" || string(messages[1].Payload) != "second" {
 		t.Errorf("what was appended to one payload made %q of the next one", messages[1].Payload)
 	}
 	s.deliver(batch)
