@@ -22,10 +22,22 @@ import (
 // amazonFeatures are those of SNS and SQS, which do not take a payload that is empty.
 var amazonFeatures = publishertest.Features{Attributes: true, Poison: func(m *outbox.Message) { m.Payload = nil }}
 
+// intake is what a stand-in has taken.
+type intake struct {
+	mu    sync.Mutex
+	taken []entry
+}
+
+func (i *intake) all() []entry {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.taken)
+}
+
 // amazonHarness reads back what a stand-in has taken.
 type amazonHarness struct {
 	publisher outbox.Publisher
-	taken     func() []entry
+	intake    *intake
 }
 
 func (h amazonHarness) Publisher() outbox.Publisher { return h.publisher }
@@ -33,7 +45,7 @@ func (h amazonHarness) Publisher() outbox.Publisher { return h.publisher }
 func (h amazonHarness) Received(t testing.TB) []publishertest.Received {
 	t.Helper()
 	var list []publishertest.Received
-	for _, e := range h.taken() {
+	for _, e := range h.intake.all() {
 		r := publishertest.Received{Payload: []byte(e.Body), Attributes: make(map[string]string)}
 		if e.Group != e.Deduplication { // a group of its own, which stands for no key
 			r.Key = e.Group
@@ -60,8 +72,10 @@ func (h amazonHarness) Received(t testing.TB) []publishertest.Received {
 	return list
 }
 
-func TestQueueConformance(t *testing.T) {
-	t.Parallel()
+// testAmazon runs the suite on a plain name and on one of a FIFO, which has keys. stand gives the
+// address of that name at a stand-in of its own.
+func testAmazon(t *testing.T, stand func(t *testing.T, name string) (address string, taken *intake)) {
+	t.Helper()
 	for name, keys := range map[string]bool{"orders": false, "orders.fifo": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,23 +83,27 @@ func TestQueueConformance(t *testing.T) {
 			features.Keys = keys
 			publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
 				t.Helper()
-				q := newQueue(t, nil)
-				return amazonHarness{open(t, q.url(name)), func() []entry {
-					q.mu.Lock()
-					defer q.mu.Unlock()
-					return slices.Clone(q.taken)
-				}}
+				address, taken := stand(t, name)
+				return amazonHarness{open(t, address), taken}
 			})
 		})
 	}
 }
 
+func TestQueueConformance(t *testing.T) {
+	t.Parallel()
+	testAmazon(t, func(t *testing.T, name string) (string, *intake) {
+		t.Helper()
+		q := newQueue(t, nil)
+		return q.url(name), &q.intake
+	})
+}
+
 // notifications answers the driver as SNS would.
 type notifications struct {
 	*httptest.Server
-	mu    sync.Mutex
-	arns  map[string]int
-	taken []entry
+	intake
+	arns map[string]int
 }
 
 func newNotifications(t *testing.T) *notifications {
@@ -134,22 +152,11 @@ func (n *notifications) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A topic of SNS takes the message group and the id against duplicates the way a queue does.
 func TestNotificationConformance(t *testing.T) {
 	t.Parallel()
-	for name, keys := range map[string]bool{"orders": false, "orders.fifo": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			features := amazonFeatures
-			features.Keys = keys
-			publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
-				t.Helper()
-				n := newNotifications(t)
-				return amazonHarness{open(t, n.url("arn:aws:sns:eu-west-1:1:"+name)), func() []entry {
-					n.mu.Lock()
-					defer n.mu.Unlock()
-					return slices.Clone(n.taken)
-				}}
-			})
-		})
-	}
+	testAmazon(t, func(t *testing.T, name string) (string, *intake) {
+		t.Helper()
+		n := newNotifications(t)
+		return n.url("arn:aws:sns:eu-west-1:1:" + name), &n.intake
+	})
 }
 
 func TestNotificationFIFO(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,11 +30,10 @@ type entry struct {
 // have to itself; what it shows is what travels, and what becomes of answers.
 type queue struct {
 	*httptest.Server
-	mu sync.Mutex
+	intake
 	// answer is a status and a body for a request, or nothing for the ordinary answer.
 	answer   func(entries []entry) (int, string)
 	requests int
-	taken    []entry
 }
 
 func newQueue(t *testing.T, answer func([]entry) (int, string)) *queue {
