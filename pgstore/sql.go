@@ -186,8 +186,8 @@ func (c *compiler) mine() string {
 	return strings.Join(where, " AND ")
 }
 
-// mineOfLetters limits dead letters to those of events that this store serves. Whose a letter was whose event is
-// gone, nobody can tell: only a store of all events takes it.
+// mineOfLetters limits dead letters to those of events that this store serves. A letter whose
+// event is gone does not say whose it was: only a store of all events takes it.
 func (c *compiler) mineOfLetters() string {
 	mine := c.mine()
 	if mine == "true" {

@@ -68,6 +68,7 @@ func (c *compiler) purgeLetters(count bool) *statement {
 		return nil
 	}
 	d := &c.l.DeadLetter.Columns
+	// Called after begin, which starts the count of parameters.
 	where := func() string {
 		return fmt.Sprintf("d.%s < now() - make_interval(secs => $1::float8) AND %s", quote(d.FailedAt.Name), c.mineOfLetters())
 	}
