@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/internal/testserver"
 )
 
 // Proxy passes connections on to a server until it is cut.
@@ -27,14 +28,16 @@ type Proxy struct {
 	rate atomic.Int64 // bytes per second that a connection passes, each way; 0 for all
 }
 
-// New starts a proxy on a free port of the loopback, and stops it with the test.
+// New starts a proxy on a port of the loopback that stays its own while it is cut, and stops it
+// with the test.
 func New(t testing.TB, target string) *Proxy {
 	t.Helper()
-	p := &Proxy{address: "127.0.0.1:0", target: target, open: make(map[net.Conn]struct{})}
-	if err := p.listen(); err != nil {
+	port, err := testserver.FreePort()
+	if err != nil {
 		t.Fatal(err)
 	}
-	p.address = p.listener.Addr().String()
+	p := &Proxy{address: testserver.Loopback(port), target: target, open: make(map[net.Conn]struct{})}
+	p.Restore(t)
 	t.Cleanup(p.Cut)
 	return p
 }
@@ -71,8 +74,8 @@ func (p *Proxy) breakAll() {
 	clear(p.open)
 }
 
-// Restore takes connections again, at the same address. Meanwhile the port may have been given to
-// a client's side of some connection, of this test or of another: Restore waits until it is free.
+// Restore takes connections again, at the same address. A process that was just forked may hold
+// the old listener for a moment: Restore waits until the port is free.
 func (p *Proxy) Restore(t testing.TB) {
 	t.Helper()
 	await.Until(t, "the port of "+p.address+" to be free again", func() bool { return p.listen() == nil })

@@ -28,12 +28,15 @@ var reserved struct {
 func FreePort() (int, error) {
 	for range 100 {
 		port := firstPort + rand.IntN(lastPort-firstPort) //nolint:gosec // it is no secret
-		if reserve(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) {
+		if reserve(Loopback(port)) {
 			return port, nil
 		}
 	}
 	return 0, errors.New("found no free port on 127.0.0.1")
 }
+
+// Loopback is the address of a port of the loopback.
+func Loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 func reserve(address string) bool {
 	mark, err := net.ListenPacket("udp", address)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/internal/testserver"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -46,7 +48,11 @@ type Request struct {
 // New starts a receiver, and stops it with the test.
 func New(t testing.TB) *Broker {
 	t.Helper()
-	b := &Broker{address: "127.0.0.1:0"}
+	port, err := testserver.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Broker{address: testserver.Loopback(port)}
 	b.Start(t)
 	t.Cleanup(func() { b.Stop(t) })
 	return b
@@ -63,11 +69,13 @@ func (b *Broker) Start(t testing.TB) {
 	if b.server != nil {
 		return
 	}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", b.address)
-	if err != nil {
-		t.Fatalf("start the receiver of webhooks: %v", err)
-	}
-	b.address = listener.Addr().String()
+	var listener net.Listener
+	// A process that was just forked may hold the old listener for a moment.
+	await.Until(t, "the receiver's port to be free", func() bool {
+		var err error
+		listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", b.address)
+		return err == nil
+	})
 	server, served := &http.Server{Handler: http.HandlerFunc(b.take), ReadHeaderTimeout: headerTimeout}, make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	b.server, b.served = server, served
