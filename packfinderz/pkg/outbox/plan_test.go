@@ -84,9 +84,11 @@ func explained(t *testing.T, pool *pgxpool.Pool, claim *lastClaim) int {
 	}
 	defer func() { _ = tx.Rollback(t.Context()) }()
 	var plans []struct{ Plan pgtest.PlanNode }
-	row := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+claim.sql, claim.args...)
-	if err := row.Scan(&plans); err != nil {
-		t.Fatal(err)
+	for range 2 { // a connection's first statement reads the catalog as well
+		row := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+claim.sql, claim.args...)
+		if err := row.Scan(&plans); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if rows := plans[0].Plan.Rows; rows != planBatch {
 		t.Fatalf("the claim took %v rows", rows)
