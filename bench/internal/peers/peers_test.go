@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // timeout ends a test whose peer hangs.
-const timeout = time.Minute
+const timeout = 5 * time.Minute
 
 func TestPeers(t *testing.T) {
 	t.Parallel()
