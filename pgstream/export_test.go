@@ -13,6 +13,12 @@ func (s *Store) PassTime() {
 	s.tendAt, s.lookAt, s.rotateAt = time.Time{}, time.Time{}, time.Time{}
 }
 
+// HoldReads waits until the store reads nothing, and has it read nothing until release is called.
+func (s *Store) HoldReads() (release func()) {
+	s.reading <- struct{}{}
+	return func() { <-s.reading }
+}
+
 // IsOut reports whether the store has handed an event out and not settled it.
 func (s *Store) IsOut(id uuid.UUID) bool {
 	s.mu.Lock()
