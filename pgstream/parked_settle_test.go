@@ -23,6 +23,21 @@ func (s *stage) claimRetried(store *Store) (batch outbox.Batch, id uuid.UUID) {
 	return batch, batch.Messages()[0].ID
 }
 
+// hold and release are what a person does with an event of the default subscription.
+func (s *stage) hold(id uuid.UUID) {
+	s.Helper()
+	if held, err := (Stream{}).Hold(s.Context(), s.pool, DefaultSubscription, id); err != nil || len(held) != 1 {
+		s.Fatalf("held %v: %v", held, err)
+	}
+}
+
+func (s *stage) release(id uuid.UUID) {
+	s.Helper()
+	if _, err := (Stream{}).Release(s.Context(), s.pool, DefaultSubscription, id); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // TestParkedSettleOfALostShard has a relay publish a parked event, and lose its shard meanwhile. What becomes of the
 // event is up to the new owner, who is publishing it, too.
 func TestParkedSettleOfALostShard(t *testing.T) {
@@ -69,16 +84,12 @@ func TestHeldWhileTried(t *testing.T) {
 			s := sharedStage(t, 1)
 			store := s.open(Config{})
 			batch, id := s.claimRetried(store)
-			if held, err := (Stream{}).Hold(t.Context(), s.pool, DefaultSubscription, id); err != nil || len(held) != 1 {
-				t.Fatalf("held %v: %v", held, err)
-			}
+			s.hold(id)
 			s.settleEach(batch, c.outcome)
 			s.wantParked(c.want...)
 			s.drainParked(store)
 			s.wantParked(c.want...) // nobody tries it again
-			if _, err := (Stream{}).Release(t.Context(), s.pool, DefaultSubscription, id); err != nil {
-				t.Fatal(err)
-			}
+			s.release(id)
 			s.drainParked(store)
 			s.judge("")
 		})
@@ -116,9 +127,7 @@ func TestPersonBesideAParkedSettle(t *testing.T) {
 	}
 	batch.Abandon()
 	s.wantParked()
-	if _, err := (Stream{}).Release(t.Context(), s.pool, DefaultSubscription, id); err != nil {
-		t.Fatal(err)
-	}
+	s.release(id)
 	s.drainParked(store)
 	s.judge("")
 }
@@ -149,16 +158,9 @@ func TestReleasedInTheMiddle(t *testing.T) {
 	store := s.open(Config{})
 	ids := s.emit("k", "k", "k")
 	s.settleEach(s.claim(store, 3), failedFor(time.Hour), released, released)
-	for _, change := range []func() ([]uuid.UUID, error){
-		func() ([]uuid.UUID, error) { return (Stream{}).Hold(t.Context(), s.pool, DefaultSubscription, ids[1]) },
-		func() ([]uuid.UUID, error) {
-			return (Stream{}).Release(t.Context(), s.pool, DefaultSubscription, ids[1])
-		},
-	} {
-		if changed, err := change(); err != nil || len(changed) != 1 {
-			t.Fatalf("changed %v: %v", changed, err)
-		}
-	}
+	s.hold(ids[1])
+	s.release(ids[1])
+	s.wantParked(stateRetry, stateRetry, stateWaiting)
 	s.drainParked(store)
 	if len(s.published) > 0 {
 		t.Errorf("%d events overtook the first of their key", len(s.published))
@@ -212,9 +214,7 @@ func TestHeldBehindTheFirst(t *testing.T) {
 	store := s.open(Config{})
 	ids := s.emit("k", "k", "k", "k", "k")
 	s.settleEach(s.claim(store, 5), failedFor(time.Hour), released, released, released, released)
-	if held, err := (Stream{}).Hold(t.Context(), s.pool, DefaultSubscription, ids[3]); err != nil || len(held) != 1 {
-		t.Fatalf("held %v: %v", held, err)
-	}
+	s.hold(ids[3])
 	s.ripen()
 	store.PassTime()
 	s.deliver(s.claimAll(store, 1))
@@ -224,9 +224,7 @@ func TestHeldBehindTheFirst(t *testing.T) {
 	s.deliver(run)
 	s.drainParked(store)
 	s.wantParked(stateHeld, stateWaiting)
-	if _, err := (Stream{}).Release(t.Context(), s.pool, DefaultSubscription, ids[3]); err != nil {
-		t.Fatal(err)
-	}
+	s.release(ids[3])
 	s.drainParked(store)
 	s.judge("")
 }
