@@ -16,14 +16,14 @@ type Class int
 
 // The classes of failures.
 const (
-	// Retryable means that this message failed now and may succeed later: the attempt is
+	// ClassRetryable means that this message failed now and may succeed later: the attempt is
 	// counted.
-	Retryable Class = iota
-	// Dead means that this message can never succeed: it is dead at once.
-	Dead
-	// Down means that the broker cannot be reached: it says nothing about the message, no
+	ClassRetryable Class = iota
+	// ClassTerminal means that this message can never succeed: it is dead at once.
+	ClassTerminal
+	// ClassUnavailable means that the broker cannot be reached: it says nothing about the message, no
 	// attempt is counted, and the relay waits for the broker.
-	Down
+	ClassUnavailable
 )
 
 // Reason says why an event is dead.
@@ -110,15 +110,15 @@ func Classify(err error) Class {
 	var down *UnavailableError
 	switch {
 	case errors.As(err, &dead):
-		return Dead
+		return ClassTerminal
 	case errors.As(err, &down):
-		return Down
+		return ClassUnavailable
 	case errors.Is(err, context.DeadlineExceeded):
-		return Retryable
+		return ClassRetryable
 	case isConnectionFailure(err):
-		return Down
+		return ClassUnavailable
 	}
-	return Retryable
+	return ClassRetryable
 }
 
 func isConnectionFailure(err error) bool {

@@ -133,7 +133,7 @@ func ExampleClassify() {
 	refused := errors.New("message too large")
 	for _, err := range []error{refused, outbox.Rejected(refused), outbox.Unavailable(errors.New("no route to host"))} {
 		fmt.Println(map[outbox.Class]string{
-			outbox.Retryable: "try this one again", outbox.Dead: "dead at once", outbox.Down: "wait for the broker",
+			outbox.ClassRetryable: "try this one again", outbox.ClassTerminal: "dead at once", outbox.ClassUnavailable: "wait for the broker",
 		}[outbox.Classify(err)])
 	}
 	// Output:

@@ -86,13 +86,13 @@ func TestRetryAfter(t *testing.T) {
 			t.Errorf("%#v: %s after %s, want between %s and %s", c.err, outcome.Kind, outcome.Delay, c.least, c.most)
 		}
 	}
-	if last := relay.failure(&Message{Event: Event{MaxAttempts: 1}, Attempt: 1}, Retryable, RetryAfter(refused, time.Hour)); last.Kind != Died {
+	if last := relay.failure(&Message{Event: Event{MaxAttempts: 1}, Attempt: 1}, ClassRetryable, RetryAfter(refused, time.Hour)); last.Kind != Died {
 		t.Errorf("the last attempt is %s", last.Kind)
 	}
 	if RetryAfter(nil, time.Hour) != nil {
 		t.Error("nil was made an error")
 	}
-	if dead := RetryAfter(Rejected(refused), time.Hour); Classify(dead) != Dead || !errors.Is(dead, refused) || dead.Error() != refused.Error() {
+	if dead := RetryAfter(Rejected(refused), time.Hour); Classify(dead) != ClassTerminal || !errors.Is(dead, refused) || dead.Error() != refused.Error() {
 		t.Errorf("what it wraps is not found in %v", dead)
 	}
 }
@@ -104,20 +104,20 @@ func TestClassify(t *testing.T) {
 		err  error
 		want Class
 	}{
-		{ordinary, Retryable},
-		{context.DeadlineExceeded, Retryable},
-		{fmt.Errorf("publish: %w", context.DeadlineExceeded), Retryable},
-		{Terminal(ordinary), Dead},
-		{fmt.Errorf("wrapped: %w", Rejected(ordinary)), Dead},
-		{Unavailable(ordinary), Down},
-		{Terminal(Unavailable(ordinary)), Dead},
-		{fmt.Errorf("dial: %w", syscall.ECONNREFUSED), Down},
-		{&net.OpError{Op: "dial", Err: errors.New("no route")}, Down},
-		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, Down},
-		{&net.OpError{Op: "write", Err: syscall.EPIPE}, Down},
-		{&net.DNSError{Name: "broker", IsNotFound: true}, Down},
-		{io.ErrUnexpectedEOF, Down},
-		{net.ErrClosed, Down},
+		{ordinary, ClassRetryable},
+		{context.DeadlineExceeded, ClassRetryable},
+		{fmt.Errorf("publish: %w", context.DeadlineExceeded), ClassRetryable},
+		{Terminal(ordinary), ClassTerminal},
+		{fmt.Errorf("wrapped: %w", Rejected(ordinary)), ClassTerminal},
+		{Unavailable(ordinary), ClassUnavailable},
+		{Terminal(Unavailable(ordinary)), ClassTerminal},
+		{fmt.Errorf("dial: %w", syscall.ECONNREFUSED), ClassUnavailable},
+		{&net.OpError{Op: "dial", Err: errors.New("no route")}, ClassUnavailable},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, ClassUnavailable},
+		{&net.OpError{Op: "write", Err: syscall.EPIPE}, ClassUnavailable},
+		{&net.DNSError{Name: "broker", IsNotFound: true}, ClassUnavailable},
+		{io.ErrUnexpectedEOF, ClassUnavailable},
+		{net.ErrClosed, ClassUnavailable},
 	} {
 		if got := Classify(c.err); got != c.want {
 			t.Errorf("%v is %v, want %v", c.err, got, c.want)
@@ -207,7 +207,7 @@ func TestRegistry(t *testing.T) {
 			}
 			continue
 		}
-		if Classify(err) != Dead || ReasonOf(err) != c.reason {
+		if Classify(err) != ClassTerminal || ReasonOf(err) != c.reason {
 			t.Errorf("%s %s: %v, want it dead for %s", c.message.Type, c.message.Payload, err, c.reason)
 		}
 	}

@@ -48,7 +48,7 @@ func PublishByKey(ctx context.Context, messages []Message, publish func(context.
 		for i, err := range publish(ctx, round) {
 			if errs[places[i]] = err; err != nil {
 				failed[messages[places[i]].Key] = true
-				away = away || Classify(err) == Down
+				away = away || Classify(err) == ClassUnavailable
 			}
 		}
 	}

@@ -215,7 +215,7 @@ func (r *Relay) judge(messages []Message, errs []error, outcomes []Outcome) []Ou
 			continue // released
 		}
 		class := Classify(err)
-		if class == Down {
+		if class == ClassUnavailable {
 			first := !away
 			away = true
 			// Only the first is where the connection broke; the rest never had their turn.
@@ -224,7 +224,7 @@ func (r *Relay) judge(messages []Message, errs []error, outcomes []Outcome) []Ou
 				continue // released
 			}
 			err = fmt.Errorf("the connection broke at this event %d times running: %w", poisonBreaks, err)
-			class = Retryable
+			class = ClassRetryable
 			r.openBreaker(err)
 		}
 		outcomes[i] = r.failure(message, class, err)
@@ -237,7 +237,7 @@ func (r *Relay) judge(messages []Message, errs []error, outcomes []Outcome) []Ou
 func (r *Relay) failure(message *Message, class Class, err error) Outcome {
 	outcome := Outcome{Kind: Failed, Error: ErrorText(err)}
 	switch {
-	case class == Dead:
+	case class == ClassTerminal:
 		outcome.Kind, outcome.Reason = Died, ReasonOf(err)
 		switch outcome.Reason {
 		case ReasonUnknownType, ReasonInvalidPayload, ReasonInvalidAggregate:

@@ -30,7 +30,7 @@ const maxDeadError = 500
 // bury publishes a message to the dead letters: as it was, with the reason beside it.
 func (p *Processor) bury(ctx context.Context, message *outbox.Message, class outbox.Class, cause error) error {
 	reason := ReasonMaxDeliveries
-	if class == outbox.Dead {
+	if class == outbox.ClassTerminal {
 		reason = string(outbox.ReasonOf(cause))
 	}
 	letter := *message

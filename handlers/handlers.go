@@ -166,7 +166,7 @@ func (s *Set) handle(ctx context.Context, message *outbox.Message) error {
 		return nil
 	}
 	err := sum(failures)
-	if last := message.MaxAttempts > 0 && message.Attempt >= message.MaxAttempts; last || outbox.Classify(err) == outbox.Dead {
+	if last := message.MaxAttempts > 0 && message.Attempt >= message.MaxAttempts; last || outbox.Classify(err) == outbox.ClassTerminal {
 		s.memory.revive(message.ID)
 	}
 	return err

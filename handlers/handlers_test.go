@@ -137,7 +137,7 @@ func TestNeighbours(t *testing.T) {
 	message := publishertest.Messages(1)[0]
 	for range 3 {
 		err := attempt(t, set, message)
-		wantClass(t, "failing", err, outbox.Retryable, "handler stock: none left")
+		wantClass(t, "failing", err, outbox.ClassRetryable, "handler stock: none left")
 		if strings.Contains(err.Error(), "mail") {
 			t.Errorf("a handler that is done is in %v", err)
 		}
@@ -165,11 +165,11 @@ func TestTerminal(t *testing.T) {
 	register(t, set, "fine", fine.handle)
 	message := publishertest.Messages(1)[0]
 	for range 2 {
-		wantClass(t, "while one may succeed", attempt(t, set, message), outbox.Retryable, "handler never: never; handler later: later")
+		wantClass(t, "while one may succeed", attempt(t, set, message), outbox.ClassRetryable, "handler never: never; handler later: later")
 	}
 	wantCalls(t, "while one may succeed", map[*counter]int{never: 1, later: 2, fine: 1})
 	later.fail = nil
-	wantClass(t, "all are through", attempt(t, set, message), outbox.Dead, "handler never: never")
+	wantClass(t, "all are through", attempt(t, set, message), outbox.ClassTerminal, "handler never: never")
 	// A person retries it: only who gave up is asked again.
 	never.fail = nil
 	if err := attempt(t, set, message); err != nil {
@@ -181,7 +181,7 @@ func TestTerminal(t *testing.T) {
 	never.fail, later.fail = outbox.Terminal(errors.New("never")), errors.New("later")
 	last := publishertest.Messages(1)[0]
 	last.Attempt, last.MaxAttempts = 3, 3
-	wantClass(t, "the last attempt", attempt(t, set, last), outbox.Retryable, "handler later: later")
+	wantClass(t, "the last attempt", attempt(t, set, last), outbox.ClassRetryable, "handler later: later")
 	never.fail, later.fail, last.Attempt = nil, nil, 1
 	if err := attempt(t, set, last); err != nil {
 		t.Error(err)
@@ -198,15 +198,15 @@ func TestClasses(t *testing.T) {
 		class outbox.Class
 		asked time.Duration
 	}{
-		"an ordinary error":                 {[]error{ordinary}, outbox.Retryable, 0},
-		"a connection of the handler's":     {[]error{fmt.Errorf("mail: %w", syscall.ECONNREFUSED)}, outbox.Retryable, 0},
-		"a deadline":                        {[]error{context.DeadlineExceeded}, outbox.Retryable, 0},
-		"an answer that is not a handler's": {[]error{outbox.ErrNotAttempted}, outbox.Retryable, 0},
-		"marked unavailable":                {[]error{outbox.Unavailable(ordinary)}, outbox.Down, 0},
-		"unavailable beside a failure":      {[]error{outbox.Unavailable(ordinary), ordinary}, outbox.Retryable, 0},
-		"unavailable beside a dead one":     {[]error{outbox.Unavailable(ordinary), outbox.Terminal(ordinary)}, outbox.Down, 0},
-		"asked to wait":                     {[]error{outbox.RetryAfter(ordinary, time.Hour), ordinary, outbox.RetryAfter(ordinary, time.Minute)}, outbox.Retryable, time.Hour},
-		"terminal":                          {[]error{outbox.Rejected(ordinary)}, outbox.Dead, 0},
+		"an ordinary error":                 {[]error{ordinary}, outbox.ClassRetryable, 0},
+		"a connection of the handler's":     {[]error{fmt.Errorf("mail: %w", syscall.ECONNREFUSED)}, outbox.ClassRetryable, 0},
+		"a deadline":                        {[]error{context.DeadlineExceeded}, outbox.ClassRetryable, 0},
+		"an answer that is not a handler's": {[]error{outbox.ErrNotAttempted}, outbox.ClassRetryable, 0},
+		"marked unavailable":                {[]error{outbox.Unavailable(ordinary)}, outbox.ClassUnavailable, 0},
+		"unavailable beside a failure":      {[]error{outbox.Unavailable(ordinary), ordinary}, outbox.ClassRetryable, 0},
+		"unavailable beside a dead one":     {[]error{outbox.Unavailable(ordinary), outbox.Terminal(ordinary)}, outbox.ClassUnavailable, 0},
+		"asked to wait":                     {[]error{outbox.RetryAfter(ordinary, time.Hour), ordinary, outbox.RetryAfter(ordinary, time.Minute)}, outbox.ClassRetryable, time.Hour},
+		"terminal":                          {[]error{outbox.Rejected(ordinary)}, outbox.ClassTerminal, 0},
 	} {
 		set := newSet(t, handlers.Options{})
 		for i, err := range test.errs {
@@ -242,7 +242,7 @@ func TestElsewhere(t *testing.T) {
 			register(t, set, fmt.Sprint("h", i), func(context.Context, outbox.Message) error { return err })
 		}
 		err := attempt(t, set, publishertest.Messages(1)[0])
-		wantClass(t, name, err, outbox.Retryable, "handler h0: begin: ")
+		wantClass(t, name, err, outbox.ClassRetryable, "handler h0: begin: ")
 		var seen *inbox.InProgressError
 		if errors.As(err, &seen) != test.seen || test.seen && seen.Left != time.Minute {
 			t.Errorf("%s: %#v, want it to be seen: %t", name, err, test.seen)
@@ -254,11 +254,11 @@ func TestUnknown(t *testing.T) {
 	t.Parallel()
 	message := publishertest.Messages(1)[0]
 	err := attempt(t, newSet(t, handlers.Options{}), message)
-	wantClass(t, "unknown", err, outbox.Dead, `no handler is registered for event type "order_created"`)
+	wantClass(t, "unknown", err, outbox.ClassTerminal, `no handler is registered for event type "order_created"`)
 	if outbox.ReasonOf(err) != outbox.ReasonUnknownType {
 		t.Errorf("the reason is %s", outbox.ReasonOf(err))
 	}
-	wantClass(t, "with RetryUnknown", attempt(t, newSet(t, handlers.Options{RetryUnknown: true}), message), outbox.Retryable, "no handler")
+	wantClass(t, "with RetryUnknown", attempt(t, newSet(t, handlers.Options{RetryUnknown: true}), message), outbox.ClassRetryable, "no handler")
 
 	set := newSet(t, handlers.Options{})
 	known, rest := &counter{}, &counter{}
@@ -286,7 +286,7 @@ func TestPanic(t *testing.T) {
 	register(t, set, "fine", fine.handle)
 	message := publishertest.Messages(1)[0]
 	err := attempt(t, set, message)
-	wantClass(t, "a panic", err, outbox.Retryable, "handler panics: it panicked: index out of range")
+	wantClass(t, "a panic", err, outbox.ClassRetryable, "handler panics: it panicked: index out of range")
 	if strings.Contains(err.Error(), "goroutine") || !strings.Contains(log.String(), "handlers_test.go") || !strings.Contains(log.String(), message.ID.String()) {
 		t.Errorf("the stack belongs in the log, not in %v: %s", err, log.String())
 	}
@@ -297,7 +297,7 @@ func TestPanic(t *testing.T) {
 		runtime.Goexit()
 		return nil
 	})
-	wantClass(t, "Goexit", attempt(t, gone, message), outbox.Retryable, "without returning")
+	wantClass(t, "Goexit", attempt(t, gone, message), outbox.ClassRetryable, "without returning")
 }
 
 // TestCopies has a handler spoil what it was given.
@@ -346,7 +346,7 @@ func TestTyped(t *testing.T) {
 			}
 			continue
 		}
-		wantClass(t, payload, err, outbox.Dead, words)
+		wantClass(t, payload, err, outbox.ClassTerminal, words)
 		if outbox.ReasonOf(err) != outbox.ReasonInvalidPayload {
 			t.Errorf("%s: the reason is %s", payload, outbox.ReasonOf(err))
 		}

@@ -58,11 +58,11 @@ func TestRemembersRunning(t *testing.T) {
 		go func() { answer <- attempt(t, set, messages[0]) }()
 		synctest.Wait() // one of its handlers is done, the other runs
 		for _, message := range messages[1:] {
-			wantClass(t, "beside it", attempt(t, set, message), outbox.Retryable, "handler fails: no")
+			wantClass(t, "beside it", attempt(t, set, message), outbox.ClassRetryable, "handler fails: no")
 		}
 		close(release)
-		wantClass(t, "the first attempt", <-answer, outbox.Retryable, "handler fails: no")
-		wantClass(t, "the second", attempt(t, set, messages[0]), outbox.Retryable, "handler fails: no")
+		wantClass(t, "the first attempt", <-answer, outbox.ClassRetryable, "handler fails: no")
+		wantClass(t, "the second", attempt(t, set, messages[0]), outbox.ClassRetryable, "handler fails: no")
 		if n := done[messages[0].AggregateID]; n != 1 {
 			t.Errorf("the handler that is done was called %d times, want once: its event was forgotten while another handler ran", n)
 		}

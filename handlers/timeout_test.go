@@ -27,7 +27,7 @@ func TestTimeout(t *testing.T) {
 		message := publishertest.Messages(1)[0]
 		for range 2 {
 			start := time.Now()
-			wantClass(t, "a timeout", attempt(t, set, message), outbox.Retryable, "handler waits: ")
+			wantClass(t, "a timeout", attempt(t, set, message), outbox.ClassRetryable, "handler waits: ")
 			if took := time.Since(start); took != 5*time.Second {
 				t.Errorf("it took %s", took)
 			}
@@ -56,8 +56,8 @@ func TestIgnoresTimeout(t *testing.T) {
 				})
 				message := publishertest.Messages(1)[0]
 				start := time.Now()
-				wantClass(t, "the first attempt", attempt(t, set, message), outbox.Retryable, "handler deaf: it did not end within 5s")
-				wantClass(t, "the second", attempt(t, set, message), outbox.Retryable, "handler deaf: it still runs from an earlier attempt")
+				wantClass(t, "the first attempt", attempt(t, set, message), outbox.ClassRetryable, "handler deaf: it did not end within 5s")
+				wantClass(t, "the second", attempt(t, set, message), outbox.ClassRetryable, "handler deaf: it still runs from an earlier attempt")
 				if took := time.Since(start); took != 5*time.Second || calls.Load() != 1 {
 					t.Errorf("%d calls in %s", calls.Load(), took)
 				}
@@ -102,7 +102,7 @@ func TestOverdue(t *testing.T) {
 			if i >= 2 {
 				words = "too many of its calls have not ended"
 			}
-			wantClass(t, "overdue", attempt(t, set, messages[i]), outbox.Retryable, words)
+			wantClass(t, "overdue", attempt(t, set, messages[i]), outbox.ClassRetryable, words)
 		}
 		if err := attempt(t, set, messages[5]); err != nil || calls.Load() != 2 {
 			t.Errorf("another handler: %v; %d calls of the deaf one", err, calls.Load())
@@ -136,7 +136,7 @@ func TestBatchDeadline(t *testing.T) {
 		if took := time.Since(start); took != 10*time.Second {
 			t.Errorf("it took %s", took)
 		}
-		wantClass(t, "the first", errs[0], outbox.Retryable, "handler waits")
+		wantClass(t, "the first", errs[0], outbox.ClassRetryable, "handler waits")
 		for _, err := range errs[1:] {
 			if !errors.Is(err, outbox.ErrNotAttempted) {
 				t.Errorf("a message without its turn: %v", err)

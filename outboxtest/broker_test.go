@@ -53,7 +53,7 @@ func TestBrokerFails(t *testing.T) {
 	}
 	broker.SetDown(true)
 	errs := broker.Publish(t.Context(), messages)
-	if outbox.Classify(errs[0]) != outbox.Down || broker.Ping(t.Context()) == nil || broker.Pings() != 1 {
+	if outbox.Classify(errs[0]) != outbox.ClassUnavailable || broker.Ping(t.Context()) == nil || broker.Pings() != 1 {
 		t.Errorf("a broker that is down answers %v", errs)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

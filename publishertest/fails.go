@@ -49,7 +49,7 @@ func Fate(err error) string {
 	if errors.Is(err, outbox.ErrNotAttempted) {
 		return "waits"
 	}
-	return map[outbox.Class]string{outbox.Dead: "rejected", outbox.Down: "away", outbox.Retryable: "retry"}[outbox.Classify(err)]
+	return map[outbox.Class]string{outbox.ClassTerminal: "rejected", outbox.ClassUnavailable: "away", outbox.ClassRetryable: "retry"}[outbox.Classify(err)]
 }
 
 // Answers waits until the publisher's broker answers a ping.
@@ -136,9 +136,9 @@ func Cut(t testing.TB, broker Broker, publisher interface {
 	Ends(t, func() struct{} { return <-started })
 	broker.Stop(t)
 	for _, err := range Ends(t, func() []error { return <-failed }) {
-		Fails(t, err, outbox.Down)
+		Fails(t, err, outbox.ClassUnavailable)
 	}
-	Fails(t, publisher.Ping(t.Context()), outbox.Down)
+	Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable)
 	broker.Start(t)
 	Answers(t, publisher)
 	Deliver(t, publisher, Messages(10))

@@ -31,7 +31,7 @@ func (p *Publisher) classify(err error, connected bool) error {
 		return outbox.Unavailable(fmt.Errorf("%s cannot be reached: %w", p.name, err))
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("%s did not answer in time: %w", p.name, context.DeadlineExceeded)
-	case errors.Is(err, io.EOF), outbox.Classify(err) == outbox.Down:
+	case errors.Is(err, io.EOF), outbox.Classify(err) == outbox.ClassUnavailable:
 		return outbox.Unavailable(fmt.Errorf("the connection to %s broke: %w", p.name, err))
 	}
 	return fmt.Errorf("post to %s: %w", p.name, err)

@@ -49,10 +49,10 @@ func TestStatuses(t *testing.T) {
 	})
 	publisher := r.publisher(t, webhook.Config{})
 	for code, class := range map[int]outbox.Class{
-		301: outbox.Retryable, 302: outbox.Retryable, 304: outbox.Retryable, 307: outbox.Retryable, 308: outbox.Retryable,
-		400: outbox.Dead, 401: outbox.Dead, 403: outbox.Dead, 404: outbox.Dead, 410: outbox.Dead, 413: outbox.Dead, 422: outbox.Dead, 431: outbox.Dead,
-		408: outbox.Retryable, 425: outbox.Retryable, 429: outbox.Retryable,
-		500: outbox.Retryable, 502: outbox.Retryable, 503: outbox.Retryable, 504: outbox.Retryable, 599: outbox.Retryable,
+		301: outbox.ClassRetryable, 302: outbox.ClassRetryable, 304: outbox.ClassRetryable, 307: outbox.ClassRetryable, 308: outbox.ClassRetryable,
+		400: outbox.ClassTerminal, 401: outbox.ClassTerminal, 403: outbox.ClassTerminal, 404: outbox.ClassTerminal, 410: outbox.ClassTerminal, 413: outbox.ClassTerminal, 422: outbox.ClassTerminal, 431: outbox.ClassTerminal,
+		408: outbox.ClassRetryable, 425: outbox.ClassRetryable, 429: outbox.ClassRetryable,
+		500: outbox.ClassRetryable, 502: outbox.ClassRetryable, 503: outbox.ClassRetryable, 504: outbox.ClassRetryable, 599: outbox.ClassRetryable,
 	} {
 		status.Store(int64(code))
 		err := one(t, publisher)
@@ -64,7 +64,7 @@ func TestStatuses(t *testing.T) {
 		if err == nil {
 			continue
 		}
-		if class == outbox.Dead && outbox.ReasonOf(err) != outbox.ReasonRejected {
+		if class == outbox.ClassTerminal && outbox.ReasonOf(err) != outbox.ReasonRejected {
 			t.Errorf("%d: the reason is %s", code, outbox.ReasonOf(err))
 		}
 		if code/100 == 3 && !strings.Contains(err.Error(), "to https://elsewhere.example; redirects are not followed") || strings.Contains(err.Error(), "secret") {
@@ -85,7 +85,7 @@ func TestRedirect(t *testing.T) {
 	elsewhere := newReceiver(t, nil)
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		r := newReceiver(t, func(w http.ResponseWriter, request *http.Request) { http.Redirect(w, request, elsewhere.URL, code) })
-		wantClass(t, fmt.Sprint(code), one(t, r.publisher(t, webhook.Config{})), outbox.Retryable, "redirects are not followed")
+		wantClass(t, fmt.Sprint(code), one(t, r.publisher(t, webhook.Config{})), outbox.ClassRetryable, "redirects are not followed")
 	}
 	if n := len(elsewhere.deliveries()); n > 0 {
 		t.Errorf("%d requests were sent where a receiver pointed", n)
@@ -136,13 +136,13 @@ func TestAway(t *testing.T) {
 	} {
 		publisher := open(t, webhook.Config{URL: address, AllowPrivate: true, Concurrency: 1})
 		errs := publisher.Publish(t.Context(), publishertest.Messages(3))
-		wantClass(t, name, errs[0], outbox.Down, "cannot be reached")
+		wantClass(t, name, errs[0], outbox.ClassUnavailable, "cannot be reached")
 		for _, err := range errs[1:] {
 			if !errors.Is(err, outbox.ErrNotAttempted) {
 				t.Errorf("%s: a later message: %v", name, err)
 			}
 		}
-		wantClass(t, name+", pinged", publisher.Ping(t.Context()), outbox.Down, "cannot be reached")
+		wantClass(t, name+", pinged", publisher.Ping(t.Context()), outbox.ClassUnavailable, "cannot be reached")
 	}
 }
 
@@ -155,7 +155,7 @@ func TestSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	for scheme, class := range map[string]outbox.Class{"https": outbox.Down, "http": outbox.Retryable} {
+	for scheme, class := range map[string]outbox.Class{"https": outbox.ClassUnavailable, "http": outbox.ClassRetryable} {
 		// Half of it is for the connection, which the system makes by itself.
 		publisher := open(t, webhook.Config{URL: scheme + "://" + listener.Addr().String(), AllowPrivate: true, Timeout: 3 * time.Second})
 		wantClass(t, scheme, one(t, publisher), class, listener.Addr().String())
@@ -172,7 +172,7 @@ func TestSlow(t *testing.T) {
 		<-release
 	})
 	t.Cleanup(func() { close(release) })
-	wantClass(t, "the timeout", one(t, r.publisher(t, webhook.Config{Timeout: 3 * time.Second})), outbox.Retryable, "did not answer in time")
+	wantClass(t, "the timeout", one(t, r.publisher(t, webhook.Config{Timeout: 3 * time.Second})), outbox.ClassRetryable, "did not answer in time")
 	<-arrived
 
 	errs := publishertest.Abandon(t, r.publisher(t, webhook.Config{Concurrency: 2}), publishertest.Messages(5), func() {
@@ -181,7 +181,7 @@ func TestSlow(t *testing.T) {
 	})
 	for i, err := range errs {
 		if i < 2 {
-			wantClass(t, "the deadline", err, outbox.Retryable, "did not answer in time")
+			wantClass(t, "the deadline", err, outbox.ClassRetryable, "did not answer in time")
 		} else if !errors.Is(err, outbox.ErrNotAttempted) {
 			t.Errorf("message %d had no turn, but: %v", i, err)
 		}
@@ -210,7 +210,7 @@ func TestStop(t *testing.T) {
 		switch {
 		case errors.Is(err, outbox.ErrNotAttempted):
 			waiting++
-		case outbox.Classify(err) == outbox.Down:
+		case outbox.Classify(err) == outbox.ClassUnavailable:
 			down++
 		default:
 			t.Errorf("a broken connection: %v", err)
@@ -279,7 +279,7 @@ func TestRestart(t *testing.T) {
 		if err == nil {
 			continue
 		}
-		if left = append(left, messages[i]); !errors.Is(err, outbox.ErrNotAttempted) && outbox.Classify(err) != outbox.Down {
+		if left = append(left, messages[i]); !errors.Is(err, outbox.ErrNotAttempted) && outbox.Classify(err) != outbox.ClassUnavailable {
 			t.Errorf("message %d: %v", i, err)
 		}
 	}
@@ -309,7 +309,7 @@ func TestRestart(t *testing.T) {
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { hangUp(t, w) })
-	wantClass(t, "hung up", one(t, r.publisher(t, webhook.Config{})), outbox.Down, "broke")
+	wantClass(t, "hung up", one(t, r.publisher(t, webhook.Config{})), outbox.ClassUnavailable, "broke")
 }
 
 func hangUp(t testing.TB, w http.ResponseWriter) {
@@ -385,5 +385,5 @@ func TestCancelled(t *testing.T) {
 		cancel()
 	}()
 	err := r.publisher(t, webhook.Config{}).Publish(ctx, publishertest.Messages(1))[0]
-	wantClass(t, "cancelled", err, outbox.Retryable, "canceled")
+	wantClass(t, "cancelled", err, outbox.ClassRetryable, "canceled")
 }

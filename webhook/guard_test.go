@@ -24,7 +24,7 @@ func TestPrivate(t *testing.T) {
 			publisher := open(t, webhook.Config{URL: "http://" + host + ":" + r.port()})
 			errs := publisher.Publish(t.Context(), publishertest.Messages(2))
 			for _, err := range append(errs, publisher.Ping(t.Context())) {
-				wantClass(t, host, err, outbox.Retryable, "is not public; allow-private=true allows it")
+				wantClass(t, host, err, outbox.ClassRetryable, "is not public; allow-private=true allows it")
 				if errors.Is(err, outbox.ErrNotAttempted) {
 					t.Errorf("%s: %v", host, err)
 				}

@@ -111,18 +111,18 @@ func TestRefusedHeaders(t *testing.T) {
 		message := event()
 		message.Headers = map[string]string{name: value}
 		err := r.publisher(t, webhook.Config{}).Publish(t.Context(), []outbox.Message{message})[0]
-		wantClass(t, name, err, outbox.Dead, "header "+quote(name))
+		wantClass(t, name, err, outbox.ClassTerminal, "header "+quote(name))
 	}
 	twice := event()
 	twice.Headers = map[string]string{"X-A": "1", "x-a": "2"}
-	wantClass(t, "twice", r.publisher(t, webhook.Config{}).Publish(t.Context(), []outbox.Message{twice})[0], outbox.Dead, `header "x-a" is there twice`)
+	wantClass(t, "twice", r.publisher(t, webhook.Config{}).Publish(t.Context(), []outbox.Message{twice})[0], outbox.ClassTerminal, `header "x-a" is there twice`)
 	forged := event()
 	forged.Headers = map[string]string{"CE-Id": "forged"}
 	publisher := r.publisher(t, webhook.Config{Format: wire.Format{CloudEvents: true}})
-	wantClass(t, "forged", publisher.Publish(t.Context(), []outbox.Message{forged})[0], outbox.Dead, `header "CE-Id" is there twice`)
+	wantClass(t, "forged", publisher.Publish(t.Context(), []outbox.Message{forged})[0], outbox.ClassTerminal, `header "CE-Id" is there twice`)
 	typed := event()
 	typed.ContentType = "text/plain\n"
-	wantClass(t, "content type", publisher.Publish(t.Context(), []outbox.Message{typed})[0], outbox.Dead, "content type")
+	wantClass(t, "content type", publisher.Publish(t.Context(), []outbox.Message{typed})[0], outbox.ClassTerminal, "content type")
 	if n := len(r.deliveries()); n != 0 {
 		t.Errorf("%d of them were sent", n)
 	}

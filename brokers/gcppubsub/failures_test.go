@@ -216,7 +216,7 @@ func TestOutage(t *testing.T) {
 	if fates["away"] == 0 || fates["retry"] != 0 || fates["rejected"] != 0 {
 		t.Errorf("the results are %v", fates)
 	}
-	if err := publisher.Ping(t.Context()); outbox.Classify(err) != outbox.Down {
+	if err := publisher.Ping(t.Context()); outbox.Classify(err) != outbox.ClassUnavailable {
 		t.Errorf("a ping into the outage: %v", err)
 	}
 

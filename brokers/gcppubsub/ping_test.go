@@ -48,7 +48,7 @@ func TestPingAndPermissions(t *testing.T) {
 	publishertest.Fates(t, publishertest.Publish(t, publisher, ofKeys("a")), "away")
 	err := publisher.Ping(t.Context())
 	wantText(t, err, "pubsub.topics.publish")
-	if outbox.Classify(err) != outbox.Down {
+	if outbox.Classify(err) != outbox.ClassUnavailable {
 		t.Errorf("a denied ping: %v", err)
 	}
 	iam.granted.Store(true)
@@ -88,13 +88,13 @@ func TestMissingTopics(t *testing.T) {
 		t.Errorf("where it cannot be asked, missing are %q, %v", missing, err)
 	}
 	broker.Stop(t)
-	if _, err := publisher.MissingTopics(t.Context(), "here"); outbox.Classify(err) != outbox.Down {
+	if _, err := publisher.MissingTopics(t.Context(), "here"); outbox.Classify(err) != outbox.ClassUnavailable {
 		t.Errorf("without a connection: %v", err)
 	}
 	if err := publisher.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := publisher.MissingTopics(t.Context(), "here"); outbox.Classify(err) != outbox.Down {
+	if _, err := publisher.MissingTopics(t.Context(), "here"); outbox.Classify(err) != outbox.ClassUnavailable {
 		t.Errorf("after Close: %v", err)
 	}
 }

@@ -71,7 +71,7 @@ func (b *batch) send(ctx context.Context, r *request) bool {
 	if status.Code(err) == codes.PermissionDenied {
 		b.denied.Store(&r.topic)
 	}
-	if err = classify(r.topic, err); outbox.Classify(err) == outbox.Down {
+	if err = classify(r.topic, err); outbox.Classify(err) == outbox.ClassUnavailable {
 		b.away.Store(true)
 	}
 	b.fail(r, err)

@@ -54,7 +54,7 @@ func (a *amazon) publish(ctx context.Context, message *outbox.Message, attribute
 		return outbox.Rejected(err)
 	}
 	err := a.together.Send(ctx, a.encode(message, attributes))
-	if err == nil || ctx.Err() != nil || outbox.Classify(classify(err)) == outbox.Down {
+	if err == nil || ctx.Err() != nil || outbox.Classify(classify(err)) == outbox.ClassUnavailable {
 		return err
 	}
 	return a.alone.Send(ctx, a.encode(message, attributes))

@@ -14,9 +14,9 @@ import (
 // pass, and is retryable: a topic that is not there, quotas, timeouts.
 func classify(err error) error {
 	switch {
-	case outbox.Classify(err) == outbox.Dead:
+	case outbox.Classify(err) == outbox.ClassTerminal:
 		return err
-	case outbox.Classify(err) == outbox.Down, isRefused(err):
+	case outbox.Classify(err) == outbox.ClassUnavailable, isRefused(err):
 		return outbox.Unavailable(err)
 	case errors.Is(err, azservicebus.ErrMessageTooLarge), gcerrors.Code(err) == gcerrors.InvalidArgument:
 		return outbox.Rejected(err)

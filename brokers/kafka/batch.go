@@ -149,5 +149,5 @@ func (b *batch) fail(i int, err error) {
 	if key != "" {
 		b.failed[key] = true
 	}
-	b.away = b.away || outbox.Classify(err) == outbox.Down
+	b.away = b.away || outbox.Classify(err) == outbox.ClassUnavailable
 }

@@ -51,7 +51,7 @@ func (p *Publisher) classify(err error, topic string) error {
 		return outbox.Unavailable(told)
 	case errors.Is(err, kgo.ErrClientClosed), errors.Is(err, io.EOF),
 		errors.As(err, &first), errors.As(err, &certificate), errors.As(err, &noTLS), errors.As(err, &network),
-		kgo.IsRetryableBrokerErr(err), outbox.Classify(err) == outbox.Down:
+		kgo.IsRetryableBrokerErr(err), outbox.Classify(err) == outbox.ClassUnavailable:
 		return outbox.Unavailable(told)
 	}
 	// A topic that may not be written to, too few replicas, a quota, a leader to be elected.

@@ -27,9 +27,9 @@ func TestUnknownTopic(t *testing.T) {
 	messages := publishertest.Messages(4)
 	messages[0].Topic, messages[1].Topic, messages[2].Topic = "nobody-has-this", "", "no topic/at all"
 	errs := publishertest.Publish(t, publisher, messages)
-	publishertest.Fails(t, errs[0], outbox.Retryable, "nobody-has-this", "?create=true")
-	publishertest.Fails(t, errs[1], outbox.Retryable, "--topic-default")
-	publishertest.Fails(t, errs[2], outbox.Dead, "no topic/at all")
+	publishertest.Fails(t, errs[0], outbox.ClassRetryable, "nobody-has-this", "?create=true")
+	publishertest.Fails(t, errs[1], outbox.ClassRetryable, "--topic-default")
+	publishertest.Fails(t, errs[2], outbox.ClassTerminal, "no topic/at all")
 	if errs[3] != nil {
 		t.Error(errs[3])
 	}
@@ -55,7 +55,7 @@ func TestDeletedTopic(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Retryable, "?create=true")
+		publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.ClassRetryable, "?create=true")
 	}
 }
 
@@ -83,16 +83,16 @@ func TestFaults(t *testing.T) {
 		class outbox.Class
 		fine  bool
 	}{
-		{kerr.InvalidRecord, -1, outbox.Dead, false},
-		{kerr.InvalidTimestamp, -1, outbox.Dead, false},
-		{kerr.RecordListTooLarge, -1, outbox.Dead, false},
+		{kerr.InvalidRecord, -1, outbox.ClassTerminal, false},
+		{kerr.InvalidTimestamp, -1, outbox.ClassTerminal, false},
+		{kerr.RecordListTooLarge, -1, outbox.ClassTerminal, false},
 		{kerr.InvalidRecord, 1, 0, true}, // something else in the record batch
-		{kerr.TopicAuthorizationFailed, -1, outbox.Retryable, false},
-		{kerr.ClusterAuthorizationFailed, -1, outbox.Down, false},
-		{kerr.NotEnoughReplicas, -1, outbox.Retryable, false},
+		{kerr.TopicAuthorizationFailed, -1, outbox.ClassRetryable, false},
+		{kerr.ClusterAuthorizationFailed, -1, outbox.ClassUnavailable, false},
+		{kerr.NotEnoughReplicas, -1, outbox.ClassRetryable, false},
 		{kerr.NotEnoughReplicas, 1, 0, true},
 		{kerr.NotLeaderForPartition, 1, 0, true},
-		{kerr.ThrottlingQuotaExceeded, -1, outbox.Retryable, false},
+		{kerr.ThrottlingQuotaExceeded, -1, outbox.ClassRetryable, false},
 	} {
 		t.Run(fmt.Sprintf("%s %d", test.err.Message, test.count), func(t *testing.T) {
 			t.Parallel()
@@ -142,7 +142,7 @@ func TestAuthorization(t *testing.T) {
 	} {
 		publisher := kafkatest.Open(t, url)
 		for _, err := range append(publishertest.Publish(t, publisher, publishertest.Messages(1)), publisher.Ping(t.Context())) {
-			publishertest.Fails(t, err, outbox.Down)
+			publishertest.Fails(t, err, outbox.ClassUnavailable)
 			if strings.Contains(err.Error(), wrong) {
 				t.Errorf("the error shows a secret: %v", err)
 			}
@@ -156,8 +156,8 @@ func TestAbsent(t *testing.T) {
 	broker.Stop(t)
 	publisher := kafkatest.Open(t, broker.URL())
 	errs := publishertest.Publish(t, publisher, publishertest.Messages(2))
-	publishertest.Fails(t, errs[0], outbox.Down)
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down)
+	publishertest.Fails(t, errs[0], outbox.ClassUnavailable)
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable)
 	broker.Start(t)
 	publishertest.Answers(t, publisher)
 	publishertest.Deliver(t, publisher, publishertest.Messages(2))
@@ -210,7 +210,7 @@ func TestSlow(t *testing.T) {
 	messages := publishertest.Messages(2)
 	messages[0].Key, messages[1].Key = "slow", "slow"
 	errs := publishertest.Abandon(t, publisher, messages, func() { <-came })
-	publishertest.Fails(t, errs[0], outbox.Retryable, "no acknowledgement")
+	publishertest.Fails(t, errs[0], outbox.ClassRetryable, "no acknowledgement")
 	if !errors.Is(errs[1], outbox.ErrNotAttempted) {
 		t.Errorf("the next of its key: %v", errs[1])
 	}
@@ -251,7 +251,7 @@ func TestFrozen(t *testing.T) {
 		func(ctx context.Context) error { return publisher.Publish(ctx, publishertest.Messages(1))[0] },
 	} {
 		short, end := context.WithTimeout(t.Context(), 300*time.Millisecond) // nothing has to happen in it
-		publishertest.Fails(t, publishertest.Ends(t, func() error { return ask(short) }), outbox.Down)
+		publishertest.Fails(t, publishertest.Ends(t, func() error { return ask(short) }), outbox.ClassUnavailable)
 		end()
 	}
 	cancel()
@@ -289,8 +289,8 @@ func TestClose(t *testing.T) {
 	if err := publisher.Close(); err != nil {
 		t.Error(err)
 	}
-	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "closed")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.ClassUnavailable, "closed")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, "closed")
 	if got := len(broker.Received(t)); got != 101 {
 		t.Errorf("%d messages arrived", got)
 	}

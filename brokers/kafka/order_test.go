@@ -74,7 +74,7 @@ func TestRefusedTogether(t *testing.T) {
 	for i, err := range publishertest.Publish(t, publisher, messages) {
 		switch {
 		case i == poison:
-			publishertest.Fails(t, err, outbox.Dead, "MESSAGE_TOO_LARGE")
+			publishertest.Fails(t, err, outbox.ClassTerminal, "MESSAGE_TOO_LARGE")
 			if outbox.ReasonOf(err) != outbox.ReasonRejected {
 				t.Errorf("the reason is %q", outbox.ReasonOf(err))
 			}

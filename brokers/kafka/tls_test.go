@@ -42,11 +42,11 @@ func TestTLS(t *testing.T) {
 		for what, err := range map[string]error{
 			"publish": publishertest.Publish(t, publisher, publishertest.Messages(1))[0], "ping": publisher.Ping(t.Context()),
 		} {
-			if err == nil || outbox.Classify(err) != outbox.Down {
+			if err == nil || outbox.Classify(err) != outbox.ClassUnavailable {
 				t.Errorf("%s: %s answers %v", name, what, err)
 			}
 		}
 	}
 	plain := kafkatest.New(t)
-	publishertest.Fails(t, publishertest.Publish(t, kafkatest.Open(t, plain.URL()+"?tls=true"), publishertest.Messages(1))[0], outbox.Down)
+	publishertest.Fails(t, publishertest.Publish(t, kafkatest.Open(t, plain.URL()+"?tls=true"), publishertest.Messages(1))[0], outbox.ClassUnavailable)
 }

@@ -17,8 +17,8 @@ func TestCheckTopics(t *testing.T) {
 	if err := check(publishertest.Topic); err != nil {
 		t.Errorf("a topic that is there: %v", err)
 	}
-	publishertest.Fails(t, check(publishertest.Topic, "invoices"), outbox.Retryable, "invoices", "?create=true")
-	publishertest.Fails(t, check("a b"), outbox.Dead, `"a b" cannot be one of Kafka's`)
+	publishertest.Fails(t, check(publishertest.Topic, "invoices"), outbox.ClassRetryable, "invoices", "?create=true")
+	publishertest.Fails(t, check("a b"), outbox.ClassTerminal, `"a b" cannot be one of Kafka's`)
 	if err := kafkatest.Open(t, broker.URL()+"?create=true").CheckTopics(t.Context(), "invoices"); err != nil {
 		t.Errorf("a topic that is made: %v", err)
 	}
@@ -26,9 +26,9 @@ func TestCheckTopics(t *testing.T) {
 		t.Errorf("a topic that was made: %v", err)
 	}
 	broker.Stop(t)
-	publishertest.Fails(t, check("others"), outbox.Down)
+	publishertest.Fails(t, check("others"), outbox.ClassUnavailable)
 	if err := publisher.Close(); err != nil {
 		t.Fatal(err)
 	}
-	publishertest.Fails(t, check(publishertest.Topic), outbox.Down, "closed")
+	publishertest.Fails(t, check(publishertest.Topic), outbox.ClassUnavailable, "closed")
 }

@@ -109,5 +109,5 @@ func classify(err error, subject string) error {
 
 // isWriteFailure reports whether a message could not be written to the connection.
 func isWriteFailure(err error) bool {
-	return !errors.Is(err, nats.ErrNoResponders) && outbox.Classify(err) == outbox.Down
+	return !errors.Is(err, nats.ErrNoResponders) && outbox.Classify(err) == outbox.ClassUnavailable
 }

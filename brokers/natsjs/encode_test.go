@@ -24,7 +24,7 @@ func TestHeaders(t *testing.T) {
 		messages[i].Headers = map[string]string{b.name: b.value}
 	}
 	for i, err := range publishertest.Publish(t, publisher, messages) {
-		publishertest.Fails(t, err, outbox.Dead, bad[i].words)
+		publishertest.Fails(t, err, outbox.ClassTerminal, bad[i].words)
 	}
 	odd := publishertest.Messages(1)
 	odd[0].Headers = map[string]string{"UPPER": "1", "upper": "2", "empty": "", "tab": "a\tb", "utf": "né", "x-a_b!#$%&'*+.^`|~": "{}"}
@@ -49,7 +49,7 @@ func TestSubjects(t *testing.T) {
 		messages[i].Topic = topics[i]
 	}
 	for i, err := range publishertest.Publish(t, open(t, broker.URL()), messages) {
-		if outbox.Classify(err) != outbox.Dead || err == nil {
+		if outbox.Classify(err) != outbox.ClassTerminal || err == nil {
 			t.Errorf("topic %q: %v", topics[i], err)
 		}
 	}

@@ -40,8 +40,8 @@ func TestTooLarge(t *testing.T) {
 	messages[0].Payload = make([]byte, 1<<20+1) // the server's limit
 	messages[1].Payload = make([]byte, 2001)    // the stream's
 	errs := publishertest.Publish(t, publisher, messages)
-	publishertest.Fails(t, errs[0], outbox.Dead, "maximum payload")
-	publishertest.Fails(t, errs[1], outbox.Dead, "message size exceeds maximum")
+	publishertest.Fails(t, errs[0], outbox.ClassTerminal, "maximum payload")
+	publishertest.Fails(t, errs[1], outbox.ClassTerminal, "message size exceeds maximum")
 	if outbox.ReasonOf(errs[1]) != outbox.ReasonRejected {
 		t.Errorf("the reason is %q", outbox.ReasonOf(errs[1]))
 	}
@@ -58,12 +58,12 @@ func TestUnknownStream(t *testing.T) {
 	messages[0].Topic = "nobody.has.this"
 	messages[1].Topic = ""
 	errs := publishertest.Publish(t, publisher, messages)
-	publishertest.Fails(t, errs[0], outbox.Retryable, "nobody.has.this", "?create=true")
-	publishertest.Fails(t, errs[1], outbox.Retryable, "--topic-default")
+	publishertest.Fails(t, errs[0], outbox.ClassRetryable, "nobody.has.this", "?create=true")
+	publishertest.Fails(t, errs[1], outbox.ClassRetryable, "--topic-default")
 	if errs[2] != nil {
 		t.Error(errs[2])
 	}
-	publishertest.Fails(t, publishertest.Publish(t, open(t, broker.URL()+"?stream=OTHER"), publishertest.Messages(1))[0], outbox.Retryable, "expected stream does not match")
+	publishertest.Fails(t, publishertest.Publish(t, open(t, broker.URL()+"?stream=OTHER"), publishertest.Messages(1))[0], outbox.ClassRetryable, "expected stream does not match")
 }
 
 func TestCreate(t *testing.T) {
@@ -98,15 +98,15 @@ func TestFullStream(t *testing.T) {
 	if errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	publishertest.Fails(t, errs[1], outbox.Retryable, "maximum messages exceeded")
+	publishertest.Fails(t, errs[1], outbox.ClassRetryable, "maximum messages exceeded")
 }
 
 func TestNoJetStream(t *testing.T) {
 	t.Parallel()
 	broker := natstest.Bare(t, natstest.Settings{NoJetStream: true})
 	publisher := open(t, broker.URL())
-	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "JetStream")
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "JetStream")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.ClassUnavailable, "JetStream")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, "JetStream")
 }
 
 // TestNoLeader has a stream that exists and does not answer: plain subscribers stand for the
@@ -126,8 +126,8 @@ func TestNoLeader(t *testing.T) {
 	answer("$JS.API.INFO", `{}`)
 	answer("$JS.API.STREAM.NAMES", `{"streams":["ORDERS"]}`)
 	publisher := open(t, broker.URL())
-	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, `"ORDERS"`, "no leader")
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "no leader")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.ClassUnavailable, `"ORDERS"`, "no leader")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, "no leader")
 	answer("$JS.API.STREAM.INFO.ORDERS", `{}`)
 	if err := publisher.Ping(t.Context()); err != nil {
 		t.Error(err)
@@ -155,7 +155,7 @@ func TestAuthorization(t *testing.T) {
 		const wrong = "wr0ngpassw0rd"
 		publisher := open(t, as("relay:"+wrong))
 		for _, err := range append(publishertest.Publish(t, publisher, publishertest.Messages(2)), publisher.Ping(t.Context())) {
-			publishertest.Fails(t, err, outbox.Down)
+			publishertest.Fails(t, err, outbox.ClassUnavailable)
 			if !strings.Contains(strings.ToLower(err.Error()), "authorization violation") || strings.Contains(err.Error(), wrong) {
 				t.Errorf("the error is %q", err)
 			}
@@ -167,7 +167,7 @@ func TestAuthorization(t *testing.T) {
 		messages := publishertest.Messages(2)
 		messages[0].Topic = "secret"
 		errs := publishertest.Publish(t, publisher, messages)
-		publishertest.Fails(t, errs[0], outbox.Retryable, "ermissions")
+		publishertest.Fails(t, errs[0], outbox.ClassRetryable, "ermissions")
 		if errs[1] != nil {
 			t.Error(errs[1])
 		}
@@ -177,7 +177,7 @@ func TestAuthorization(t *testing.T) {
 	})
 	t.Run("no answers", func(t *testing.T) {
 		t.Parallel()
-		publishertest.Fails(t, publishertest.Publish(t, open(t, as("deaf:deaf")), publishertest.Messages(1))[0], outbox.Down, "acknowledgements cannot be read")
+		publishertest.Fails(t, publishertest.Publish(t, open(t, as("deaf:deaf")), publishertest.Messages(1))[0], outbox.ClassUnavailable, "acknowledgements cannot be read")
 	})
 }
 
@@ -187,9 +187,9 @@ func TestAbsent(t *testing.T) {
 	broker.Stop(t)
 	publisher := open(t, broker.URL())
 	for _, err := range publishertest.Publish(t, publisher, publishertest.Messages(2)) {
-		publishertest.Fails(t, err, outbox.Down)
+		publishertest.Fails(t, err, outbox.ClassUnavailable)
 	}
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down)
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable)
 	broker.Start(t)
 	publishertest.Answers(t, publisher)
 	publishertest.Deliver(t, publisher, publishertest.Messages(2))
@@ -226,7 +226,7 @@ func TestFrozen(t *testing.T) {
 			return same == 20
 		})
 	})
-	publishertest.Fails(t, errs[0], outbox.Retryable, "no acknowledgement")
+	publishertest.Fails(t, errs[0], outbox.ClassRetryable, "no acknowledgement")
 	broker.Thaw(t)
 	publishertest.Answers(t, publisher)
 	publishertest.Deliver(t, publisher, publishertest.Messages(5))
@@ -279,8 +279,8 @@ func TestClose(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
-	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "closed")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.ClassUnavailable, "closed")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, "closed")
 	if got := len(broker.Received(t)); got != 101 {
 		t.Errorf("%d messages arrived", got)
 	}

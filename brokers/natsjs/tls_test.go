@@ -25,7 +25,7 @@ func TestTLS(t *testing.T) {
 		"a client without certificate": fmt.Sprintf("tls://%s?ca=%s", broker.Address(), c.CA),
 	} {
 		t.Log(name)
-		publishertest.Fails(t, publishertest.Publish(t, open(t, url), publishertest.Messages(1))[0], outbox.Down, "tls")
+		publishertest.Fails(t, publishertest.Publish(t, open(t, url), publishertest.Messages(1))[0], outbox.ClassUnavailable, "tls")
 	}
 }
 
@@ -33,5 +33,5 @@ func TestTLS(t *testing.T) {
 func TestTLSWanted(t *testing.T) {
 	t.Parallel()
 	broker := natstest.New(t)
-	publishertest.Fails(t, publishertest.Publish(t, open(t, "tls://"+broker.Address()), publishertest.Messages(1))[0], outbox.Down, "secure connection not available")
+	publishertest.Fails(t, publishertest.Publish(t, open(t, "tls://"+broker.Address()), publishertest.Messages(1))[0], outbox.ClassUnavailable, "secure connection not available")
 }

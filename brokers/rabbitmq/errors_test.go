@@ -19,9 +19,9 @@ func testUnknownQueue(t *testing.T, broker *rabbittest.Broker) {
 	messages := publishertest.Messages(2)
 	messages[0].Topic, messages[1].Topic = "payments", ""
 	errs := publishertest.Publish(t, open(t, broker.URL()), messages)
-	publishertest.Fails(t, errs[0], outbox.Retryable, `unknown queue "payments"`)
-	publishertest.Fails(t, errs[0], outbox.Retryable, "?create=true")
-	publishertest.Fails(t, errs[1], outbox.Retryable, "--topic-default")
+	publishertest.Fails(t, errs[0], outbox.ClassRetryable, `unknown queue "payments"`)
+	publishertest.Fails(t, errs[0], outbox.ClassRetryable, "?create=true")
+	publishertest.Fails(t, errs[1], outbox.ClassRetryable, "--topic-default")
 	if err := publishertest.Publish(t, open(t, broker.URL()+"?create=true"), messages)[0]; err != nil {
 		t.Error(err)
 	}
@@ -35,12 +35,12 @@ func testUnknownExchange(t *testing.T, broker *rabbittest.Broker) {
 	messages := publishertest.Messages(10)
 	missing := open(t, broker.URL()+"?exchange=events")
 	for _, err := range publishertest.Publish(t, missing, messages) {
-		publishertest.Fails(t, err, outbox.Retryable, `unknown exchange "events"`)
+		publishertest.Fails(t, err, outbox.ClassRetryable, `unknown exchange "events"`)
 	}
-	publishertest.Fails(t, missing.Ping(t.Context()), outbox.Retryable, "?create=true")
+	publishertest.Fails(t, missing.Ping(t.Context()), outbox.ClassRetryable, "?create=true")
 	publisher := open(t, broker.URL()+"?exchange=events&create=true&routing-key={topic}.{type}.{key}")
 	for _, err := range publishertest.Publish(t, publisher, messages) {
-		publishertest.Fails(t, err, outbox.Retryable, `no queue is bound to the exchange "events" for the routing key "orders.order_created.order/`)
+		publishertest.Fails(t, err, outbox.ClassRetryable, `no queue is bound to the exchange "events" for the routing key "orders.order_created.order/`)
 	}
 	broker.Do(t, func(channel *amqp.Channel) error {
 		return channel.QueueBind(publishertest.Topic, "orders.order_created.*", "events", false, nil)
@@ -65,7 +65,7 @@ func testReturned(t *testing.T, broker *rabbittest.Broker) {
 	for i, err := range publishertest.Publish(t, open(t, broker.URL()), messages) {
 		switch i {
 		case 50:
-			publishertest.Fails(t, err, outbox.Retryable, "NO_ROUTE")
+			publishertest.Fails(t, err, outbox.ClassRetryable, "NO_ROUTE")
 		case 70:
 			if !errors.Is(err, outbox.ErrNotAttempted) {
 				t.Errorf("the next message of its key: %v", err)
@@ -106,7 +106,7 @@ func testFullQueue(t *testing.T, broker *rabbittest.Broker) {
 	messages[3].Topic = publishertest.Topic
 	for i, err := range publishertest.Publish(t, publisher, messages[2:]) {
 		if i != 1 {
-			publishertest.Fails(t, err, outbox.Retryable, "the queue refused the message")
+			publishertest.Fails(t, err, outbox.ClassRetryable, "the queue refused the message")
 		} else if err != nil {
 			t.Errorf("a message to another queue: %v", err)
 		}
@@ -127,7 +127,7 @@ func testTooLarge(t *testing.T, broker *rabbittest.Broker) {
 		messages[30].Payload = make([]byte, 700_000)
 		for i, err := range publishertest.Publish(t, publisher, messages) {
 			if i == 20 || i == 30 {
-				publishertest.Fails(t, err, outbox.Dead, "the limit is 500000")
+				publishertest.Fails(t, err, outbox.ClassTerminal, "the limit is 500000")
 			} else if err != nil {
 				t.Errorf("message %d: %v", i, err)
 			}
@@ -151,7 +151,7 @@ func testInvalid(t *testing.T, broker *rabbittest.Broker) {
 	messages[10].Headers["CC"] = "everybody"
 	for i, err := range publishertest.Publish(t, open(t, broker.URL()), messages) {
 		if i == 10 {
-			publishertest.Fails(t, err, outbox.Dead, "CC")
+			publishertest.Fails(t, err, outbox.ClassTerminal, "CC")
 		} else if err != nil {
 			t.Errorf("message %d: %v", i, err)
 		}
@@ -177,7 +177,7 @@ func testRejected(t *testing.T, broker *rabbittest.Broker) {
 	messages[5].Headers = map[string]string{long[1:]: strings.Repeat("x", 127_000)}
 	errs := publishertest.Publish(t, open(t, broker.URL()), messages)
 	for i, words := range []string{"the name of the header", "the headers have", "the type", "the content type", "the routing key"} {
-		publishertest.Fails(t, errs[i], outbox.Dead, words)
+		publishertest.Fails(t, errs[i], outbox.ClassTerminal, words)
 	}
 	if errs[5] != nil || len(broker.Received(t)) != 1 {
 		t.Errorf("as much as AMQP can carry: %v; %d arrived", errs[5], len(broker.Received(t)))
@@ -191,9 +191,9 @@ func testAuthRefused(t *testing.T, broker *rabbittest.Broker) {
 		"amqp://" + broker.Address() + "/none":                               "vhost",
 	} {
 		publisher := open(t, url)
-		publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, words)
+		publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, words)
 		err := publishertest.Publish(t, publisher, publishertest.Messages(1))[0]
-		publishertest.Fails(t, err, outbox.Down, words)
+		publishertest.Fails(t, err, outbox.ClassUnavailable, words)
 		if err != nil && strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("the password shows: %v", err)
 		}
@@ -205,9 +205,9 @@ func testNoPermission(t *testing.T, broker *rabbittest.Broker) {
 	publisher := open(t, broker.URL())
 	broker.Permit(t, "guest", ".*", "^$")
 	for _, err := range publishertest.Publish(t, publisher, publishertest.Messages(2)) {
-		publishertest.Fails(t, err, outbox.Down, "ACCESS_REFUSED")
+		publishertest.Fails(t, err, outbox.ClassUnavailable, "ACCESS_REFUSED")
 	}
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "ACCESS_REFUSED")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, "ACCESS_REFUSED")
 	broker.Permit(t, "guest", ".*", ".*")
 	if err := publisher.Ping(t.Context()); err != nil {
 		t.Error(err)
@@ -240,7 +240,7 @@ func testSlowBroker(t *testing.T, broker *rabbittest.Broker) {
 			return broker.Holds(queue(`{messages, Ms} = process_info(P, messages), [ok | _] = [ok || {'$gen_cast', M} <- Ms, element(1, M) =:= deliver], ok`))
 		})
 	})
-	publishertest.Fails(t, errs[1], outbox.Retryable, "no confirm of RabbitMQ in time")
+	publishertest.Fails(t, errs[1], outbox.ClassRetryable, "no confirm of RabbitMQ in time")
 	if errs[0] != nil || !errors.Is(errs[2], outbox.ErrNotAttempted) {
 		t.Errorf("the others: %v, %v", errs[0], errs[2])
 	}
@@ -252,10 +252,10 @@ func testSlowBroker(t *testing.T, broker *rabbittest.Broker) {
 func testNobodyThere(t *testing.T, _ *rabbittest.Broker) {
 	t.Helper()
 	publisher := open(t, "amqp://127.0.0.1:1")
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "refused")
-	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "refused")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, "refused")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.ClassUnavailable, "refused")
 	if err := publisher.Close(); err != nil {
 		t.Error(err)
 	}
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "closed")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, "closed")
 }

@@ -23,11 +23,11 @@ func testTLS(t *testing.T, broker *rabbittest.Broker, address string, certificat
 	if err := errors.Join(publishertest.Publish(t, publisher, publishertest.Messages(10))...); err != nil {
 		t.Error(err)
 	}
-	publishertest.Fails(t, open(t, url+"?cert="+certificate.Cert+"&key="+certificate.Key).Ping(t.Context()), outbox.Down, "unknown authority")
+	publishertest.Fails(t, open(t, url+"?cert="+certificate.Cert+"&key="+certificate.Key).Ping(t.Context()), outbox.ClassUnavailable, "unknown authority")
 	port := address[strings.LastIndex(address, ":"):]
 	other := "amqps://localhost" + port + "/" + broker.VhostName() // which the certificate does not name
-	publishertest.Fails(t, open(t, other+"?ca="+certificate.CA+"&cert="+certificate.Cert+"&key="+certificate.Key).Ping(t.Context()), outbox.Down, "localhost")
-	publishertest.Fails(t, open(t, url+"?ca="+certificate.CA).Ping(t.Context()), outbox.Down, "")
+	publishertest.Fails(t, open(t, other+"?ca="+certificate.CA+"&cert="+certificate.Cert+"&key="+certificate.Key).Ping(t.Context()), outbox.ClassUnavailable, "localhost")
+	publishertest.Fails(t, open(t, url+"?ca="+certificate.CA).Ping(t.Context()), outbox.ClassUnavailable, "")
 }
 
 func testCloudEvents(t *testing.T, broker *rabbittest.Broker) {
@@ -102,7 +102,7 @@ func testCloseWaits(t *testing.T, broker *rabbittest.Broker) {
 	if err := errors.Join(<-results...); err != nil {
 		t.Error(err)
 	}
-	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.ClassUnavailable, "closed")
 }
 
 // TestOutage takes a server of its own through a memory alarm and a kill.
@@ -128,12 +128,12 @@ func alarm(t *testing.T, broker *rabbittest.Broker, publisher *rabbitmq.Publishe
 	}
 	for _, err := range publishertest.Publish(t, publisher, messages) {
 		if !errors.Is(err, outbox.ErrNotAttempted) {
-			publishertest.Fails(t, err, outbox.Down, "takes no messages for now: low on memory")
+			publishertest.Fails(t, err, outbox.ClassUnavailable, "takes no messages for now: low on memory")
 		}
 	}
 	for range 100 {
 		// Now and then the server answers before it stops to read.
-		publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "takes no messages for now")
+		publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, "takes no messages for now")
 	}
 	broker.Eval(t, "(fun() -> vm_memory_monitor:set_vm_memory_high_watermark(0.4), [] = rabbit_alarm:get_alarms(), ok end)()")
 	if err := publisher.Ping(t.Context()); err != nil {

@@ -98,7 +98,7 @@ func (p *Publisher) round(ctx context.Context, messages []outbox.Message) []erro
 			}
 			err = p.classify(ctx, err)
 			errs[now[n].place] = err
-			away = away || err != nil && outbox.Classify(err) == outbox.Down
+			away = away || err != nil && outbox.Classify(err) == outbox.ClassUnavailable
 		}
 	}
 	return errs

@@ -19,9 +19,9 @@ func TestUnknownStream(t *testing.T) {
 	messages := publishertest.Messages(2)
 	messages[0].Topic, messages[1].Topic = "payments", ""
 	errs := publishertest.Publish(t, open(t, broker.URL()), messages)
-	publishertest.Fails(t, errs[0], outbox.Retryable, `unknown stream "payments"`)
-	publishertest.Fails(t, errs[0], outbox.Retryable, "?create=true")
-	publishertest.Fails(t, errs[1], outbox.Retryable, "--topic-default")
+	publishertest.Fails(t, errs[0], outbox.ClassRetryable, `unknown stream "payments"`)
+	publishertest.Fails(t, errs[0], outbox.ClassRetryable, "?create=true")
+	publishertest.Fails(t, errs[1], outbox.ClassRetryable, "--topic-default")
 	if n := broker.Client().Exists(t.Context(), "payments").Val(); n != 0 {
 		t.Error("the stream was created silently")
 	}
@@ -51,11 +51,11 @@ func TestServerTakesNothing(t *testing.T) {
 			if err := broker.Client().Do(t.Context(), test.begin...).Err(); err != nil {
 				t.Fatal(err)
 			}
-			publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, test.words)
+			publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, test.words)
 			for _, err := range publishertest.Publish(t, publisher, publishertest.Messages(3)) {
-				publishertest.Fails(t, err, outbox.Down, test.words)
+				publishertest.Fails(t, err, outbox.ClassUnavailable, test.words)
 			}
-			publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, test.words)
+			publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, test.words)
 			if err := broker.Client().Do(t.Context(), test.end...).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -86,9 +86,9 @@ func TestAuthRefused(t *testing.T) {
 		"redis://app:s3cret@" + host + "/99": "DB index",
 	} {
 		publisher := open(t, url)
-		publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, words)
+		publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, words)
 		err := publishertest.Publish(t, publisher, publishertest.Messages(1))[0]
-		publishertest.Fails(t, err, outbox.Down, words)
+		publishertest.Fails(t, err, outbox.ClassUnavailable, words)
 		if err != nil && strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("the password shows: %v", err)
 		}
@@ -104,13 +104,13 @@ func TestAuthRefused(t *testing.T) {
 	if errs[0] != nil {
 		t.Error(errs[0])
 	}
-	publishertest.Fails(t, errs[1], outbox.Down, "NOPERM")
+	publishertest.Fails(t, errs[1], outbox.ClassUnavailable, "NOPERM")
 	// A password that came later.
 	if err := broker.Client().ConfigSet(t.Context(), "requirepass", "s3cret").Err(); err != nil {
 		t.Fatal(err)
 	}
-	publishertest.Fails(t, publishertest.Publish(t, open(t, broker.URL()), messages[:1])[0], outbox.Down, "unauthenticated")
-	publishertest.Fails(t, open(t, broker.URL()).Ping(t.Context()), outbox.Down, "auth")
+	publishertest.Fails(t, publishertest.Publish(t, open(t, broker.URL()), messages[:1])[0], outbox.ClassUnavailable, "unauthenticated")
+	publishertest.Fails(t, open(t, broker.URL()).Ping(t.Context()), outbox.ClassUnavailable, "auth")
 }
 
 func TestWrongType(t *testing.T) {
@@ -130,7 +130,7 @@ func TestWrongType(t *testing.T) {
 	for i, err := range publishertest.Publish(t, open(t, broker.URL()), messages) {
 		switch plan[i].fate {
 		case "fails":
-			publishertest.Fails(t, err, outbox.Retryable, "WRONGTYPE")
+			publishertest.Fails(t, err, outbox.ClassRetryable, "WRONGTYPE")
 		case "waits":
 			if !errors.Is(err, outbox.ErrNotAttempted) {
 				t.Errorf("message %d, after a failure of its key: %v", i, err)
@@ -159,7 +159,7 @@ func TestRejected(t *testing.T) {
 	}
 	errs := publishertest.Publish(t, open(t, broker.URL()+"?max-size=1000"), messages)
 	for i, words := range []string{"the limit is 1000", `the header "payload"`, `the header "key"`, "3000 headers"} {
-		publishertest.Fails(t, errs[i], outbox.Dead, words)
+		publishertest.Fails(t, errs[i], outbox.ClassTerminal, words)
 	}
 	if errs[4] != nil || len(broker.Received(t)) != 1 {
 		t.Errorf("the good message: %v; %d arrived", errs[4], len(broker.Received(t)))
@@ -200,7 +200,7 @@ func TestSlowBroker(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // nothing has to happen in it
 	defer cancel()
 	errs := publishertest.Ends(t, func() []error { return publisher.Publish(ctx, messages) })
-	publishertest.Fails(t, errs[0], outbox.Retryable, "no answer of Redis in time")
+	publishertest.Fails(t, errs[0], outbox.ClassRetryable, "no answer of Redis in time")
 	if !errors.Is(errs[1499], outbox.ErrNotAttempted) {
 		t.Errorf("the last message, which was not sent: %v", errs[1499])
 	}
@@ -211,10 +211,10 @@ func TestNobodyThere(t *testing.T) {
 	broker := redistest.New(t)
 	publisher := open(t, broker.URL())
 	broker.Stop(t)
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "refused")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, "refused")
 	for i, err := range publishertest.Publish(t, publisher, publishertest.Messages(1500)) {
 		if i < 1000 {
-			publishertest.Fails(t, err, outbox.Down, "refused")
+			publishertest.Fails(t, err, outbox.ClassUnavailable, "refused")
 		} else if !errors.Is(err, outbox.ErrNotAttempted) {
 			t.Fatalf("message %d, of the second round trip: %v", i, err)
 		}
@@ -229,5 +229,5 @@ func TestClusterDown(t *testing.T) {
 	if err := broker.Client().ClusterDelSlots(t.Context(), int(slot)).Err(); err != nil {
 		t.Fatal(err)
 	}
-	publishertest.Fails(t, publishertest.Publish(t, open(t, broker.URL()), publishertest.Messages(1))[0], outbox.Down, "CLUSTERDOWN")
+	publishertest.Fails(t, publishertest.Publish(t, open(t, broker.URL()), publishertest.Messages(1))[0], outbox.ClassUnavailable, "CLUSTERDOWN")
 }

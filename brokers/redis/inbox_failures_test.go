@@ -47,14 +47,14 @@ func refused(t *testing.T, in *redis.Inbox) {
 		t.Error("a handler ran without a claim")
 		return nil
 	})
-	publishertest.Fails(t, err, outbox.Down, "redis: taking the event")
+	publishertest.Fails(t, err, outbox.ClassUnavailable, "redis: taking the event")
 	processed, err := in.CheckAndMarkProcessed(t.Context(), inboxConsumer, uuid.New(), time.Hour)
-	publishertest.Fails(t, err, outbox.Down, "redis: taking the event")
+	publishertest.Fails(t, err, outbox.ClassUnavailable, "redis: taking the event")
 	if ran || processed || errors.Is(err, inbox.ErrDone) || errors.Is(err, inbox.ErrInProgress) {
 		t.Errorf("a Redis that is away answered: handled %t, processed %t", ran, processed)
 	}
-	publishertest.Fails(t, in.Delete(t.Context(), inboxConsumer, uuid.New()), outbox.Down, "redis: forgetting the event")
-	publishertest.Fails(t, in.Ping(t.Context()), outbox.Down, "redis: asking whether it is there")
+	publishertest.Fails(t, in.Delete(t.Context(), inboxConsumer, uuid.New()), outbox.ClassUnavailable, "redis: forgetting the event")
+	publishertest.Fails(t, in.Ping(t.Context()), outbox.ClassUnavailable, "redis: asking whether it is there")
 }
 
 // TestInboxFlushed empties Redis in the middle of a handler, and after it. The handler is told, and
@@ -161,7 +161,7 @@ func TestInboxFull(t *testing.T) {
 	}
 	full("1")
 	_, err := in.Begin(t.Context(), inboxConsumer, event)
-	publishertest.Fails(t, err, outbox.Down, "OOM")
+	publishertest.Fails(t, err, outbox.ClassUnavailable, "OOM")
 	full("0")
 	failure, effects := errors.New("the effect failed"), 0
 	_, err = inbox.Handle(t.Context(), in, inboxConsumer, event, func(context.Context) error { full("1"); return failure })
@@ -192,7 +192,7 @@ func TestInboxBlackhole(t *testing.T) {
 	in := openInbox(t, broker.URL(), redis.InboxConfig{TTL: inbox.TTL{Processing: 4 * time.Second}})
 	thaw := broker.Freeze(t)
 	_, err := in.Begin(t.Context(), inboxConsumer, event)
-	publishertest.Fails(t, err, outbox.Down, "taking the event")
+	publishertest.Fails(t, err, outbox.ClassUnavailable, "taking the event")
 	thaw()
 	effects := 0
 	deliver(t, in, event, counted(&effects))
@@ -232,7 +232,7 @@ func TestMarkWithoutAnswer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err := in.CheckAndMarkProcessed(ctx, inboxConsumer, event, time.Hour)
-	publishertest.Fails(t, err, outbox.Down, "taking the event")
+	publishertest.Fails(t, err, outbox.ClassUnavailable, "taking the event")
 	<-thawed
 	if processed, err := in.CheckAndMarkProcessed(t.Context(), inboxConsumer, event, time.Hour); processed || err != nil {
 		t.Errorf("an event that nobody handled: processed %t, %v", processed, err)
@@ -262,7 +262,7 @@ func TestInboxSecret(t *testing.T) {
 	broker := redistest.New(t)
 	in := openInbox(t, strings.Replace(broker.URL(), "//", "//app:s3cret@", 1), redis.InboxConfig{})
 	_, err := in.Begin(t.Context(), inboxConsumer, uuid.New())
-	publishertest.Fails(t, err, outbox.Down, "WRONGPASS")
+	publishertest.Fails(t, err, outbox.ClassUnavailable, "WRONGPASS")
 	if strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("the password shows: %v", err)
 	}

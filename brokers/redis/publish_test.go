@@ -132,7 +132,7 @@ func TestCloseWaits(t *testing.T) {
 	if err := errors.Join(<-results...); err != nil {
 		t.Error(err)
 	}
-	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "closed")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.ClassUnavailable, "closed")
 }
 
 func TestReplicas(t *testing.T) {
@@ -156,8 +156,8 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("the replica has %d messages, want 100", n)
 	}
 	replica.Stop(t)
-	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.Down, "0 of 1 replicas")
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.Down, "0 of 1 replicas")
+	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.ClassUnavailable, "0 of 1 replicas")
+	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, "0 of 1 replicas")
 }
 
 func TestCluster(t *testing.T) {
@@ -198,6 +198,6 @@ func TestTLS(t *testing.T) {
 	if err := errors.Join(publishertest.Publish(t, publisher, publishertest.Messages(10))...); err != nil {
 		t.Error(err)
 	}
-	publishertest.Fails(t, open(t, url+"?cert="+certificate.Cert+"&key="+certificate.Key).Ping(t.Context()), outbox.Down, "unknown authority")
-	publishertest.Fails(t, open(t, url+"?ca="+certificate.CA).Ping(t.Context()), outbox.Down, "")
+	publishertest.Fails(t, open(t, url+"?cert="+certificate.Cert+"&key="+certificate.Key).Ping(t.Context()), outbox.ClassUnavailable, "unknown authority")
+	publishertest.Fails(t, open(t, url+"?ca="+certificate.CA).Ping(t.Context()), outbox.ClassUnavailable, "")
 }

@@ -160,7 +160,7 @@ func TestForged(t *testing.T) {
 		message := modkit.ClaimedMessage{Message: outbox.Message{Event: outbox.Event{
 			TenantID: id, DedupeKey: newTurn(id).dedupeKey(), Payload: []byte(payload),
 		}}}
-		if err := s.bill(context.Background(), message); outbox.Classify(err) != outbox.Dead {
+		if err := s.bill(context.Background(), message); outbox.Classify(err) != outbox.ClassTerminal {
 			t.Errorf("%s: %v", payload, err)
 		}
 	}

@@ -51,7 +51,7 @@ func (l *Lanes) Publish(ctx context.Context, messages []outbox.Message, send fun
 					<-l.slots
 					if errs[i] != nil {
 						stopped = true
-						if outbox.Classify(errs[i]) == outbox.Down {
+						if outbox.Classify(errs[i]) == outbox.ClassUnavailable {
 							away.Store(true)
 						}
 					}

@@ -96,7 +96,7 @@ func (s *Store) Ack(ctx context.Context, message ClaimedMessage) error {
 func (s *Store) Nack(ctx context.Context, message ClaimedMessage, cause error) error {
 	outcome := outbox.Outcome{Kind: outbox.Failed, Error: outbox.ErrorText(cause)}
 	switch {
-	case outbox.Classify(cause) == outbox.Dead:
+	case outbox.Classify(cause) == outbox.ClassTerminal:
 		outcome.Kind, outcome.Reason = outbox.Died, outbox.ReasonOf(cause)
 	case message.Attempt >= message.MaxAttempts:
 		outcome.Kind, outcome.Reason = outbox.Died, outbox.ReasonMaxAttempts

@@ -62,7 +62,7 @@ func (f *Fetched) MarkFailed(id uuid.UUID, cause error) error {
 	if place, ok := f.places[id]; ok {
 		message := &f.batch.Messages()[place]
 		switch {
-		case outbox.Classify(cause) == outbox.Dead:
+		case outbox.Classify(cause) == outbox.ClassTerminal:
 			outcome.Kind, outcome.Reason = outbox.Died, outbox.ReasonOf(cause)
 		case message.Attempt >= message.MaxAttempts:
 			outcome.Kind, outcome.Reason = outbox.Died, outbox.ReasonMaxAttempts

@@ -56,7 +56,7 @@ func (r *run) complain(ctx context.Context, fetches kgo.Fetches, told map[place]
 	fetches.EachError(func(topic string, partition int32, err error) {
 		at := place{topic, partition}
 		// Connections that fail are watch's to tell of.
-		if ctx.Err() != nil || told[at] == err.Error() || outbox.Classify(err) == outbox.Down {
+		if ctx.Err() != nil || told[at] == err.Error() || outbox.Classify(err) == outbox.ClassUnavailable {
 			return
 		}
 		told[at] = err.Error()

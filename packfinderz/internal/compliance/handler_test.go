@@ -117,7 +117,7 @@ func TestInvalidEventsAreTerminal(t *testing.T) {
 		message := backendtest.Pending(t)
 		message.Payload = spoil(message.Payload)
 		err := b.deliver(message)
-		if err == nil || outbox.Classify(err) != outbox.Dead {
+		if err == nil || outbox.Classify(err) != outbox.ClassTerminal {
 			t.Errorf("%s: %v, which is not terminal", name, err)
 		}
 		if list, mark := b.notifications(message.ID), b.mark(message.ID); len(list) > 0 || mark != "" {

@@ -101,7 +101,7 @@ func key(event uuid.UUID) string { return "pf:evt:processed:compliance:" + event
 // wantDown fails unless an error says that something is away: nothing about the event.
 func wantDown(t *testing.T, err error) {
 	t.Helper()
-	if err == nil || outbox.Classify(err) != outbox.Down {
+	if err == nil || outbox.Classify(err) != outbox.ClassUnavailable {
 		t.Errorf("%v does not say that something is away", err)
 	}
 }

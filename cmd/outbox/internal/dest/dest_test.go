@@ -181,7 +181,7 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	destination := open(t, "file:/dev/full", nil)
 	for _, err := range destination.Publish(t.Context(), publishertest.Messages(2)) {
-		if outbox.Classify(err) != outbox.Down {
+		if outbox.Classify(err) != outbox.ClassUnavailable {
 			t.Errorf("a full disk is %v", err)
 		}
 	}
@@ -236,7 +236,7 @@ func TestSync(t *testing.T) {
 	before := size()
 	watched.syncing = syscall.EIO
 	for i, err := range publishertest.Publish(t, destination, publishertest.Messages(3)) {
-		if err == nil || outbox.Classify(err) != outbox.Down {
+		if err == nil || outbox.Classify(err) != outbox.ClassUnavailable {
 			t.Errorf("message %d, which is not on disk: %v", i, err)
 		}
 	}

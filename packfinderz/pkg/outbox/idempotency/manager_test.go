@@ -124,7 +124,7 @@ func TestConfigRefused(t *testing.T) {
 	}
 	// A Redis that is away is an error of each call, and says nothing about the event.
 	manager := open(t, idempotency.Config{RedisURL: "redis://127.0.0.1:1"})
-	if _, err := manager.CheckAndMarkProcessed(t.Context(), "compliance", uuid.New(), 0); outbox.Classify(err) != outbox.Down {
+	if _, err := manager.CheckAndMarkProcessed(t.Context(), "compliance", uuid.New(), 0); outbox.Classify(err) != outbox.ClassUnavailable {
 		t.Errorf("without Redis: %v", err)
 	}
 }

@@ -124,7 +124,7 @@ func TestRegistryChecksPayloads(t *testing.T) {
 // wantReason wants an error that no retry can mend.
 func wantReason(t *testing.T, err error, want outbox.Reason, eventType enums.EventType) {
 	t.Helper()
-	if err == nil || outbox.Classify(err) != outbox.Dead || outbox.ReasonOf(err) != want {
+	if err == nil || outbox.Classify(err) != outbox.ClassTerminal || outbox.ReasonOf(err) != want {
 		t.Errorf("%s: %v, want %s", eventType, err, want)
 	}
 }
