@@ -6,17 +6,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// PassTime makes the store do at the next claim what it does every few seconds.
+// AwaitReadAhead waits for what the store does while nobody waits for it.
+func (s *Store) AwaitReadAhead() {
+	s.reading <- struct{}{}
+	s.doneReading()
+}
+
+// PassTime makes the store do at the next claim what it does every few seconds. What it still does
+// of an earlier claim must not notice: a test could not tell which of them it was.
 func (s *Store) PassTime() {
+	s.AwaitReadAhead()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tendAt, s.lookAt, s.rotateAt = time.Time{}, time.Time{}, time.Time{}
-}
-
-// HoldReads waits until the store reads nothing, and has it read nothing until release is called.
-func (s *Store) HoldReads() (release func()) {
-	s.reading <- struct{}{}
-	return func() { <-s.reading }
 }
 
 // IsOut reports whether the store has handed an event out and not settled it.

@@ -356,16 +356,10 @@ func (s *stage) ripen() {
 func (s *stage) expire() {
 	s.Helper()
 	for _, store := range s.stores {
-		s.awaitReadAhead(store)
+		store.AwaitReadAhead()
 	}
 	s.exec(`UPDATE outbox_shards SET locked_until = locked_until - interval '1 day'`)
 	s.exec(`UPDATE outbox_relays SET alive_until = alive_until - interval '1 day'`)
-}
-
-// awaitReadAhead waits for what a store does while nobody waits for it.
-func (s *stage) awaitReadAhead(store *Store) {
-	store.reading <- struct{}{}
-	store.doneReading()
 }
 
 // takeOver opens a store that gets what all others had.

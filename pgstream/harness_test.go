@@ -159,12 +159,12 @@ func (h *harness) State(t *testing.T, id uuid.UUID) (state storetest.State) {
 }
 
 // Expire ends every lease, and Age makes everything older: the stores notice as they would
-// when time passes. A store that just reads ahead would renew its leases.
+// when time passes. A store that still read ahead would renew its leases.
 func (h *harness) Expire(t *testing.T) {
 	t.Helper()
 	h.mu.Lock()
 	for _, store := range h.stores {
-		defer store.HoldReads()()
+		store.AwaitReadAhead()
 	}
 	h.mu.Unlock()
 	pgtest.Exec(t, h.pool, `UPDATE outbox_shards SET locked_until = locked_until - interval '1 hour'`)

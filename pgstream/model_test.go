@@ -310,7 +310,7 @@ func (m *model) kill() {
 		return
 	}
 	relay := m.drop()
-	m.awaitReadAhead(relay.store)
+	relay.store.AwaitReadAhead()
 	m.excuseAll()
 	m.note("kill")
 }

@@ -267,10 +267,10 @@ func (s *stage) wantShares(stores []*Store, want ...int) {
 	s.Helper()
 	for range 3 {
 		for _, store := range stores {
-			s.awaitReadAhead(store)
+			store.AwaitReadAhead()
 			store.PassTime()
 			s.drain(store)
-			s.awaitReadAhead(store)
+			store.AwaitReadAhead()
 		}
 	}
 	var shares []int
@@ -298,7 +298,7 @@ func TestHandOverOfABusyShard(t *testing.T) {
 	busy := s.claimAll(first, 16)
 	second := s.open(Config{})
 	s.idle(second)
-	s.awaitReadAhead(first)
+	first.AwaitReadAhead()
 	first.PassTime()
 	s.idle(first)
 	s.deliver(busy)
@@ -320,7 +320,7 @@ func TestHandOverBesideParkedEvents(t *testing.T) {
 	busy := s.claimAll(first, 4)
 	second := s.open(Config{})
 	s.idle(second)
-	s.awaitReadAhead(first)
+	first.AwaitReadAhead()
 	first.PassTime()
 	s.idle(first)
 	second.PassTime()

@@ -259,7 +259,7 @@ func TestParkedEventsOfALostShard(t *testing.T) {
 	s.settle(s.claim(store, 1), failedFor(time.Hour))
 	s.emit("other")
 	page := s.claim(store, 1)
-	s.awaitReadAhead(store)
+	store.AwaitReadAhead()
 	s.ripen()
 	store.PassTime()
 	store.reading <- struct{}{}
