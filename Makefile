@@ -30,8 +30,8 @@ build: ## build the outbox program into bin/
 	go build -o bin/outbox ./cmd/outbox
 
 test: servers ## run all tests of all modules, on private servers
-	go test $(TESTFLAGS) $(OTHERS)
-	go test $(TESTFLAGS) $(WAITING) $(BROKERS)
+	go test -p 4 $(TESTFLAGS) $(OTHERS)
+	go test -p 4 $(TESTFLAGS) $(WAITING) $(BROKERS)
 
 test-busy: servers ## run all tests while every core is busy otherwise: none may depend on speed
 	scripts/busy $(MAKE) --no-print-directory test TESTFLAGS=-count=1
