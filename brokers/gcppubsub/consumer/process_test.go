@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/packfinderz/outbox"
@@ -24,8 +25,11 @@ import (
 
 const consumerEnv = "OUTBOX_PUBSUB_TEST_CONSUMER"
 
+// killedAt is the event at which the consumer is killed. It does not come to the end of it.
+const killedAt = 20
+
 // consumeIfAsked makes this process a consumer of the server that the environment names. It
-// writes the id of each event that it has handled, and ends with its parent.
+// writes the id of each event that it handles, and ends with its parent.
 func consumeIfAsked() {
 	url := os.Getenv(consumerEnv)
 	if url == "" {
@@ -48,11 +52,17 @@ func consumeFrom(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
+	var handled atomic.Int64
 	consumer, err := consumer.New(consumer.Config{
 		Broker: config, Subscription: subscription, AckDeadline: 10e9,
-		Process: consume.Config{Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
-			_, err := fmt.Println(m.ID)
-			return err
+		Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
+			if _, err := fmt.Println(m.ID); err != nil {
+				return err
+			}
+			if handled.Add(1) >= killedAt {
+				<-ctx.Done()
+			}
+			return ctx.Err()
 		})},
 	})
 	if err != nil {
@@ -89,7 +99,7 @@ func TestKilled(t *testing.T) {
 		if line, err = lines.ReadString('\n'); err == nil {
 			handled[strings.TrimSpace(line)] = true
 		}
-		if len(handled) == 20 {
+		if len(handled) == killedAt {
 			_ = cmd.Process.Kill() // and read on: what it wrote before
 		}
 	}
