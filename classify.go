@@ -2,167 +2,132 @@ package outbox
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
-	"strings"
 	"syscall"
-	"unicode/utf8"
 )
 
-// Class is what a failed publish means for the event, and for the others.
+// Class is who is at fault for a failed publish.
 type Class int
 
 // The classes of failures.
 const (
-	// ClassRetryable means that this message failed now and may succeed later: the attempt is
-	// counted.
+	// ClassRetryable means that the destination refused this message and may take it later:
+	// the attempt is counted.
 	ClassRetryable Class = iota
 	// ClassTerminal means that this message can never succeed: it is dead at once.
 	ClassTerminal
-	// ClassUnavailable means that the broker cannot be reached: it says nothing about the message, no
-	// attempt is counted, and the relay waits for the broker.
+	// ClassUnavailable means that the route takes nothing. It says nothing about the message:
+	// no attempt is counted, and the route is closed until it answers again.
 	ClassUnavailable
+	// ClassUnclear means that it may be either. It is held against the route until another
+	// message gets through.
+	ClassUnclear
 )
 
-// Reason says why an event is dead.
-type Reason string
-
-// The reasons for which an event is dead.
-const (
-	// ReasonMaxAttempts is the last allowed attempt having failed.
-	ReasonMaxAttempts Reason = "max_attempts"
-	// ReasonUnknownType is an event type the registry does not know.
-	ReasonUnknownType Reason = "unknown_event_type"
-	// ReasonInvalidPayload is a payload that is null or cannot be decoded.
-	ReasonInvalidPayload Reason = "invalid_payload"
-	// ReasonInvalidAggregate is an aggregate that is missing or not the type's.
-	ReasonInvalidAggregate Reason = "invalid_aggregate"
-	// ReasonTooLarge is a message that is larger than the broker takes.
-	ReasonTooLarge Reason = "payload_too_large"
-	// ReasonRejected is a broker that said the message is invalid, or too large where it does
-	// not tell the two apart.
-	ReasonRejected Reason = "rejected"
-	// ReasonTerminal is any other error wrapped as Terminal.
-	ReasonTerminal Reason = "terminal"
-)
-
-// TerminalError is a failure that no retry can mend.
-type TerminalError struct {
-	// Reason says what kind it is.
-	Reason Reason
-	// Err is the failure.
-	Err error
-}
-
-// Error is the failure's own text.
-func (e *TerminalError) Error() string { return e.Err.Error() }
-
-// Unwrap gives the failure.
-func (e *TerminalError) Unwrap() error { return e.Err }
-
-// Terminal marks an error as one that no retry can mend: the event is dead at once. A nil
-// error stays nil.
-func Terminal(err error) error { return terminal(ReasonTerminal, err) }
-
-// TooLarge marks an error as a message that is larger than the broker will ever take.
-func TooLarge(err error) error { return terminal(ReasonTooLarge, err) }
-
-// Rejected marks an error as the broker's word that it will never take this message.
-func Rejected(err error) error { return terminal(ReasonRejected, err) }
-
-func terminal(reason Reason, err error) error {
-	if err == nil {
-		return nil
+// String is the class in one word.
+func (c Class) String() string {
+	switch c {
+	case ClassTerminal:
+		return "terminal"
+	case ClassUnavailable:
+		return "unavailable"
+	case ClassUnclear:
+		return "unclear"
+	default:
+		return "retryable"
 	}
-	return &TerminalError{Reason: reason, Err: err}
-}
-
-// UnavailableError is a broker that cannot be reached.
-type UnavailableError struct {
-	// Err is the failure.
-	Err error
-}
-
-// Error is the failure's own text.
-func (e *UnavailableError) Error() string { return e.Err.Error() }
-
-// Unwrap gives the failure.
-func (e *UnavailableError) Unwrap() error { return e.Err }
-
-// Unavailable marks an error as the broker's absence (connection refused, credentials
-// expired) rather than a failure of one message. A nil error stays nil.
-func Unavailable(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &UnavailableError{Err: err}
 }
 
 // Classify decides what a publish error means. It is the one place that does.
 //
-// What the publisher said with Terminal or Unavailable counts. A connection that could
-// not be made or broke is unavailability; a timeout is not, because one slow message
-// must not hold up the rest forever, and neither is an ordinary error of a handler.
+// What the publisher said with Terminal, Unavailable or Unclear counts. A connection that could
+// not be made or broke, and a disk that takes nothing, are unavailability. Where no answer came
+// in time it is unclear who is at fault; the relay finds out. All other errors are taken as an
+// answer about the message.
 func Classify(err error) Class {
 	var dead *TerminalError
-	var down *UnavailableError
+	var away *UnavailableError
+	var unclear *UnclearError
 	switch {
 	case errors.As(err, &dead):
 		return ClassTerminal
-	case errors.As(err, &down):
+	case errors.As(err, &away):
 		return ClassUnavailable
-	case errors.Is(err, context.DeadlineExceeded):
-		return ClassRetryable
-	case isConnectionFailure(err):
+	case errors.As(err, &unclear):
+		return ClassUnclear
+	// A dial that timed out is a timeout, too: the connection comes first.
+	case isUnreachable(err), isBroken(err), isDiskFailure(err):
 		return ClassUnavailable
+	case isTimeout(err):
+		return ClassUnclear
 	}
 	return ClassRetryable
 }
 
-func isConnectionFailure(err error) bool {
+// isUnreachable reports whether a connection could not be made.
+func isUnreachable(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
 		return true
 	}
 	var dns *net.DNSError
-	return errors.As(err, &dns) ||
-		errors.Is(err, syscall.ECONNREFUSED) ||
-		errors.Is(err, syscall.ECONNRESET) ||
-		errors.Is(err, syscall.EPIPE) ||
-		errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, io.ErrUnexpectedEOF)
+	return errors.As(err, &dns) || isTLSFailure(err) || isOneOf(err,
+		syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EHOSTDOWN)
 }
 
-// ReasonOf is the reason a terminal error carries.
-func ReasonOf(err error) Reason {
-	var dead *TerminalError
-	if errors.As(err, &dead) && dead.Reason != "" {
-		return dead.Reason
-	}
-	return ReasonTerminal
+func isTLSFailure(err error) bool {
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	var certificate *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	return errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &certificate) ||
+		errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
 }
 
-// maxErrorText is how many characters of an error are kept.
-const maxErrorText = 1000
+// isBroken reports whether a connection broke.
+func isBroken(err error) bool {
+	return isOneOf(err, io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed,
+		syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT)
+}
 
-// ErrorText makes an error fit for a text column: valid UTF-8, no NUL, cut on a rune.
-func ErrorText(err error) string {
-	text := err.Error()
-	if len(text) > maxErrorText*utf8.UTFMax {
-		// Cut before cleaning: a broker's error can be megabytes long.
-		text = text[:maxErrorText*utf8.UTFMax]
-	}
-	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-	count := 0
-	for i := range text {
-		if count++; count > maxErrorText {
-			return text[:i]
+// isDiskFailure reports whether a disk took nothing: it is full, read-only or defective.
+func isDiskFailure(err error) bool {
+	return isOneOf(err, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO)
+}
+
+// isTimeout reports whether no answer came in time, or nobody waited for it any more.
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return isOneOf(err, context.DeadlineExceeded, context.Canceled) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+func isOneOf(err error, kinds ...error) bool {
+	for _, kind := range kinds {
+		if errors.Is(err, kind) {
+			return true
 		}
 	}
-	return text
+	return false
 }
 
-// panicError is a publisher's panic, as the failure of a message.
-func panicError(value any) error { return fmt.Errorf("publisher panicked: %v", value) }
+// ofTopic reports whether an unavailable error is about the message's topic alone.
+func ofTopic(err error) bool {
+	var away *UnavailableError
+	return errors.As(err, &away) && away.Topic
+}
+
+// mayBePoison reports whether an unavailable error may be one that a message caused: a
+// connection that broke. A full disk or a wrong setting is never a message's doing.
+func mayBePoison(err error) bool {
+	var away *UnavailableError
+	if errors.As(err, &away) && (away.Setting || away.Topic) {
+		return false
+	}
+	return !isDiskFailure(err) && !isUnreachable(err)
+}

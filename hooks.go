@@ -30,7 +30,7 @@ type SettleHook interface {
 	OnSettle(report BatchReport)
 }
 
-// BatchReport is what became of a batch. Outcomes are written over when the call is over.
+// BatchReport is what became of a batch. Outcomes is reused after the call returns; copy it to keep it.
 type BatchReport struct {
 	// Messages are the batch, in claimed order.
 	Messages []Message
@@ -42,10 +42,10 @@ type BatchReport struct {
 	Publish, Settle time.Duration
 }
 
-// BreakerHook is told when the broker becomes unavailable (open, with the error) and
-// when it is back.
-type BreakerHook interface {
-	OnBreaker(open bool, err error)
+// RouteHook is told when a route is closed, with the error, and when it is open again. It is not
+// told of the routes that are open from the start.
+type RouteHook interface {
+	OnRoute(status RouteStatus)
 }
 
 // SweepHook is told how many events a sweep moved to dead.
@@ -56,6 +56,15 @@ type SweepHook interface {
 // StoreErrorHook is told when the store failed, such as a database that is away.
 type StoreErrorHook interface {
 	OnStoreError(err error)
+}
+
+// isHook reports whether a value has one of the methods above.
+func isHook(hook any) bool {
+	switch hook.(type) {
+	case ClaimHook, SettleHook, RouteHook, SweepHook, StoreErrorHook:
+		return true
+	}
+	return false
 }
 
 // each calls notify for the hooks that have the interface.

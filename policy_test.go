@@ -2,11 +2,14 @@ package outbox
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,12 +84,12 @@ func TestRetryAfter(t *testing.T) {
 		{fmt.Errorf("wrapped: %w", RetryAfter(refused, time.Hour)), time.Hour, time.Hour},
 		{RetryAfter(refused, math.MaxInt64), MaxRetryAfter, MaxRetryAfter},
 	} {
-		outcome := relay.failure(&Message{Event: Event{MaxAttempts: 3}, Attempt: 1}, Classify(c.err), c.err)
+		outcome := relay.failure(&Message{Event: Event{MaxAttempts: 3}, Attempt: 1}, c.err)
 		if outcome.Kind != Failed || outcome.Delay < c.least || outcome.Delay > c.most {
 			t.Errorf("%#v: %s after %s, want between %s and %s", c.err, outcome.Kind, outcome.Delay, c.least, c.most)
 		}
 	}
-	if last := relay.failure(&Message{Event: Event{MaxAttempts: 1}, Attempt: 1}, ClassRetryable, RetryAfter(refused, time.Hour)); last.Kind != Died {
+	if last := relay.failure(&Message{Event: Event{MaxAttempts: 1}, Attempt: 1}, RetryAfter(refused, time.Hour)); last.Kind != Died {
 		t.Errorf("the last attempt is %s", last.Kind)
 	}
 	if RetryAfter(nil, time.Hour) != nil {
@@ -105,25 +108,50 @@ func TestClassify(t *testing.T) {
 		want Class
 	}{
 		{ordinary, ClassRetryable},
-		{context.DeadlineExceeded, ClassRetryable},
-		{fmt.Errorf("publish: %w", context.DeadlineExceeded), ClassRetryable},
+		{RetryAfter(ordinary, time.Second), ClassRetryable},
+		// No answer in time may be anybody's fault.
+		{context.DeadlineExceeded, ClassUnclear},
+		{fmt.Errorf("publish: %w", context.DeadlineExceeded), ClassUnclear},
+		{os.ErrDeadlineExceeded, ClassUnclear},
+		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, ClassUnclear},
+		{Unclear(ordinary), ClassUnclear},
+		// What was said with more authority counts.
 		{Terminal(ordinary), ClassTerminal},
 		{fmt.Errorf("wrapped: %w", Rejected(ordinary)), ClassTerminal},
-		{Unavailable(ordinary), ClassUnavailable},
 		{Terminal(Unavailable(ordinary)), ClassTerminal},
-		{fmt.Errorf("dial: %w", syscall.ECONNREFUSED), ClassUnavailable},
+		{Unavailable(ordinary), ClassUnavailable},
+		{Unavailable(context.DeadlineExceeded), ClassUnavailable},
+		{Misconfigured(ordinary), ClassUnavailable},
+		{TopicUnavailable(ordinary), ClassUnavailable},
+		{TopicMissing(Unclear(ordinary)), ClassUnavailable},
+		// A connection that cannot be made: a dial that times out is not a slow message.
 		{&net.OpError{Op: "dial", Err: errors.New("no route")}, ClassUnavailable},
-		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, ClassUnavailable},
-		{&net.OpError{Op: "write", Err: syscall.EPIPE}, ClassUnavailable},
+		{&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, ClassUnavailable},
+		{fmt.Errorf("dial: %w", syscall.ECONNREFUSED), ClassUnavailable},
+		{syscall.EHOSTUNREACH, ClassUnavailable},
+		{syscall.ENETUNREACH, ClassUnavailable},
 		{&net.DNSError{Name: "broker", IsNotFound: true}, ClassUnavailable},
+		{&net.DNSError{Name: "broker", IsTimeout: true}, ClassUnavailable},
+		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, ClassUnavailable},
+		{tls.RecordHeaderError{Msg: "not TLS"}, ClassUnavailable},
+		// One that broke.
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, ClassUnavailable},
+		{syscall.ECONNABORTED, ClassUnavailable},
+		{syscall.ETIMEDOUT, ClassUnavailable},
+		{syscall.EPIPE, ClassUnavailable},
+		{io.EOF, ClassUnavailable},
 		{io.ErrUnexpectedEOF, ClassUnavailable},
 		{net.ErrClosed, ClassUnavailable},
+		// A disk that takes nothing.
+		{&os.PathError{Op: "write", Path: "events", Err: syscall.ENOSPC}, ClassUnavailable},
+		{syscall.EROFS, ClassUnavailable},
+		{syscall.EIO, ClassUnavailable},
 	} {
 		if got := Classify(c.err); got != c.want {
 			t.Errorf("%v is %v, want %v", c.err, got, c.want)
 		}
 	}
-	if Terminal(nil) != nil || Rejected(nil) != nil || Unavailable(nil) != nil {
+	if Terminal(nil) != nil || Rejected(nil) != nil || Unavailable(nil) != nil || Misconfigured(nil) != nil || Unclear(nil) != nil {
 		t.Error("nil was made an error")
 	}
 	if !errors.Is(Terminal(ordinary), ordinary) || !errors.Is(Unavailable(ordinary), ordinary) {

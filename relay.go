@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,10 +16,15 @@ var ErrRunning = errors.New("outbox: the relay is running already")
 type Relay struct {
 	config   Config
 	log      *slog.Logger
-	breaker  *breaker
-	inFlight *idSet
+	attempts attemptLog
+	routes   *routes
+	inFlight *inFlight
 	nudge    chan struct{}
 	rest     rest
+	// passedOver are events that wait although their rows do not say so.
+	passedOver passedOver
+	// storeDown is set while the store fails.
+	storeDown atomic.Bool
 	// inOrder is set when the relay has to see to the order of keys itself.
 	inOrder bool
 
@@ -34,12 +40,13 @@ func NewRelay(config Config) (*Relay, error) {
 		return nil, err
 	}
 	sequencer, ok := config.Publisher.(Sequencer)
+	_, asks := config.Publisher.(Pinger)
 	return &Relay{
 		config:   config,
 		inOrder:  config.Store.Traits().InOrder && (!ok || !sequencer.KeepsOrder()),
 		log:      config.Logger.With("store", config.Store.Traits().Name),
-		breaker:  newBreaker(),
-		inFlight: newIDSet(),
+		routes:   newRoutes(asks, config.namedTopics()),
+		inFlight: newInFlight(),
 		nudge:    make(chan struct{}, 1),
 	}, nil
 }
@@ -52,9 +59,6 @@ func (r *Relay) Nudge() {
 	default: // it has been told already
 	}
 }
-
-// Available reports whether the broker answered when it was last asked.
-func (r *Relay) Available() bool { return !r.breaker.isOpen() }
 
 // Run relays until ctx ends. Then it claims no more, finishes and settles what is being
 // published, gives back what is not, and returns nil.
@@ -81,7 +85,7 @@ func (r *Relay) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends a relay that runs and waits for it. Stopping one that does not does nothing.
+// Stop ends the relay and waits for it. Stop is a no-op if the relay is not running.
 func (r *Relay) Stop() {
 	r.mu.Lock()
 	stop, done := r.stop, r.done
@@ -138,16 +142,16 @@ func (r *Relay) relay(ctx context.Context, drain bool) {
 	workers, queued := r.slots()
 	// Held counts the batches that are claimed and not yet settled.
 	held := make(chan struct{}, workers+queued)
-	work := make(chan Batch, queued)
+	work := make(chan claimed, queued)
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
 			var outcomes []Outcome // the memory for them, from batch to batch
-			for batch := range work {
-				if ctx.Err() != nil || r.breaker.isOpen() {
-					r.giveBack(batch)
+			for c := range work {
+				if ctx.Err() != nil || r.routes.isClosed() {
+					r.giveBack(c)
 				} else {
-					outcomes = r.process(ctx, batch, outcomes)
+					outcomes = r.process(ctx, c, outcomes)
 				}
 				<-held
 			}
@@ -155,6 +159,7 @@ func (r *Relay) relay(ctx context.Context, drain bool) {
 	}
 	var keepers sync.WaitGroup
 	keepers.Go(func() { r.keepHouse(ctx) })
+	keepers.Go(func() { r.keepRoutes(ctx) })
 	if listener, ok := r.config.Store.(Listener); ok && r.config.Listen {
 		keepers.Go(func() {
 			if err := listener.Listen(ctx, r.Nudge); err != nil && ctx.Err() == nil {
@@ -167,6 +172,7 @@ func (r *Relay) relay(ctx context.Context, drain bool) {
 	wg.Wait()
 	stop()
 	keepers.Wait()
+	r.logLeftOut(r.attempts.flush())
 	r.leave()
 }
 
@@ -193,7 +199,7 @@ func (r *Relay) slots() (workers, queued int) {
 	return workers, queued
 }
 
-// keepHouse sweeps, purges and pings.
+// keepHouse sweeps and purges.
 func (r *Relay) keepHouse(ctx context.Context) {
 	sweep := time.NewTicker(r.config.SweepEvery)
 	defer sweep.Stop()
@@ -214,6 +220,7 @@ func (r *Relay) keepHouse(ctx context.Context) {
 }
 
 func (r *Relay) sweep(ctx context.Context) {
+	r.logLeftOut(r.attempts.flush())
 	dead, err := r.config.Store.Sweep(ctx)
 	if err != nil {
 		r.storeFailed(ctx, "sweep", err)
@@ -245,6 +252,14 @@ func (r *Relay) storeFailed(ctx context.Context, doing string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
+	r.storeDown.Store(true)
 	r.log.Error("the store failed; trying again", "doing", doing, "error", err)
 	each(r.config.Hooks, func(h StoreErrorHook) { h.OnStoreError(err) })
+}
+
+// storeWorks says, once, that the store is back.
+func (r *Relay) storeWorks() {
+	if r.storeDown.CompareAndSwap(true, false) {
+		r.log.Info("the store works again")
+	}
 }

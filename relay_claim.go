@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -18,9 +19,16 @@ const (
 	claimGrace = 5 * time.Second
 )
 
+// claimed is a batch on its way to a worker.
+type claimed struct {
+	batch Batch
+	// trial is set when it is to find out whether the destination is back.
+	trial bool
+}
+
 // claimLoop claims batch after batch and hands them to the workers. Polling is what makes
 // it correct; nudges only make it quick.
-func (r *Relay) claimLoop(ctx context.Context, work chan<- Batch, held chan struct{}, drain bool) {
+func (r *Relay) claimLoop(ctx context.Context, work chan<- claimed, held chan struct{}, drain bool) {
 	idle, failures := idleFirst, 0
 	for {
 		select {
@@ -28,13 +36,18 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- Batch, held chan stru
 		case <-ctx.Done():
 			return
 		}
-		if !r.awaitBroker(ctx) || !r.pause(ctx, r.rest.left(), nil) {
+		if !r.pause(ctx, r.rest.left(), nil) {
+			return
+		}
+		admitted, ok := r.awaitDestination(ctx)
+		if !ok {
 			return
 		}
 		start := time.Now()
-		batch, err := r.claim(ctx)
+		batch, err := r.claim(ctx, admitted)
 		if err != nil {
 			<-held
+			r.routes.released(admitted)
 			r.storeFailed(ctx, "claim", err)
 			if !r.pause(ctx, storeDelay(failures), nil) {
 				return
@@ -43,6 +56,7 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- Batch, held chan stru
 			continue
 		}
 		failures = 0
+		r.storeWorks()
 		if dead := int64(len(batch.Exhausted())); dead > 0 {
 			r.reportDead(dead)
 		}
@@ -53,36 +67,68 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- Batch, held chan stru
 				r.log.Warn("took over events whose lease ran out", "events", report.Reclaimed)
 			}
 			each(r.config.Hooks, func(h ClaimHook) { h.OnClaim(report) })
-			work <- batch
+			work <- claimed{batch, admitted.trial}
 			if drain || n*trickle >= r.config.BatchSize {
 				continue
 			}
 		} else {
 			batch.Abandon()
 			<-held
+			r.routes.released(admitted)
 			if drain && r.drained(ctx, held) {
 				return
 			}
 		}
-		if !r.pause(ctx, idlePause(idle), r.nudge) {
+		if !r.pause(ctx, r.passedOver.left(idlePause(idle)), r.nudge) {
 			return
 		}
 		idle = min(idle*2, r.config.Poll)
 	}
 }
 
+// trialClaim is how many events a trial is chosen from.
+const trialClaim = 100
+
 // claim claims a batch. The end of ctx does not cut it short: a claim that the server has
 // made and this process has not heard of would be held, and counted, by nobody. Only a
-// database that does not answer is not waited for.
-func (r *Relay) claim(ctx context.Context) (Batch, error) {
-	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+// database that does not answer is not waited for: when the lease would be over, the claim is
+// of no use.
+func (r *Relay) claim(ctx context.Context, admitted admission) (Batch, error) {
+	inner, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.config.Store.Traits().Lease)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		timer := time.AfterFunc(claimGrace, cancel)
 		context.AfterFunc(inner, func() { timer.Stop() })
 	})
 	defer stop()
-	return r.config.Store.Claim(inner, r.breaker.size(r.config.BatchSize))
+	limit := r.config.BatchSize
+	if admitted.trial {
+		limit = min(limit, trialClaim)
+	}
+	return r.config.Store.Claim(inner, ClaimRequest{Limit: limit, Closed: r.closedRoutes(admitted.closed), Except: r.passedOver.list()})
+}
+
+// closedRoutes says which events go to closed topics.
+func (r *Relay) closedRoutes(topics []string) ClosedRoutes {
+	closed := ClosedRoutes{Topics: topics}
+	if len(topics) == 0 {
+		return closed
+	}
+	if slices.Contains(topics, r.config.DefaultTopic) {
+		closed.Topics = append(slices.Clip(topics), "")
+	}
+	for name, route := range r.config.Registry {
+		switch {
+		case route.Topic == "":
+		case slices.Contains(topics, route.Topic):
+			closed.Types = append(closed.Types, name)
+		default:
+			closed.OtherTypes = append(closed.OtherTypes, name)
+		}
+	}
+	slices.Sort(closed.Types)
+	slices.Sort(closed.OtherTypes)
+	return closed
 }
 
 // drained reports whether nothing is left to do, here or elsewhere.
@@ -136,34 +182,17 @@ func storeDelay(failures int) time.Duration {
 	return jitter(min(storeRetryFirst<<min(failures, 10), storeRetryMax))
 }
 
-// awaitBroker returns when the broker is there, or false when ctx ended. While it is away
-// it is pinged; a publisher that cannot ping is tried with a few messages.
-func (r *Relay) awaitBroker(ctx context.Context) bool {
-	for n := r.breaker.waits(); r.breaker.isOpen(); n++ {
-		if !r.pause(ctx, pingDelay(n), nil) {
-			return false
+// awaitDestination returns when something may be claimed, or false when ctx ended.
+func (r *Relay) awaitDestination(ctx context.Context) (admission, bool) {
+	for {
+		admitted := r.routes.admit()
+		if admitted.wait == nil {
+			return admitted, ctx.Err() == nil
 		}
-		pinger, ok := r.config.Publisher.(Pinger)
-		if ok {
-			if err := r.ping(ctx, pinger); err != nil {
-				r.log.Warn("the broker does not answer", "error", ErrorText(err))
-				continue
-			}
+		select {
+		case <-admitted.wait:
+		case <-ctx.Done():
+			return admission{}, false
 		}
-		r.breaker.reset(!ok)
-		r.log.Info("publishing again")
-		each(r.config.Hooks, func(h BreakerHook) { h.OnBreaker(false, nil) })
 	}
-	return ctx.Err() == nil
-}
-
-func (r *Relay) ping(ctx context.Context, pinger Pinger) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.config.PublishTimeout)
-	defer cancel()
-	defer func() {
-		if value := recover(); value != nil {
-			err = panicError(value)
-		}
-	}()
-	return pinger.Ping(ctx)
 }

@@ -19,51 +19,83 @@ var growing = []time.Duration{
 	10 * time.Second, 10 * time.Second,
 }
 
+// looking are the pauses between two looks at a closed route: they double up to two seconds.
+var looking = []time.Duration{
+	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 2 * time.Second, 2 * time.Second,
+}
+
 // calm is how often these relays look: on this clock, every look costs more than the time between.
 const calm = time.Second
 
 // moments is a channel that takes more than a test reads.
 func moments() chan time.Time { return make(chan time.Time, 1000) }
 
-// TestPauseAfterFailures is the pause of the whole loop where an event has no due time, or could
-// not be settled: it doubles, so that attempts are not burnt in a second, and begins anew after a
-// round without failures.
+// TestPauseAfterFailures is the pause of an event that failed where it has no due time of its own, and
+// of the whole loop where one could not be settled: it doubles, so that attempts are not burnt
+// in a second.
 func TestPauseAfterFailures(t *testing.T) {
 	t.Parallel()
 	t.Run("of events without a due time", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			store, tried := newShelf(many(1)...), moments()
-			var healthy atomic.Bool
+			bad, tried := many(1)[0], moments()
+			store := newShelf(bad)
 			store.traits.Backoff = false
-			relay := startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
-				if healthy.Load() {
-					return nil
-				}
-				tried <- time.Now()
-				return errors.New("not now")
-			}}})
+			others := 0
+			relay := startOrdered(t, outbox.Config{
+				Store: store, Poll: calm, Retry: outbox.RetryPolicy{Base: growing[0], Max: growing[len(growing)-1]},
+				Publisher: &scripted{answer: func(m outbox.Message) error {
+					if m.ID != bad.ID {
+						others++
+						return nil
+					}
+					tried <- time.Now()
+					return errors.New("not now")
+				}},
+			})
 			pauses(t, tried, growing...)
-			healthy.Store(true)
-			for !slices.Contains(store.settled(), "delivered") {
-				<-time.After(time.Second)
-			}
-			healthy.Store(false)
-			store.add(many(1)...)
-			pauses(t, tried, growing[:3]...)
+			// The others do not wait for it.
+			store.add(many(5)...)
+			<-time.After(calm)
 			relay.Stop()
+			if others != 5 {
+				t.Errorf("%d of 5 other events were published while one waits", others)
+			}
 		})
 	})
 	t.Run("of the settle", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			store, tried := newShelf(many(1)...), moments()
-			store.onSettle = func([]outbox.Outcome) error { return outbox.ErrLeaseLost }
+			store.onSettle = func(context.Context, []outbox.Outcome) error { return outbox.ErrLeaseLost }
 			startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
 				tried <- time.Now()
 				return nil
 			}}})
 			pauses(t, tried, growing...)
+		})
+	})
+	t.Run("short again after a good one", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			store, tried := newShelf(many(1)...), moments()
+			var failures atomic.Int64
+			failures.Store(4)
+			store.onSettle = func(context.Context, []outbox.Outcome) error {
+				if failures.Add(-1) >= 0 {
+					return outbox.ErrLeaseLost
+				}
+				return nil
+			}
+			startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
+				tried <- time.Now()
+				return nil
+			}}})
+			pauses(t, tried, growing[:4]...)
+			<-time.After(time.Minute) // it is settled
+			failures.Store(1)
+			store.add(many(1)...)
+			pauses(t, tried, growing[0])
 		})
 	})
 }
@@ -89,9 +121,14 @@ func TestPauseInOutage(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			store := newShelf(many(3)...)
-			publisher := pinged{&scripted{answer: func(outbox.Message) error { return away }}, moments(), func() error { return away }}
+			answer := error(nil) // at the start
+			publisher := pinged{&scripted{answer: func(outbox.Message) error { return away }}, moments(), func() error {
+				defer func() { answer = away }()
+				return answer
+			}}
 			startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: publisher})
-			pauses(t, publisher.pings, growing[1:]...)
+			<-publisher.pings
+			pauses(t, publisher.pings, looking[1:]...)
 			if want := []string{"released released released"}; !slices.Equal(store.settled(), want) {
 				t.Errorf("the outcomes are %q, want %q", store.settled(), want)
 			}
@@ -105,7 +142,7 @@ func TestPauseInOutage(t *testing.T) {
 				tried <- time.Now()
 				return away
 			}}})
-			pauses(t, tried, growing...)
+			pauses(t, tried, looking...)
 		})
 	})
 }
@@ -116,7 +153,7 @@ func TestSettleAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, publisher, fails := newShelf(many(2)...), &scripted{}, 7
-		store.onSettle = func([]outbox.Outcome) error {
+		store.onSettle = func(context.Context, []outbox.Outcome) error {
 			if fails--; fails >= 0 {
 				return errors.New("no connection")
 			}
@@ -214,8 +251,8 @@ func TestStopWhilePublishing(t *testing.T) {
 	})
 }
 
-// TestTimeoutBetweenRounds has a key whose messages go out one by one until the time of the call
-// is used up: those that never had their turn are released, uncounted and unsent.
+// TestTimeoutBetweenRounds has a key whose messages go out one by one. A round for which the time
+// of the call is too short is not begun: its messages are released, uncounted and unsent.
 func TestTimeoutBetweenRounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -227,7 +264,8 @@ func TestTimeoutBetweenRounds(t *testing.T) {
 		}}
 		relay := startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: publisher, PublishTimeout: 30 * time.Second})
 		<-time.After(50 * time.Second)
-		if want := []string{"delivered delivered released released"}; !slices.Equal(store.settled(), want) {
+		want := []string{"delivered released released released", "delivered released released"}
+		if !slices.Equal(store.settled(), want) {
 			t.Errorf("the outcomes are %q, want %q", store.settled(), want)
 		}
 		relay.Stop()
@@ -303,7 +341,7 @@ func TestRenewals(t *testing.T) {
 			}
 			return nil
 		}
-		store.onSettle = func([]outbox.Outcome) error {
+		store.onSettle = func(context.Context, []outbox.Outcome) error {
 			if renewing.Load() > 0 {
 				t.Error("the batch was settled while its lease was being renewed")
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 )
 
@@ -19,6 +20,9 @@ type Config struct {
 	Registry Registry
 	// DefaultTopic is the topic of events that have none after the registry was asked.
 	DefaultTopic string
+	// Topics are topics that are asked for at the start and while nothing is published, besides
+	// DefaultTopic and those of the registry.
+	Topics []string
 
 	// BatchSize is how many events one claim takes. Default 1,000.
 	BatchSize int
@@ -29,8 +33,9 @@ type Config struct {
 	Poll time.Duration
 	// Listen lets the store wake the relay, if it can; see Listener.
 	Listen bool
-	// PublishTimeout bounds one call of the publisher; what has not been acknowledged by
-	// then counts as failed. Default 30 s.
+	// PublishTimeout bounds one call of the publisher. Default 30 s. What has not been
+	// acknowledged by then is tried again; whether that was an attempt depends on what a ping
+	// and the other messages say.
 	PublishTimeout time.Duration
 	// Retry is the delay between attempts.
 	Retry RetryPolicy
@@ -42,10 +47,11 @@ type Config struct {
 	// PurgeEvery is how often to purge. Default 1 min.
 	PurgeEvery time.Duration
 
-	// Hooks are observers. Each is asked which of the interfaces of hooks.go it has.
+	// Hooks are observers. Each has at least one of ClaimHook, SettleHook, RouteHook, SweepHook
+	// and StoreErrorHook.
 	Hooks []any
-	// Logger gets one line per failed attempt and lifecycle step, and per delivered event
-	// at debug level. Default slog.Default().
+	// Logger gets lifecycle steps, dead events and failed attempts, the latter a few a second at
+	// most, and delivered events at debug level. Default slog.Default().
 	Logger *slog.Logger
 	// AttemptLevel, if set, is the level of the one line per attempt, whatever came of it.
 	AttemptLevel slog.Leveler
@@ -56,11 +62,19 @@ const minPollsPerLease = 3
 
 // withDefaults fills in what is zero and refuses what cannot work.
 func (c Config) withDefaults() (Config, error) {
-	if c.Store == nil {
+	if isNil(c.Store) {
 		return c, errors.New("outbox: Config.Store is missing")
 	}
-	if c.Publisher == nil {
+	if isNil(c.Publisher) {
 		return c, errors.New("outbox: Config.Publisher is missing")
+	}
+	if c.Registry != nil && len(c.Registry) == 0 {
+		return c, errors.New("outbox: Config.Registry has no routes: every event would be dead; leave it nil to publish events as they are")
+	}
+	for i, hook := range c.Hooks {
+		if isNil(hook) || !isHook(hook) {
+			return c, fmt.Errorf("outbox: Config.Hooks[%d], a %T, has no method of a hook", i, hook)
+		}
 	}
 	orDefault(&c.BatchSize, 1000)
 	orDefault(&c.Concurrency, 2)
@@ -87,6 +101,15 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("outbox: the poll interval, %s, must be at most a third of the lease, %s", c.Poll, lease)
 	}
 	return c, nil
+}
+
+// isNil reports whether a value is nil, or a nil pointer.
+func isNil(value any) bool {
+	if value == nil {
+		return true
+	}
+	v := reflect.ValueOf(value)
+	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 func orDefault[T int | time.Duration](value *T, fallback T) {

@@ -51,7 +51,7 @@ func (b *bed) quickly(lease time.Duration) outbox.Config {
 // TestBackendsKilled ends the relay's connections over and over.
 func TestBackendsKilled(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
+	forEachStore(t, func(b *bed) {
 		const connections = ` FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'relay'`
 		relay := b.start(b.quickly(time.Second))
 		b.waitSQL(`SELECT count(*) > 0` + connections)
@@ -75,9 +75,15 @@ func TestBackendsKilled(t *testing.T) {
 	})
 }
 
-// waitDelivered waits until n rows are delivered.
+// waitDelivered waits until n events are delivered, and known to be.
 func (b *bed) waitDelivered(n int) {
 	b.Helper()
+	if b.name == stream {
+		b.waitSQL(`SELECT (SELECT count(*) FROM outbox_stream) = $1
+			AND NOT EXISTS (SELECT FROM outbox_stream e JOIN outbox_shards s USING (shard) WHERE e.seq > s.q1)
+			AND NOT EXISTS (SELECT FROM outbox_parked)`, n)
+		return
+	}
 	where := "published_at IS NOT NULL"
 	if b.layout.Done == pgstore.DoneStatus {
 		where = "status = 'delivered'"
@@ -113,16 +119,18 @@ func TestServerCrash(t *testing.T) {
 // TestTableLocked has somebody lock the table for longer than statements may take.
 func TestTableLocked(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
+	forEachStore(t, func(b *bed) {
 		ids := b.emit(50)
+		config := b.quickly(time.Second)
 		tx, err := b.pool.Begin(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := tx.Exec(b.Context(), `LOCK TABLE `+b.layout.Table+` IN ACCESS EXCLUSIVE MODE`); err != nil {
+		defer func() { _ = tx.Rollback(b.Context()) }() // where the test fails
+		if _, err := tx.Exec(b.Context(), `LOCK TABLE `+b.table()+` IN ACCESS EXCLUSIVE MODE`); err != nil {
 			b.Fatal(err)
 		}
-		relay := b.start(b.quickly(time.Second))
+		relay := b.start(config)
 		b.waitLogged("the store failed")
 		if err := tx.Rollback(b.Context()); err != nil {
 			b.Fatal(err)
@@ -131,6 +139,14 @@ func TestTableLocked(t *testing.T) {
 		relay.Stop()
 		b.wantOnce(ids)
 	})
+}
+
+// table is where emits write.
+func (b *bed) table() string {
+	if b.name == stream {
+		return "outbox_stream"
+	}
+	return b.layout.Table
 }
 
 // waitLogged waits until the relay has logged something.

@@ -2,6 +2,7 @@ package outbox_test
 
 import (
 	"context"
+	"io/fs"
 	"log/slog"
 	"testing"
 	"time"
@@ -19,15 +20,20 @@ import (
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 // patience is how long a test waits for what should happen soon.
 const patience = 30 * time.Second
 
+// stream is the store that is no table of somebody's own.
+const stream = pgstream.LayoutName
+
 // bed is a relay between a real database and a broker in memory.
 type bed struct {
 	*testing.T
-	layout  pgstore.Layout
+	name    string         // of the layout, or stream
+	layout  pgstore.Layout // zero for the stream
 	url     string
 	pool    *pgxpool.Pool
 	emitter *outboxpgx.Emitter
@@ -42,21 +48,42 @@ func newBed(t *testing.T, layout string) *bed {
 
 func newBedOn(t *testing.T, name, url string) *bed {
 	t.Helper()
-	shipped, ok := layouts.Find(name)
-	if !ok {
-		t.Fatalf("there is no layout %s", name)
-	}
-	b := &bed{T: t, layout: shipped.Layout, url: url, broker: &outboxtest.Broker{}, logs: &logtest.Log{}}
+	b := &bed{T: t, name: name, url: url, broker: &outboxtest.Broker{}, logs: &logtest.Log{}}
 	b.pool = b.connect(4)
-	files, err := shipped.Migrations(b.layout)
-	if err != nil {
-		t.Fatal(err)
+	if name == stream {
+		files, err := pgstream.Migrations(pgstream.Shape{})
+		b.migrate(files, err)
+	} else {
+		shipped, ok := layouts.Find(name)
+		if !ok {
+			t.Fatalf("there is no layout %s", name)
+		}
+		b.layout = shipped.Layout
+		b.migrate(shipped.Migrations(b.layout))
 	}
-	pgtest.Migrate(t, b.pool, "", files)
-	if b.emitter, err = outboxpgx.New(b.layout, nil); err != nil {
-		t.Fatal(err)
-	}
+	b.emitter = b.newEmitter(nil)
 	return b
+}
+
+func (b *bed) migrate(files fs.FS, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+	pgtest.Migrate(b.T, b.pool, "", files)
+}
+
+func (b *bed) newEmitter(config *outbox.EmitConfig) *outboxpgx.Emitter {
+	b.Helper()
+	var target outboxpgx.Target = b.layout
+	if b.name == stream {
+		target = pgstream.Stream{}
+	}
+	emitter, err := outboxpgx.New(target, config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return emitter
 }
 
 func (b *bed) connect(conns int32) *pgxpool.Pool {
@@ -75,7 +102,7 @@ func (b *bed) connect(conns int32) *pgxpool.Pool {
 }
 
 // event is a valid event of the layout.
-func (b *bed) event() outbox.Event { return layouttest.Event(b.layout.Name) }
+func (b *bed) event() outbox.Event { return layouttest.Event(b.name) }
 
 func (b *bed) emit(n int) []uuid.UUID {
 	b.Helper()
@@ -105,15 +132,29 @@ func (b *bed) emitEvents(events ...outbox.Event) []uuid.UUID {
 // config is a relay's, quick enough for tests.
 func (b *bed) config(conns int32, storeConfig pgstore.Config) outbox.Config {
 	b.Helper()
-	store, err := pgstore.New(b.connect(conns), b.layout, storeConfig)
-	if err != nil {
-		b.Fatal(err)
-	}
 	return outbox.Config{
-		Store: store, Publisher: b.broker, Poll: 20 * time.Millisecond,
+		Store: b.store(conns, storeConfig), Publisher: b.broker, Poll: 20 * time.Millisecond,
 		Retry:  outbox.RetryPolicy{Base: 10 * time.Millisecond, Max: 50 * time.Millisecond},
 		Logger: slog.New(slog.NewTextHandler(b.logs, nil)),
 	}
+}
+
+func (b *bed) store(conns int32, config pgstore.Config) outbox.Store {
+	b.Helper()
+	pool := b.connect(conns)
+	if b.name == stream {
+		store, err := pgstream.Open(b.Context(), pool, pgstream.Stream{}, pgstream.Config{Lease: config.Lease, MaxAttempts: config.MaxAttempts})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(store.Close)
+		return store
+	}
+	store, err := pgstore.New(pool, b.layout, config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return store
 }
 
 func (b *bed) relay(config outbox.Config) *outbox.Relay {
@@ -141,7 +182,7 @@ func (b *bed) drain(config outbox.Config) {
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
 	if err := b.relay(config).Drain(ctx); err != nil {
-		b.Fatal(err)
+		b.Fatalf("%v; the log: %s", err, b.logs.Text())
 	}
 }
 

@@ -33,8 +33,8 @@ func (d *diary) OnClaim(r outbox.ClaimReport) {
 }
 func (d *diary) OnSweep(dead int64)     { d.note("%d swept", dead) }
 func (d *diary) OnStoreError(err error) { d.note("store: %v", err) }
-func (d *diary) OnBreaker(open bool, err error) {
-	d.note("breaker open %t: %v", open, err)
+func (d *diary) OnRoute(status outbox.RouteStatus) {
+	d.note("%s open %t: %s", status.Name(), status.Open, status.Error)
 }
 
 func (d *diary) OnSettle(r outbox.BatchReport) {
@@ -69,7 +69,7 @@ func TestHooks(t *testing.T) {
 		}
 		hook := &diary{}
 		relay := startOrdered(t, outbox.Config{
-			Store: store, Publisher: publisher, Poll: calm, SweepEvery: 10 * time.Second, Hooks: []any{hook, struct{}{}},
+			Store: store, Publisher: publisher, Poll: calm, SweepEvery: 10 * time.Second, Hooks: []any{hook},
 		})
 		<-time.After(15 * time.Second)
 		relay.Stop()
@@ -77,11 +77,13 @@ func TestHooks(t *testing.T) {
 			"store: no database",
 			"4 swept", // found by the claim
 			"claim of 3, 1 reclaimed",
-			"breaker open true: away",
+			"destination open false: away",
 			"settle of 3: released released released, 1 lost, published in 0s",
-			"breaker open false: <nil>",
 			"claim of 3, 1 reclaimed",
-			"settle of 3: delivered dead delivered, 1 lost, published in 2s",
+			"destination open true: ", // by those at which the connection did not break
+			"settle of 3: released dead delivered, 1 lost, published in 1s",
+			"claim of 1, 1 reclaimed",
+			"settle of 1: delivered, 1 lost, published in 1s",
 			"2 swept",
 		}
 		if !slices.Equal(hook.lines, want) {

@@ -43,7 +43,7 @@ func keyed(keys ...string) []outbox.Message {
 	return list
 }
 
-func (s *ordered) Claim(context.Context, int) (outbox.Batch, error) {
+func (s *ordered) Claim(context.Context, outbox.ClaimRequest) (outbox.Batch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.batches) == 0 {

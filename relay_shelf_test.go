@@ -22,7 +22,7 @@ type shelf struct {
 	unblocks bool
 	// onClaim, onSettle and onRenew are asked first, and may fail; nil does nothing.
 	onClaim  func(ctx context.Context) error
-	onSettle func(outcomes []outbox.Outcome) error
+	onSettle func(ctx context.Context, outcomes []outbox.Outcome) error
 	onRenew  func() error
 	// lost and swept are what it reports of every settle and every sweep, reclaimed of every
 	// claim that takes something, exhausted of the first claim.
@@ -63,7 +63,8 @@ func (s *shelf) settled() []string {
 	return slices.Clone(s.outcomes)
 }
 
-func (s *shelf) Claim(ctx context.Context, n int) (outbox.Batch, error) {
+func (s *shelf) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.Batch, error) {
+	n := request.Limit
 	if s.onClaim != nil {
 		if err := s.onClaim(ctx); err != nil {
 			return nil, err
@@ -77,7 +78,7 @@ func (s *shelf) Claim(ctx context.Context, n int) (outbox.Batch, error) {
 		n = 1 - s.out
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(m shelved) bool {
-		if len(batch.messages) == n || m.due.After(time.Now()) {
+		if len(batch.messages) == n || m.due.After(time.Now()) || slices.Contains(request.Except, m.ID) || slices.Contains(request.Closed.Topics, m.Topic) {
 			return false
 		}
 		batch.messages = append(batch.messages, m.Message)
@@ -128,7 +129,7 @@ func (b *shelfBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) ([]u
 		return nil, ctx.Err()
 	}
 	if b.store.onSettle != nil {
-		if err := b.store.onSettle(outcomes); err != nil {
+		if err := b.store.onSettle(ctx, outcomes); err != nil {
 			return nil, err
 		}
 	}
@@ -145,7 +146,7 @@ func (b *shelfBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) ([]u
 				due = due.Add(outcomes[i].Delay)
 			}
 			b.store.waiting = append(b.store.waiting, shelved{message, due})
-		case outbox.Released:
+		case outbox.Released, outbox.Stopped:
 			b.store.waiting = append(b.store.waiting, shelved{message, time.Now()})
 		}
 	}

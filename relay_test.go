@@ -14,25 +14,24 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-var allLayouts = []string{"packfinderz", "doorito", "modkit"}
-
-// forEachLayout runs a test on every shipped layout.
-func forEachLayout(t *testing.T, test func(b *bed)) {
+// forEachStore runs a test on every shipped layout and on the stream.
+func forEachStore(t *testing.T, test func(b *bed)) {
 	t.Helper()
-	for _, layout := range allLayouts {
-		t.Run(layout, func(t *testing.T) {
+	for _, name := range []string{"packfinderz", "doorito", "modkit", stream} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(newBed(t, layout))
+			test(newBed(t, name))
 		})
 	}
 }
 
 func TestRelayDelivers(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
+	forEachStore(t, func(b *bed) {
 		config := b.config(6, pgstore.Config{})
 		config.BatchSize = 50
 		relay := b.start(config)
@@ -44,7 +43,7 @@ func TestRelayDelivers(t *testing.T) {
 		b.waitReceived(len(ids))
 		relay.Stop()
 		b.wantOnce(ids)
-		if b.layout.Name == "modkit" {
+		if b.name == "modkit" {
 			b.wantSQL(`SELECT count(*) = 500 FROM modkit_outbox_events WHERE status = 'delivered' AND attempts = 1 AND locked_by IS NULL AND locked_until IS NULL`)
 		}
 	})
@@ -53,8 +52,14 @@ func TestRelayDelivers(t *testing.T) {
 // TestClaimedOrder has one worker: messages are handed over as they were claimed.
 func TestClaimedOrder(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
-		ids := b.emit(200)
+	forEachStore(t, func(b *bed) {
+		events := make([]outbox.Event, 200)
+		for i := range events {
+			if events[i] = b.event(); b.name == stream {
+				events[i].Key = "one" // the order of others is nobody's
+			}
+		}
+		ids := b.emitEvents(events...)
 		config := b.config(4, pgstore.Config{})
 		config.BatchSize, config.Concurrency = 30, 1
 		b.drain(config)
@@ -71,7 +76,7 @@ func TestClaimedOrder(t *testing.T) {
 // TestOneRefused has the n-th message of a batch refused: only that one is tried again.
 func TestOneRefused(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
+	forEachStore(t, func(b *bed) {
 		ids := b.emit(20)
 		var tries atomic.Int64
 		b.broker.FailWith(func(m outbox.Message) error {
@@ -100,7 +105,7 @@ func TestOneRefused(t *testing.T) {
 // TestPoisonAtTheHead fills the head of the table with events that never succeed.
 func TestPoisonAtTheHead(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
+	forEachStore(t, func(b *bed) {
 		poison := b.emit(100)
 		good := b.emit(50)
 		b.broker.FailWith(func(m outbox.Message) error {
@@ -111,7 +116,7 @@ func TestPoisonAtTheHead(t *testing.T) {
 		})
 		config := b.config(4, pgstore.Config{MaxAttempts: 2})
 		config.BatchSize = 40 // less than the poison
-		if b.layout.Name == "packfinderz" {
+		if b.name == "packfinderz" {
 			// No row waits by itself there; the poison dies in turn, and the rest flows then.
 			config.BatchSize = 60
 		}
@@ -125,9 +130,9 @@ func TestPoisonAtTheHead(t *testing.T) {
 // TestDeadAfterMaximum follows an event to its end, row by row.
 func TestDeadAfterMaximum(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
+	forEachStore(t, func(b *bed) {
 		event := b.event()
-		if b.layout.Name == "doorito" {
+		if b.name == "doorito" {
 			event.MaxAttempts = 3 // the row's own maximum beats the relay's
 		}
 		id := b.emitEvents(event)[0]
@@ -136,7 +141,7 @@ func TestDeadAfterMaximum(t *testing.T) {
 			return fmt.Errorf("failure %d", attempts.Add(1))
 		})
 		maximum := 3
-		if b.layout.Name == "doorito" {
+		if b.name == "doorito" {
 			maximum = 99
 		}
 		b.drain(b.config(4, pgstore.Config{MaxAttempts: maximum}))
@@ -153,22 +158,24 @@ func TestDeadAfterMaximum(t *testing.T) {
 				FROM outbox_event WHERE id = $1`,
 			"modkit": `SELECT status = 'dead' AND attempts = 3 AND locked_by IS NULL AND locked_until IS NULL AND last_error = 'failure 3'
 				AND updated_at > created_at FROM modkit_outbox_events WHERE id = $1`,
-		}[b.layout.Name], id)
+			stream: `SELECT state = 'dead' AND attempts = 3 AND last_error = 'failure 3' AND reason = 'max_attempts' FROM outbox_parked WHERE id = $1`,
+		}[b.name], id)
 	})
 }
 
 // TestRetryAfterKept has the broker ask for an hour, where events have a due time.
 func TestRetryAfterKept(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
-		if b.layout.Columns.NextAttemptAt.Name == "" {
+	forEachStore(t, func(b *bed) {
+		table := map[string]string{"doorito": "outbox_event", "modkit": "modkit_outbox_events", stream: "outbox_parked"}[b.name]
+		if table == "" {
 			return
 		}
 		b.broker.FailWith(func(outbox.Message) error { return outbox.RetryAfter(errors.New("come back in an hour"), time.Hour) })
 		b.emit(1)
 		b.start(b.config(6, pgstore.Config{}))
 		b.waitLogged("come back in an hour")
-		b.waitSQL(`SELECT next_attempt_at BETWEEN now() + interval '50 minutes' AND now() + interval '1 hour' FROM ` + b.layout.Table)
+		b.waitSQL(`SELECT next_attempt_at BETWEEN now() + interval '50 minutes' AND now() + interval '1 hour' FROM ` + table)
 	})
 }
 
@@ -202,7 +209,7 @@ func TestAttemptLevel(t *testing.T) {
 // TestTerminal is dead at once, and the batch goes on.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
+	forEachStore(t, func(b *bed) {
 		ids := b.emit(3)
 		b.broker.FailWith(func(m outbox.Message) error {
 			if m.ID == ids[1] {
@@ -217,7 +224,8 @@ func TestTerminal(t *testing.T) {
 				FROM outbox_events e WHERE id = $1`,
 			"doorito": `SELECT status = 'failed' AND attempts = 1 AND error_message = 'too large' FROM outbox_event WHERE id = $1`,
 			"modkit":  `SELECT status = 'dead' AND attempts = 1 AND last_error = 'too large' FROM modkit_outbox_events WHERE id = $1`,
-		}[b.layout.Name], ids[1])
+			stream:    `SELECT state = 'dead' AND attempts = 1 AND last_error = 'too large' AND reason = 'rejected' FROM outbox_parked WHERE id = $1`,
+		}[b.name], ids[1])
 	})
 }
 
@@ -238,12 +246,12 @@ func (p panicker) Publish(ctx context.Context, messages []outbox.Message) []erro
 
 func TestPublisherPanics(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
+	forEachStore(t, func(b *bed) {
 		ids := b.emit(10)
 		config := b.config(4, pgstore.Config{MaxAttempts: 2})
 		event := ids[4]
 		config.Publisher = panicker{b.broker, event}
-		if b.layout.Name == "doorito" {
+		if b.name == "doorito" {
 			_, err := b.pool.Exec(b.Context(), `UPDATE outbox_event SET max_attempts = 2`)
 			if err != nil {
 				b.Fatal(err)
@@ -263,7 +271,7 @@ type answers int
 func (n answers) Publish(context.Context, []outbox.Message) []error { return make([]error, n) }
 
 // TestPublisherAnswersForOthers has fewer, or more, answers than messages: nobody knows which are
-// acknowledged, so none counts as delivered.
+// acknowledged, so none counts as delivered, and none as tried.
 func TestPublisherAnswersForOthers(t *testing.T) {
 	t.Parallel()
 	for _, n := range []answers{0, 1, 5} {
@@ -273,24 +281,27 @@ func TestPublisherAnswersForOthers(t *testing.T) {
 			b.emit(3)
 			config := b.config(4, pgstore.Config{MaxAttempts: 1})
 			config.Publisher = n
-			b.drain(config)
-			b.wantSQL(`SELECT count(*) = 3 FROM modkit_outbox_events WHERE status = 'dead' AND last_error LIKE $1`,
-				fmt.Sprintf("%%answered for %d of 3%%", n))
+			relay := b.start(config)
+			b.logs.Await(t, fmt.Sprintf("the publisher answered for %d of 3 messages", n))
+			relay.Stop()
+			b.wantSQL(`SELECT count(*) = 3 FROM modkit_outbox_events WHERE status = 'pending' AND attempts = 0`)
 		})
 	}
 }
 
 func TestHostileErrorText(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
+	forEachStore(t, func(b *bed) {
 		id := b.emit(1)[0]
 		b.broker.FailWith(func(outbox.Message) error {
 			return outbox.Terminal(errors.New("bad \xff\xfe and \x00 and " + strings.Repeat("é", 1<<20)))
 		})
 		b.drain(b.config(4, pgstore.Config{}))
-		column := b.layout.Columns.LastError.Name
-		b.wantSQL(fmt.Sprintf(`SELECT char_length(%[1]s) = 1000 AND %[1]s LIKE 'bad %%' AND %[1]s LIKE '%%é' FROM %[2]s WHERE id = $1`,
-			column, b.layout.Table), id)
+		table, column := b.layout.Table, b.layout.Columns.LastError.Name
+		if b.name == stream {
+			table, column = "outbox_parked", "last_error"
+		}
+		b.wantSQL(fmt.Sprintf(`SELECT char_length(%[1]s) = 1000 AND %[1]s LIKE 'bad %%' AND %[1]s LIKE '%%é' FROM %[2]s WHERE id = $1`, column, table), id)
 	})
 }
 
@@ -324,7 +335,7 @@ func (c claimHook) OnClaim(report outbox.ClaimReport) { c <- report.Events }
 // the first are finished, the others given back uncounted.
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
+	forEachStore(t, func(b *bed) {
 		ids := b.emit(100)
 		config := b.config(6, pgstore.Config{})
 		config.BatchSize = 10
@@ -338,18 +349,17 @@ func TestStopUnderLoad(t *testing.T) {
 		go func() { done <- relay.Run(ctx) }()
 		<-publisher.entered
 		<-publisher.entered
-		for range 3 { // two that are being published, and one ahead
-			<-claimed
-		}
+		want := <-claimed + <-claimed // these two are being published
+		<-claimed                     // and this one is ahead
 		cancel()
 		close(publisher.letGo)
 		if err := <-done; err != nil {
 			b.Fatal(err)
 		}
-		if n := len(b.broker.Received()); n != 20 {
-			b.Errorf("%d messages arrived, want the two batches that were being published", n)
+		if n := len(b.broker.Received()); n != want {
+			b.Errorf("%d messages arrived, want the %d of the two batches that were being published", n, want)
 		}
-		if b.layout.Name == "modkit" {
+		if b.name == "modkit" {
 			b.wantSQL(`SELECT count(*) FILTER (WHERE status = 'pending' AND attempts = 0 AND locked_by IS NULL) = 80
 				AND count(*) FILTER (WHERE status = 'delivered' AND attempts = 1) = 20 FROM modkit_outbox_events`)
 		}
@@ -361,7 +371,7 @@ func TestStopUnderLoad(t *testing.T) {
 // TestPoolOfOne has one connection for everything and a broker that takes its time.
 func TestPoolOfOne(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
+	forEachStore(t, func(b *bed) {
 		ids := b.emit(60)
 		config := b.config(1, pgstore.Config{})
 		config.BatchSize, config.Concurrency, config.SweepEvery = 7, 3, time.Millisecond
@@ -372,7 +382,7 @@ func TestPoolOfOne(t *testing.T) {
 
 func TestSeveralRelays(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
+	forEachStore(t, func(b *bed) {
 		var relays []*outbox.Relay
 		for range 3 {
 			config := b.config(6, pgstore.Config{})
@@ -391,16 +401,36 @@ func TestSeveralRelays(t *testing.T) {
 	})
 }
 
+// TestPublishTimeout has one message get no answer. It counts when others of its topic arrive: then
+// it is the message. Alone it may be the destination, and nothing counts.
 func TestPublishTimeout(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, "modkit")
-	id := b.emit(1)[0]
+	silent := b.emit(1)[0]
 	config := b.config(4, pgstore.Config{MaxAttempts: 1})
-	config.Publisher = slow{b.broker, make(chan struct{}, 100), make(chan struct{})}
+	config.Publisher = struct {
+		outbox.Publisher
+		outbox.Pinger
+	}{handOver(func(ctx context.Context, messages []outbox.Message) []error {
+		errs := make([]error, len(messages))
+		for i, m := range messages {
+			if m.ID == silent {
+				<-ctx.Done()
+				errs[i] = ctx.Err()
+				continue
+			}
+			errs[i] = b.broker.Publish(ctx, messages[i:i+1])[0]
+		}
+		return errs
+	}), b.broker}
 	config.PublishTimeout = 50 * time.Millisecond
-	b.drain(config)
-	// A timeout of one message counts; it is no outage.
-	b.wantSQL(`SELECT status = 'dead' AND attempts = 1 AND last_error LIKE '%deadline%' FROM modkit_outbox_events WHERE id = $1`, id)
+	relay := b.start(config)
+	b.logs.Await(t, "the route is closed")
+	b.wantSQL(`SELECT status <> 'dead' AND last_error IS NULL FROM modkit_outbox_events WHERE id = $1`, silent)
+	other := b.emit(1)[0]
+	b.waitSQL(`SELECT status = 'dead' AND attempts = 1 AND last_error LIKE '%deadline%' FROM modkit_outbox_events WHERE id = $1`, silent)
+	relay.Stop()
+	b.wantOnce([]uuid.UUID{other})
 }
 
 func TestLifecycle(t *testing.T) {
@@ -440,7 +470,10 @@ func TestConfigRefused(t *testing.T) {
 	good := b.config(4, pgstore.Config{Lease: 3 * time.Second})
 	for words, change := range map[string]func(*outbox.Config){
 		"Store is missing":      func(c *outbox.Config) { c.Store = nil },
-		"Publisher is missing":  func(c *outbox.Config) { c.Publisher = nil },
+		"Publisher is missing":  func(c *outbox.Config) { c.Publisher = (*outboxtest.Broker)(nil) },
+		"no method of a hook":   func(c *outbox.Config) { c.Hooks = []any{make(claimHook), "a hook"} },
+		"Hooks[0]":              func(c *outbox.Config) { c.Hooks = []any{(*diary)(nil)} },
+		"has no routes":         func(c *outbox.Config) { c.Registry = outbox.Registry{} },
 		"BatchSize is negative": func(c *outbox.Config) { c.BatchSize = -1 },
 		"a third of the lease":  func(c *outbox.Config) { c.Poll = 1001 * time.Millisecond },
 		"delay is negative":     func(c *outbox.Config) { c.Retry.Base = -1 },
@@ -453,6 +486,11 @@ func TestConfigRefused(t *testing.T) {
 		}
 	}
 	config := good
+	config.Publisher = nil
+	if _, err := outbox.NewRelay(config); err == nil || !strings.Contains(err.Error(), "Publisher is missing") {
+		t.Errorf("no publisher at all: %v", err)
+	}
+	config = good
 	config.Poll = time.Second
 	if _, err := outbox.NewRelay(config); err != nil {
 		t.Errorf("a poll of just a third of the lease: %v", err)

@@ -14,30 +14,45 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/pgstream"
 )
+
+// wholeStore is all that a store can do.
+type wholeStore interface {
+	outbox.Store
+	outbox.Listener
+}
 
 // watched tells when the relay looks at its store.
 type watched struct {
-	*pgstore.Store
+	wholeStore
 	claims chan time.Time
 }
 
-func (w *watched) Claim(ctx context.Context, n int) (outbox.Batch, error) {
+// Leave passes on what only some stores can.
+func (w *watched) Leave(ctx context.Context) error {
+	if leaver, ok := w.wholeStore.(outbox.Leaver); ok {
+		return leaver.Leave(ctx)
+	}
+	return nil
+}
+
+func (w *watched) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.Batch, error) {
 	select {
 	case w.claims <- time.Now():
 	default: // nobody watches just now
 	}
-	return w.Store.Claim(ctx, n)
+	return w.wholeStore.Claim(ctx, request)
 }
 
 // watch watches a configuration's store.
 func watch(t testing.TB, config outbox.Config) (*watched, <-chan time.Time) {
 	t.Helper()
-	store, ok := config.Store.(*pgstore.Store)
+	store, ok := config.Store.(wholeStore)
 	if !ok {
 		t.Fatalf("the store is a %T", config.Store)
 	}
-	w := &watched{Store: store, claims: make(chan time.Time)}
+	w := &watched{wholeStore: store, claims: make(chan time.Time)}
 	return w, w.claims
 }
 
@@ -93,17 +108,30 @@ func (w *watched) next(ctx context.Context, t *testing.T) time.Time {
 	}
 }
 
+func (b *bed) notifier() (notifier interface {
+	Notify()
+	Close()
+},
+) {
+	b.Helper()
+	var err error
+	if b.name == stream {
+		notifier, err = pgstream.NewNotifier(b.pool, pgstream.Stream{})
+	} else {
+		notifier, err = pgstore.NewNotifier(b.pool, b.layout)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return notifier
+}
+
 func TestNotifier(t *testing.T) {
 	t.Parallel()
-	forEachLayout(t, func(b *bed) {
-		notifier, err := pgstore.NewNotifier(b.pool, b.layout)
-		if err != nil {
-			b.Fatal(err)
-		}
+	forEachStore(t, func(b *bed) {
+		notifier := b.notifier()
 		defer notifier.Close()
-		if b.emitter, err = outboxpgx.New(b.layout, &outbox.EmitConfig{Nudge: notifier.Notify}); err != nil {
-			b.Fatal(err)
-		}
+		b.emitter = b.newEmitter(&outbox.EmitConfig{Nudge: notifier.Notify})
 		config, store := b.sleepy()
 		relay := b.start(config)
 		store.fallAsleep(b.T)

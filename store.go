@@ -11,9 +11,9 @@ import (
 // Store is where the relay takes events from. Queue tables (pgstore) are one kind.
 // A store is safe for concurrent use.
 type Store interface {
-	// Claim takes up to n due events, oldest first, so that nobody else has them. An empty
-	// batch means that nothing is due.
-	Claim(ctx context.Context, n int) (Batch, error)
+	// Claim takes due events, oldest first, so that nobody else has them. An empty batch means
+	// that nothing is due.
+	Claim(ctx context.Context, request ClaimRequest) (Batch, error)
 	// Sweep moves events whose attempts are used up, though nobody settled them, to dead.
 	Sweep(ctx context.Context) (int64, error)
 	// Purge deletes delivered events older than the retention, in small steps, and nothing else.
@@ -23,6 +23,30 @@ type Store interface {
 	// Traits tells the relay what to expect of the store.
 	Traits() Traits
 }
+
+// ClaimRequest says what a claim takes.
+type ClaimRequest struct {
+	// Limit is how many events it takes at most.
+	Limit int
+	// Closed are events that are to be left, because nothing is sent to their topics now. The
+	// stream takes them all the same: their outcome is Stopped.
+	Closed ClosedRoutes
+	// Except are events that failed lately and wait, in stores without Traits.Backoff.
+	Except []uuid.UUID
+}
+
+// ClosedRoutes says which events go to topics that are closed: those of Types, and those of
+// Topics that are not of OtherTypes.
+type ClosedRoutes struct {
+	// Topics are the closed topics; an empty one stands for events without a topic.
+	Topics []string
+	// Types are the event types that the registry sends to closed topics, whatever their own,
+	// and OtherTypes those that it sends elsewhere.
+	Types, OtherTypes []string
+}
+
+// IsZero reports whether no topic is closed.
+func (c ClosedRoutes) IsZero() bool { return len(c.Topics) == 0 && len(c.Types) == 0 }
 
 // Batch is what one claim took. Its methods are called one after the other, except for
 // Renew, which may run beside a publish.
@@ -116,6 +140,9 @@ const (
 	Failed
 	// Died is the end without delivery.
 	Died
+	// Stopped gives it back like Released, because its topic is closed. The stream lets others
+	// pass it until ClaimRequest.Closed names the topic no longer.
+	Stopped
 )
 
 // String is the outcome in one word.
@@ -127,6 +154,8 @@ func (k OutcomeKind) String() string {
 		return "failed"
 	case Died:
 		return "dead"
+	case Stopped:
+		return "stopped"
 	default:
 		return "released"
 	}
@@ -136,7 +165,7 @@ func (k OutcomeKind) String() string {
 type Outcome struct {
 	// Kind is what became of it.
 	Kind OutcomeKind
-	// Error is the last error, fit for a text column; with Failed and Died.
+	// Error is the last error, fit for a text column; with Failed, Died and Stopped.
 	Error string
 	// Delay is the time until the next attempt; with Failed.
 	Delay time.Duration
@@ -144,7 +173,12 @@ type Outcome struct {
 	Reason Reason
 	// Uncounted is set where the publisher never saw the message; with Died.
 	Uncounted bool
+	// Topic is the closed topic; with Stopped.
+	Topic string
 }
+
+// given reports whether the event was given back untried.
+func (o *Outcome) given() bool { return o.Kind == Released || o.Kind == Stopped }
 
 // Purge says what to delete.
 type Purge struct {

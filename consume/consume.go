@@ -196,7 +196,7 @@ func (p *Processor) judge(ctx context.Context, message *outbox.Message, err erro
 		return again, Again
 	}
 	class := outbox.Classify(err)
-	if p.config.DeadLetters == nil || class == outbox.ClassUnavailable || class == outbox.ClassRetryable && message.Attempt < p.config.MaxDeliveries {
+	if p.config.DeadLetters == nil || class == outbox.ClassUnavailable || class != outbox.ClassTerminal && message.Attempt < p.config.MaxDeliveries {
 		return again, Again
 	}
 	if failed := p.bury(ctx, message, class, err); failed != nil {

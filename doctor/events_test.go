@@ -51,7 +51,7 @@ func TestNoRelay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			batch, err := store.Claim(t.Context(), 1)
+			batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

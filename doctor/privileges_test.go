@@ -109,7 +109,7 @@ func claim(t *testing.T, store outbox.Store) (batch outbox.Batch) {
 	t.Helper()
 	await.Until(t, "a batch", func() bool {
 		var err error
-		if batch, err = store.Claim(t.Context(), 10); err != nil {
+		if batch, err = store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10}); err != nil {
 			t.Fatal(err)
 		}
 		if len(batch.Messages()) == 0 {

@@ -151,7 +151,7 @@ func TestPackFinderzEnums(t *testing.T) {
 			columns.AggregateType.Values,
 		},
 		"outbox_dlq_reason_enum": {
-			strings.Fields(`max_attempts unknown_event_type invalid_payload invalid_aggregate payload_too_large rejected terminal`),
+			strings.Fields(`max_attempts unknown_event_type invalid_payload invalid_aggregate payload_too_large rejected terminal invalid_row`),
 			packfinderz.Layout().DeadLetter.Columns.Reason.Values,
 		},
 	} {

@@ -74,7 +74,7 @@ func (h *harness) fail(id uuid.UUID) {
 	h.must(err)
 	defer store.Close()
 	await.Until(h.T, "a batch", func() bool {
-		batch, err := store.Claim(h.Context(), 1000)
+		batch, err := store.Claim(h.Context(), outbox.ClaimRequest{Limit: 1000})
 		h.must(err)
 		defer batch.Abandon()
 		outcomes := make([]outbox.Outcome, len(batch.Messages()))

@@ -123,7 +123,7 @@ func (h *harness) settle(outcome func(m *outbox.Message) outbox.Outcome) {
 		h.store = store
 	}
 	await.Until(h.T, "nothing to be left", func() bool {
-		batch, err := h.store.Claim(h.Context(), 1000)
+		batch, err := h.store.Claim(h.Context(), outbox.ClaimRequest{Limit: 1000})
 		h.must(err)
 		defer batch.Abandon()
 		messages := batch.Messages()

@@ -39,7 +39,7 @@ func TestOverviewRelays(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "modkit")
 	h.emit(4, nil)
-	batch, err := h.store.Claim(h.Context(), 3)
+	batch, err := h.store.Claim(h.Context(), outbox.ClaimRequest{Limit: 3})
 	h.must(err)
 	defer batch.Abandon()
 	o, err := h.target.Overview(h.Context())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -119,7 +120,7 @@ func (s *replayStore) Idle(context.Context) (bool, error) {
 }
 
 // Claim takes the next events, when the rate allows.
-func (s *replayStore) Claim(ctx context.Context, n int) (outbox.Batch, error) {
+func (s *replayStore) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.Batch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.pending) == 0 && !s.read {
@@ -128,7 +129,14 @@ func (s *replayStore) Claim(ctx context.Context, n int) (outbox.Batch, error) {
 			return nil, err
 		}
 	}
-	n = min(n, len(s.pending))
+	n := min(request.Limit, len(s.pending))
+	// Nothing goes past an event that waits for its next attempt: a replay keeps the order.
+	if waits := slices.IndexFunc(s.pending[:n], func(m outbox.Message) bool { return slices.Contains(request.Except, m.ID) }); waits >= 0 {
+		n = waits
+	}
+	if n == 0 {
+		return &replayBatchOf{store: s}, nil // the relay asks again
+	}
 	if rate := s.replay.Rate; rate > 0 {
 		n = min(n, max(1, rate/10))
 		due := s.began.Add(time.Duration(float64(s.handed) / float64(rate) * float64(time.Second)))

@@ -77,7 +77,10 @@ func (b *batch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost []u
 	if b.tx != nil {
 		return nil, b.settleLocked(ctx, outcomes)
 	}
-	return b.write(ctx, outcomes, false)
+	if lost, err = b.write(ctx, outcomes, false); err != nil {
+		b.store.distrust(err)
+	}
+	return lost, err
 }
 
 // write writes outcomes. With end it ends the batch's transaction, too, in the same round trip.

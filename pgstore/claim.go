@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,16 +30,34 @@ const onTheFly = pgx.QueryExecModeCacheDescribe
 // index and finds them again by their ctid.
 const inIndexOrder = sqlplan.ByIndex
 
-// Claim takes up to n due events.
-func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
-	if s.layout.locks() {
-		return s.claimLocked(ctx, n)
+// Claim takes due events.
+func (s *Store) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.Batch, error) {
+	b, err := s.claim(ctx, &request)
+	if err != nil {
+		s.distrust(err)
+		return nil, err
 	}
+	return b, nil
+}
+
+// distrust drops idle connections after one that did not answer in time: the others may have gone
+// silent, too, and would cost as long again.
+func (s *Store) distrust(err error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.pool.Reset()
+	}
+}
+
+func (s *Store) claim(ctx context.Context, request *outbox.ClaimRequest) (*batch, error) {
+	if s.layout.locks() {
+		return s.claimLocked(ctx, request)
+	}
+	n := request.Limit
 	b := &batch{store: s}
 	var rows []claimed
 	if s.layout.Hold == HoldLease && s.lookForExpired() {
 		var err error
-		if rows, err = s.query(ctx, s.pool, s.sql.claimExpired, n); err != nil {
+		if rows, err = s.query(ctx, s.pool, s.sql.claimExpired, request, n); err != nil {
 			return nil, err
 		}
 		for i := range rows {
@@ -48,7 +67,7 @@ func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
 		}
 	}
 	if len(rows) < n {
-		due, err := s.claimDue(ctx, s.pool, n-len(rows))
+		due, err := s.claimDue(ctx, s.pool, request, n-len(rows))
 		if err != nil && len(rows) == 0 {
 			return nil, err
 		}
@@ -75,14 +94,14 @@ type querier interface {
 // A row can become due, or be committed, below the watermark: its transaction took long.
 // Such rows are found by the scans from the start. These are made whenever the last one
 // was quick, that is nearly always.
-func (s *Store) claimDue(ctx context.Context, db querier, n int) ([]claimed, error) {
+func (s *Store) claimDue(ctx context.Context, db querier, request *outbox.ClaimRequest, n int) ([]claimed, error) {
 	s.mu.Lock()
 	from := s.watermark
 	rested := time.Since(s.fullAt) >= fullScanShare*s.fullTook
 	slow := s.fullTook > s.slowScan
 	s.mu.Unlock()
 	if !from.IsZero() && !rested {
-		rows, err := s.query(ctx, db, s.sql.claimDueFrom, n, from)
+		rows, err := s.query(ctx, db, s.sql.claimDueFrom, request, n, from)
 		if err != nil || len(rows) > 0 || slow {
 			s.advance(rows)
 			return rows, err
@@ -90,7 +109,7 @@ func (s *Store) claimDue(ctx context.Context, db querier, n int) ([]claimed, err
 		// Nothing above it. Before the store calls itself empty, it looks everywhere.
 	}
 	start := time.Now()
-	rows, err := s.query(ctx, db, s.sql.claimDue, n)
+	rows, err := s.query(ctx, db, s.sql.claimDue, request, n)
 	if err != nil {
 		return nil, err
 	}
@@ -123,8 +142,11 @@ func (s *Store) lookForExpired() bool {
 
 // query runs a claim. While there is work, the planner is told how, in the same round trip
 // and transaction; an idle poll is one statement, and there is nothing to plan badly.
-func (s *Store) query(ctx context.Context, db querier, statement *statement, n int, args ...any) (list []claimed, err error) {
-	args = append([]any{n}, args...)
+func (s *Store) query(
+	ctx context.Context, db querier, kind claims, request *outbox.ClaimRequest, n int, args ...any,
+) (list []claimed, err error) {
+	statement, leaving := kind.of(request)
+	args = append(append([]any{n}, args...), leaving...)
 	s.mu.Lock()
 	idle := s.idle
 	s.mu.Unlock()

@@ -60,7 +60,7 @@ func testClaimOfAnEventThatDies(t *testing.T, h *harness, deferred bool, outcome
 	claims := make(chan outbox.Batch, 1)
 	go func() {
 		defer close(claims)
-		late, err := second.Claim(t.Context(), 10)
+		late, err := second.Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 		if err != nil {
 			t.Error(err)
 			return
@@ -95,7 +95,7 @@ func testClaimOfAnEventThatDies(t *testing.T, h *harness, deferred bool, outcome
 // claimOne claims the one event that is due, and gives the batch up at the end of the test.
 func claimOne(t *testing.T, store *pgstore.Store) outbox.Batch {
 	t.Helper()
-	batch, err := store.Claim(t.Context(), 10)
+	batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

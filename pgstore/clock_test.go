@@ -53,7 +53,7 @@ func TestClockIsTheDatabases(t *testing.T) {
 			settles = sql.locked
 		}
 		for name, statement := range map[string]*statement{
-			"claimDue": sql.claimDue, "delivered": settles.delivered, "failed": settles.failed, "purge": sql.purge,
+			"claimDue": sql.claimDue.all, "claimDue but for some": sql.claimDue.some, "delivered": settles.delivered, "failed": settles.failed, "purge": sql.purge,
 		} {
 			for _, constant := range statement.constants {
 				switch constant.(type) {

@@ -57,7 +57,7 @@ type filtered struct {
 // claim claims with a store, and fails unless it takes a number of events.
 func (f *filtered) claim(t *testing.T, store *pgstore.Store, want int) outbox.Batch {
 	t.Helper()
-	batch, err := store.Claim(t.Context(), 10)
+	batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

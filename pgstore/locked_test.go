@@ -68,7 +68,7 @@ func (l *lockedRow) impatient(t *testing.T) *pgstore.Store {
 // settleAll claims and settles what there is with one outcome.
 func (l *lockedRow) settleAll(t *testing.T, outcome outbox.Outcome) {
 	t.Helper()
-	batch, err := l.open(t, pgstore.Config{}).Claim(t.Context(), 10)
+	batch, err := l.open(t, pgstore.Config{}).Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func (l *lockedRow) settleAll(t *testing.T, outcome outbox.Outcome) {
 // wantOthers has the store claim the two events that are free.
 func (l *lockedRow) wantOthers(t *testing.T) {
 	t.Helper()
-	batch, err := l.impatient(t).Claim(t.Context(), 10)
+	batch, err := l.impatient(t).Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 	if err != nil {
 		t.Fatalf("a claim beside a locked row: %v", err)
 	}
@@ -103,7 +103,7 @@ func testLockedClaim(t *testing.T, l *lockedRow) {
 
 func testLockedReclaim(t *testing.T, l *lockedRow) {
 	t.Helper()
-	if _, err := l.open(t, pgstore.Config{}).Claim(t.Context(), 10); err != nil {
+	if _, err := l.open(t, pgstore.Config{}).Claim(t.Context(), outbox.ClaimRequest{Limit: 10}); err != nil {
 		t.Fatal(err)
 	}
 	l.Expire(t)
@@ -113,7 +113,7 @@ func testLockedReclaim(t *testing.T, l *lockedRow) {
 
 func testLockedSweep(t *testing.T, l *lockedRow) {
 	t.Helper()
-	if _, err := l.open(t, pgstore.Config{}).Claim(t.Context(), 10); err != nil {
+	if _, err := l.open(t, pgstore.Config{}).Claim(t.Context(), outbox.ClaimRequest{Limit: 10}); err != nil {
 		t.Fatal(err)
 	}
 	l.Expire(t)
@@ -148,14 +148,14 @@ func TestLocksEndWithTheLease(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t, layout)
 			h.Emit(t, 2)
-			still, err := h.Open(t, storetest.Options{Lease: time.Second}).Claim(t.Context(), 2)
+			still, err := h.Open(t, storetest.Options{Lease: time.Second}).Claim(t.Context(), outbox.ClaimRequest{Limit: 2})
 			if err != nil || len(still.Messages()) != 2 {
 				t.Fatalf("claimed %v: %v", still, err)
 			}
 			t.Cleanup(still.Abandon) // or a pool that is closed would wait for it
 			other := h.Open(t, storetest.Options{Lease: time.Minute})
 			await.Until(t, "the rows of a worker that stands still", func() bool {
-				batch, err := other.Claim(t.Context(), 2)
+				batch, err := other.Claim(t.Context(), outbox.ClaimRequest{Limit: 2})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -33,7 +33,7 @@ func (m *machine) openClaims(worker int) []*modelClaim {
 func (m *machine) take(rt *rapid.T, worker, n int) *modelClaim {
 	due := m.inOrder(m.pick((*modelEvent).claimable))
 	ranOut := m.pick((*modelEvent).runOut)
-	batch, err := m.stores[worker].Claim(m.t.Context(), n)
+	batch, err := m.stores[worker].Claim(m.t.Context(), outbox.ClaimRequest{Limit: n})
 	if err != nil {
 		rt.Fatal(err)
 	}

@@ -33,10 +33,14 @@ func groupOutcomes(messages []outbox.Message, outcomes []outbox.Outcome, holds [
 	var last *outcomeGroup
 	for _, i := range places {
 		outcome := &outcomes[i]
-		if last == nil || last.kind != outcome.Kind || last.mark != holds[i].mark {
-			key := groupKey{outcome.Kind, holds[i].mark}
+		kind := outcome.Kind
+		if kind == outbox.Stopped {
+			kind = outbox.Released // the next claim leaves it out
+		}
+		if last == nil || last.kind != kind || last.mark != holds[i].mark {
+			key := groupKey{kind, holds[i].mark}
 			if last = index[key]; last == nil {
-				last = &outcomeGroup{kind: outcome.Kind, mark: holds[i].mark}
+				last = &outcomeGroup{kind: kind, mark: holds[i].mark}
 				index[key] = last
 				groups = append(groups, last)
 			}
@@ -66,7 +70,7 @@ func (g *outcomeGroup) add(place int, id [16]byte, tid pgtype.TID, outcome *outb
 		g.counts = append(g.counts, count)
 		g.errors = append(g.errors, text)
 		g.reasons = append(g.reasons, string(outcome.Reason))
-	case outbox.Delivered, outbox.Released:
+	case outbox.Delivered, outbox.Released, outbox.Stopped:
 	}
 }
 

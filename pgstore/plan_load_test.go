@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/pgstore"
 )
@@ -98,7 +99,7 @@ func planID(i int) (id [16]byte) {
 func (p *planner) held() []pgstore.PlanHold {
 	p.t.Helper()
 	if p.h.layout.Hold != pgstore.HoldRowLock {
-		batch, err := p.store.Claim(p.t.Context(), planBatch)
+		batch, err := p.store.Claim(p.t.Context(), outbox.ClaimRequest{Limit: planBatch})
 		if err == nil {
 			err = batch.Renew(p.t.Context()) // it marks what is only locked
 		}

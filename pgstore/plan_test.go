@@ -232,7 +232,7 @@ func TestPlanWatermark(t *testing.T) {
 	}
 	for i := range 5 {
 		log.list = nil
-		batch, err := store.Claim(t.Context(), planBatch)
+		batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: planBatch})
 		if err != nil {
 			t.Fatal(err)
 		}

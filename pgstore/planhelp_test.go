@@ -20,8 +20,10 @@ func PlanStatements(s *Store) map[string]PlanStatement {
 	waiting := &compiler{l: &s.layout, config: &s.config}
 	list := make(map[string]PlanStatement)
 	for name, statement := range map[string]*statement{
-		"claimDue": s.sql.claimDue, "claimDueFrom": s.sql.claimDueFrom, "claimExpired": s.sql.claimExpired,
-		"dead": s.sql.dead, "waiting": waiting.waiting(), "renew": s.sql.renew, "sweep": s.sql.sweep, "purge": s.sql.purge,
+		"claimDue": s.sql.claimDue.all, "claimDueFrom": s.sql.claimDueFrom.all, "claimExpired": s.sql.claimExpired.all,
+		"claimDue but for some": s.sql.claimDue.some, "claimDueFrom but for some": s.sql.claimDueFrom.some,
+		"claimExpired but for some": s.sql.claimExpired.some,
+		"dead":                      s.sql.dead, "waiting": waiting.waiting(), "renew": s.sql.renew, "sweep": s.sql.sweep, "purge": s.sql.purge,
 		"push":               s.sql.push,
 		"delivered by locks": s.sql.locked.delivered, "failed by locks": s.sql.locked.failed, "died by locks": s.sql.locked.died,
 		"delivered by ctid": s.sql.byCtid.delivered, "delivered by id": s.sql.byID.delivered,

@@ -13,7 +13,7 @@ import (
 // claimLocked opens a transaction that lasts until the batch is settled or, where rows can be
 // marked, first renewed: its row locks are all that keeps others away. The server ends it if
 // this process stops, so that nothing stays locked for ever.
-func (s *Store) claimLocked(ctx context.Context, n int) (outbox.Batch, error) {
+func (s *Store) claimLocked(ctx context.Context, request *outbox.ClaimRequest) (*batch, error) {
 	worth, err := s.worthClaiming(ctx)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (s *Store) claimLocked(ctx context.Context, n int) (outbox.Batch, error) {
 		return nil, fmt.Errorf("outbox: begin a claim: %w", err)
 	}
 	b := &batch{store: s, tx: tx}
-	rows, err := s.claimDue(ctx, tx, n)
+	rows, err := s.claimDue(ctx, tx, request, request.Limit)
 	if err == nil {
 		rows, err = s.dropDead(ctx, tx, rows)
 	}

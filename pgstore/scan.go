@@ -27,6 +27,7 @@ type claimed struct {
 
 // scannedField is a column that a claim returns, and where its value goes.
 type scannedField struct {
+	name string
 	sql  string
 	dest func(*claimed) any
 }
@@ -38,7 +39,7 @@ func scanned(l *Layout) []scannedField {
 	var fields []scannedField
 	add := func(column Column, sql string, dest func(*claimed) any) {
 		if !column.IsZero() {
-			fields = append(fields, scannedField{fmt.Sprintf(sql, t(column)), dest})
+			fields = append(fields, scannedField{column.Name, fmt.Sprintf(sql, t(column)), dest})
 		}
 	}
 	const text = "coalesce(%s::text, '')"
@@ -62,7 +63,7 @@ func scanned(l *Layout) []scannedField {
 	add(c.Attempts, "%s", func(r *claimed) any { return &r.Attempt })
 	add(c.CreatedAt, "%s", func(r *claimed) any { return &r.CreatedAt })
 	if l.claimsDead() {
-		fields = append(fields, scannedField{l.hasFailed(), func(r *claimed) any { return &r.failed }})
+		fields = append(fields, scannedField{"", l.hasFailed(), func(r *claimed) any { return &r.failed }})
 	}
 	return fields
 }
@@ -89,6 +90,7 @@ func (s *scanner) collect(rows pgx.Rows, n int) ([]claimed, error) {
 	defer rows.Close()
 	var list []claimed
 	dests := make([]any, 0, len(s.fields)+4)
+	var plans []pgtype.ScanPlan
 	for rows.Next() {
 		if list == nil {
 			list = make([]claimed, 0, n) // rows are large, and copying them as the list grows is slow
@@ -100,10 +102,10 @@ func (s *scanner) collect(rows pgx.Rows, n int) ([]claimed, error) {
 			dests = append(dests, s.fields[i].dest(row))
 		}
 		dests = append(dests, &row.ordered, &row.exhausted)
-		if err := rows.Scan(dests...); err != nil {
-			return nil, fmt.Errorf("read a claimed row: %w", err)
+		if plans == nil {
+			plans = planScan(rows, dests)
 		}
-		if err := s.finish(row); err != nil {
+		if err := s.read(row, rows.RawValues(), plans, dests); err != nil {
 			return nil, err
 		}
 	}
@@ -119,8 +121,39 @@ func (s *scanner) collect(rows pgx.Rows, n int) ([]claimed, error) {
 	return list, nil
 }
 
+// planScan says how each column is read. Rows.Scan would end the whole claim at the first column
+// that cannot be.
+func planScan(rows pgx.Rows, dests []any) []pgtype.ScanPlan {
+	plans := make([]pgtype.ScanPlan, len(dests))
+	types := rows.Conn().TypeMap()
+	for i, column := range rows.FieldDescriptions() {
+		plans[i] = types.PlanScan(column.DataTypeOID, column.Format, dests[i])
+	}
+	return plans
+}
+
+// read reads one row. What cannot be read of an event makes that event invalid; what names and
+// holds the row has to be there.
+func (s *scanner) read(row *claimed, values [][]byte, plans []pgtype.ScanPlan, dests []any) error {
+	const id = 2 // after tid and mark
+	for i := range dests {
+		err := plans[i].Scan(values[i], dests[i])
+		if err == nil {
+			continue
+		}
+		if i <= id || i >= len(dests)-2 {
+			return fmt.Errorf("read a claimed row: %w", err)
+		}
+		if row.Invalid == nil {
+			row.Invalid = fmt.Errorf("the row cannot be read: %s: %w", s.fields[i-id].name, err)
+		}
+	}
+	s.finish(row)
+	return nil
+}
+
 // finish turns a row into what people and publishers see.
-func (s *scanner) finish(row *claimed) error {
+func (s *scanner) finish(row *claimed) {
 	if row.MaxAttempts == 0 {
 		row.MaxAttempts = s.maxAttempts
 	}
@@ -132,12 +165,12 @@ func (s *scanner) finish(row *claimed) error {
 	}
 	row.CreatedAt = row.CreatedAt.In(time.UTC)
 	if len(row.headers) > 0 {
-		if err := json.Unmarshal(row.headers, &row.Headers); err != nil {
-			return fmt.Errorf("read the headers of event %s: %w", row.ID, err)
+		if err := json.Unmarshal(row.headers, &row.Headers); err != nil && row.Invalid == nil {
+			row.Headers = nil
+			row.Invalid = fmt.Errorf("the row cannot be read: the headers are not an object of strings: %w", err)
 		}
 		row.headers = nil
 	}
-	return nil
 }
 
 // toID reads a row that is an event's id.

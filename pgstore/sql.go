@@ -19,7 +19,7 @@ func (s *statement) with(args ...any) []any { return append(args, s.constants...
 
 // statements are a layout's SQL.
 type statements struct {
-	claimDue, claimDueFrom, claimExpired *statement
+	claimDue, claimDueFrom, claimExpired claims
 	peek, dead                           *statement
 	locked, byCtid, byID                 settles
 	push, renew                          *statement
@@ -33,9 +33,9 @@ type statements struct {
 func compile(l *Layout, config *Config) *statements {
 	c := &compiler{l: l, config: config}
 	return &statements{
-		claimDue:          c.claim(claimDue),
-		claimDueFrom:      c.claim(claimDueFrom),
-		claimExpired:      c.claim(claimExpired),
+		claimDue:          c.claims(claimDue),
+		claimDueFrom:      c.claims(claimDueFrom),
+		claimExpired:      c.claims(claimExpired),
 		peek:              c.peek(),
 		dead:              c.dead(),
 		locked:            c.locked(),

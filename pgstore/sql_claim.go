@@ -3,6 +3,8 @@ package pgstore
 import (
 	"fmt"
 	"strings"
+
+	"github.com/packfinderz/outbox"
 )
 
 // claimKind is which rows a claim looks at. Due rows and rows whose lease ran out are
@@ -15,20 +17,54 @@ const (
 	claimExpired                  // $1 limit
 )
 
+// claims are the statement of one kind: without and with rows to leave out. The second has four
+// more parameters, those of leaving.
+type claims struct{ all, some *statement }
+
+func (c *compiler) claims(kind claimKind) claims {
+	return claims{all: c.claim(kind, false), some: c.claim(kind, true)}
+}
+
+// of is the statement for a request, and its last arguments.
+func (c claims) of(request *outbox.ClaimRequest) (*statement, []any) {
+	if request.Closed.IsZero() && len(request.Except) == 0 {
+		return c.all, nil
+	}
+	except := make([][16]byte, len(request.Except))
+	for i, id := range request.Except {
+		except[i] = id
+	}
+	return c.some, []any{orEmpty(request.Closed.Topics), orEmpty(request.Closed.Types), orEmpty(request.Closed.OtherTypes), except}
+}
+
+// orEmpty is never nil: a comparison with all of NULL would be true of no row.
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
 // claim takes rows: it locks them, skipping those that others are just taking, and marks
 // them in the way of the layout. It takes rows whose attempts are used up, too, and says
 // so: they are found where they stand in the way, without a scan of their own.
 //
 // Where it only locks it marks nothing: the open transaction is the mark.
-func (c *compiler) claim(kind claimKind) *statement {
+func (c *compiler) claim(kind claimKind, leaves bool) *statement {
 	if kind == claimExpired && c.l.Hold != HoldLease {
 		return nil
 	}
-	c.begin(1)
+	free := 1
 	if kind == claimDueFrom {
-		c.begin(2)
+		free = 2
 	}
-	pick := c.pick(kind)
+	leaving := "true"
+	if leaves {
+		leaving = c.leaving(free)
+		free += leavingArgs
+	}
+	c.begin(free)
+	pick := c.pick(kind, leaving)
 	if c.l.locks() {
 		return c.end(pick)
 	}
@@ -97,7 +133,7 @@ func (c *compiler) returned() string {
 }
 
 // pick selects and locks the rows of a claim, oldest first.
-func (c *compiler) pick(kind claimKind) string {
+func (c *compiler) pick(kind claimKind, leaving string) string {
 	columns := &c.l.Columns
 	order := c.order()
 	where := []string{c.pending()}
@@ -111,6 +147,9 @@ func (c *compiler) pick(kind claimKind) string {
 		where = append(where, t(order)+" >= $2::timestamptz")
 	}
 	where = append(where, c.mine(), c.claimable())
+	if leaving != "true" {
+		where = append(where, leaving)
+	}
 	exhausted := fmt.Sprintf("%s >= %s", t(columns.Attempts), c.maxAttempts())
 	list := fmt.Sprintf("t.ctid AS tid, %s AS ordered, %s AS exhausted", t(order), exhausted)
 	if c.l.locks() {
@@ -119,6 +158,28 @@ func (c *compiler) pick(kind claimKind) string {
 	return fmt.Sprintf("SELECT %s\nFROM %s AS t\nWHERE %s\nORDER BY %s, %s\nLIMIT $1::int\nFOR UPDATE OF t SKIP LOCKED",
 		list, c.table(), strings.Join(where, "\n  AND "), t(order), t(columns.ID))
 }
+
+// leavingArgs is how many parameters leaving has.
+const leavingArgs = 4
+
+// leaving keeps away rows that are to be left: those that go to closed topics, and some by their
+// ids. Its parameters come after the first ones: closed topics, types that go to closed topics,
+// types that do not whatever their topic, ids.
+func (c *compiler) leaving(after int) string {
+	columns := &c.l.Columns
+	topics, types, others, ids := param(after+1, "text[]"), param(after+2, "text[]"), param(after+3, "text[]"), param(after+4, "uuid[]")
+	topic, kind := "''", "''"
+	if !columns.Topic.IsZero() {
+		topic = fmt.Sprintf("coalesce(%s::text, '')", t(columns.Topic))
+	}
+	if !columns.Type.IsZero() {
+		kind = fmt.Sprintf("coalesce(%s::text, '')", t(columns.Type))
+	}
+	return fmt.Sprintf("NOT (%[2]s = ANY(%[4]s) OR %[1]s = ANY(%[3]s) AND %[2]s <> ALL(%[5]s))\n  AND %[7]s <> ALL(%[6]s)",
+		topic, kind, topics, types, others, ids, t(columns.ID))
+}
+
+func param(number int, cast string) string { return fmt.Sprintf("$%d::%s", number, cast) }
 
 // peek asks whether a claim that locks would find anything, locked by others or not.
 func (c *compiler) peek() *statement {

@@ -58,8 +58,8 @@ func (h renewed) Retry(t *testing.T, store outbox.Store, ids ...uuid.UUID) []uui
 
 type renewing struct{ outbox.Store }
 
-func (s renewing) Claim(ctx context.Context, n int) (outbox.Batch, error) {
-	batch, err := s.Store.Claim(ctx, n)
+func (s renewing) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.Batch, error) {
+	batch, err := s.Store.Claim(ctx, request)
 	if err != nil || len(batch.Messages()) == 0 {
 		return batch, err
 	}
@@ -111,7 +111,7 @@ func TestDeferredBatch(t *testing.T) {
 			t.Errorf("%d open transactions after a renewal, want none", n)
 		}
 	}
-	other, err := h.open(t, pgstore.Config{}).Claim(t.Context(), 1)
+	other, err := h.open(t, pgstore.Config{}).Claim(t.Context(), outbox.ClaimRequest{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

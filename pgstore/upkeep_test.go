@@ -137,7 +137,7 @@ func TestLettersOfOthers(t *testing.T) {
 // die makes all that is due dead.
 func (h *harness) die(t *testing.T, store *pgstore.Store) {
 	t.Helper()
-	batch, err := store.Claim(t.Context(), 10)
+	batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

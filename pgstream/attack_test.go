@@ -175,7 +175,7 @@ func TestCloseWhileReading(t *testing.T) {
 	locker.commit()
 	<-closed
 	batch.Abandon()
-	if _, err := store.Claim(t.Context(), 10); !errors.Is(err, errClosed) {
+	if _, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10}); !errors.Is(err, errClosed) {
 		t.Errorf("a closed store claims: %v", err)
 	}
 }
@@ -194,7 +194,7 @@ func TestDroppedSubscription(t *testing.T) {
 		t.Errorf("%d events were lost to the drop, want 3", len(lost))
 	}
 	store.PassTime()
-	if _, err := store.Claim(t.Context(), 10); !errors.Is(err, errNoShards) {
+	if _, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10}); !errors.Is(err, errNoShards) {
 		t.Errorf("a claim says %v", err)
 	}
 }
@@ -294,7 +294,7 @@ func TestCancelledClaims(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancelled := make(chan error)
 	go func() {
-		_, err := store.Claim(ctx, 10)
+		_, err := store.Claim(ctx, outbox.ClaimRequest{Limit: 10})
 		cancelled <- err
 	}()
 	pgtest.AwaitBlocked(s, s.pool, 1)
@@ -305,7 +305,7 @@ func TestCancelledClaims(t *testing.T) {
 	locker.commit()
 	for delay := range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(delay)*200*time.Microsecond)
-		if batch, err := store.Claim(ctx, 1); err == nil {
+		if batch, err := store.Claim(ctx, outbox.ClaimRequest{Limit: 1}); err == nil {
 			s.deliver(batch)
 		}
 		cancel()
@@ -367,7 +367,7 @@ func TestKilledSessions(t *testing.T) {
 func (s *stage) claimAgain(store *Store, n int) outbox.Batch {
 	s.Helper()
 	for errs := 0; ; errs++ {
-		claimed, err := store.Claim(s.Context(), n)
+		claimed, err := store.Claim(s.Context(), outbox.ClaimRequest{Limit: n})
 		if err == nil {
 			return claimed
 		}

@@ -98,8 +98,9 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 	}
 	verdicts := make([]verdict, len(b.parts))
 	var parks parkList
+	room := b.store.stopRoom()
 	for i, p := range b.parts {
-		verdicts[i] = p.judge(outcomes[p.start:p.start+p.count], b.store.subscription.OnDead)
+		verdicts[i] = p.judge(outcomes[p.start:p.start+p.count], b.store.subscription.OnDead, room)
 		parks.addPage(p.shard.number, p.page, verdicts[i].parks)
 	}
 	if len(parks.shards) > 0 {
@@ -109,6 +110,7 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 	}
 	moved, err := b.store.move(ctx, b.parts, verdicts, &parks)
 	if err != nil {
+		b.store.distrust(err)
 		return nil, fmt.Errorf("outbox: settle %d pages of the stream: %w", len(b.parts), err)
 	}
 	b.store.mu.Lock()
@@ -124,10 +126,12 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 		}
 		b.store.expect(p.page, verdicts[i].parks)
 		p.finish(&verdicts[i], changes)
+		p.shard.behind = verdicts[i].behind
 		if p.shard.leaving {
 			b.store.tendAt = time.Time{} // somebody waits for it
 		}
 	}
+	b.store.countStopped(&parks.parkArrays)
 	return lost, nil
 }
 

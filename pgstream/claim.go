@@ -18,9 +18,11 @@ const (
 	lookEvery = 10 * time.Second
 )
 
-// Claim takes the next pages of one or more shards, up to n events, or parked events that are
-// due. Pages of one shard are strictly one after the other; the next is read meanwhile.
-func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
+// Claim takes the next pages of one or more shards, or parked events that are due. Pages of one
+// shard are strictly one after the other; the next is read meanwhile.
+func (s *Store) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.Batch, error) {
+	s.noteClosed(request.Closed)
+	n := request.Limit
 	for round := range claimRounds {
 		// After a long pause the shards may be another's, and what was read of no use.
 		if round > 0 || s.isSure() {
@@ -31,6 +33,7 @@ func (s *Store) Claim(ctx context.Context, n int) (outbox.Batch, error) {
 		}
 		more, err := s.advance(ctx, n)
 		if err != nil {
+			s.distrust(err)
 			return nil, err
 		}
 		if !more {
@@ -140,7 +143,7 @@ func (s *Store) hasWork(now time.Time) bool {
 			return true
 		}
 	}
-	return !now.Before(s.tendAt) || s.mayLook(now)
+	return !now.Before(s.tendAt) || s.mayLook(now) || len(s.opened()) > 0
 }
 
 // advance makes something ready, if there is anything. Only one caller reads at a time; one
@@ -195,6 +198,9 @@ func (s *Store) prepare(ctx context.Context, n int) error {
 		}
 	}
 	if err := s.reload(ctx); err != nil {
+		return err
+	}
+	if err := s.free(ctx, now); err != nil {
 		return err
 	}
 	if err := s.look(ctx, n, now); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -29,11 +30,8 @@ type rowDecoder struct {
 	chunk []byte
 }
 
-// message reads the columns of eventColumns.
-func (d *rowDecoder) message(values [][]byte, maxAttempts int) (m outbox.Message, err error) {
-	if len(values[0]) != 16 {
-		return m, fmt.Errorf("outbox: an event's id has %d bytes", len(values[0]))
-	}
+// message reads the columns of eventColumns. What cannot be read makes the message invalid.
+func (d *rowDecoder) message(values [][]byte, maxAttempts int) (m outbox.Message) {
 	m.ID = uuid.UUID(values[0])
 	m.Namespace, m.Topic, m.Type = d.name(values[1]), d.name(values[2]), d.name(values[3])
 	m.Key = d.text(values[4])
@@ -42,28 +40,39 @@ func (d *rowDecoder) message(values [][]byte, maxAttempts int) (m outbox.Message
 		m.TenantID = uuid.UUID(values[7])
 	}
 	if values[8] != nil {
-		if m.Headers, err = headers(values[8]); err != nil {
-			return m, fmt.Errorf("outbox: the headers of event %s are not an object of strings: %w", m.ID, err)
-		}
+		m.Headers, m.Invalid = headers(values[8])
 	}
 	m.ContentType = d.name(values[9])
 	m.Payload = d.bytes(values[10])
 	if values[11] != nil {
-		m.NotBefore = timestamp(values[11])
+		m.NotBefore = d.timestamp(values[11], "not_before", &m)
 	}
 	m.MaxAttempts = maxAttempts
 	if values[12] != nil {
 		m.MaxAttempts = int(int32Of(values[12]))
 	}
-	m.CreatedAt = timestamp(values[13])
-	return m, nil
+	m.CreatedAt = d.timestamp(values[13], "created_at", &m)
+	return m
+}
+
+// timestamp reads a time of the event; one without an end makes it invalid.
+func (d *rowDecoder) timestamp(value []byte, column string, m *outbox.Message) time.Time {
+	if at := int64Of(value); at == math.MaxInt64 || at == math.MinInt64 {
+		if m.Invalid == nil {
+			m.Invalid = fmt.Errorf("the row cannot be read: %s is infinite", column)
+		}
+		return time.Time{}
+	}
+	return timestamp(value)
 }
 
 // headers reads the binary format of jsonb, its text after a version, 1. It is a function of its
 // own so that a message without headers does not go to the heap for them.
 func headers(value []byte) (list map[string]string, err error) {
-	err = json.Unmarshal(value[1:], &list)
-	return list, err
+	if err = json.Unmarshal(value[1:], &list); err != nil {
+		return nil, fmt.Errorf("the row cannot be read: the headers are not an object of strings: %w", err)
+	}
+	return list, nil
 }
 
 // name is a text that is the same in many events.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/pgserver"
 	"github.com/packfinderz/outbox/internal/pgtest"
 )
@@ -84,7 +85,7 @@ func TestFaultOfMemoryAfterCrash(t *testing.T) {
 func (s *stage) claimThroughErrors(store *Store) {
 	s.Helper()
 	for errs := 0; ; errs++ {
-		batch, err := store.Claim(s.Context(), 10)
+		batch, err := store.Claim(s.Context(), outbox.ClaimRequest{Limit: 10})
 		switch {
 		case err == nil && errs == 0:
 			s.Fatal("the store did not notice the fault")

@@ -276,7 +276,7 @@ func (s *stage) claimAll(store *Store, want int) outbox.Batch {
 
 func (s *stage) tryClaim(store *Store, n int) outbox.Batch {
 	s.Helper()
-	batch, err := store.Claim(s.Context(), n)
+	batch, err := store.Claim(s.Context(), outbox.ClaimRequest{Limit: n})
 	if err != nil {
 		s.Fatal(err)
 	}

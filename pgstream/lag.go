@@ -101,7 +101,7 @@ func (s Stream) LagUpTo(ctx context.Context, pool *pgxpool.Pool, name string, li
 	if err != nil {
 		return nil, err
 	}
-	lag := &Lag{Subscription: name, Parked: map[string]int64{stateRetry: 0, stateWaiting: 0, stateDead: 0, stateHeld: 0}}
+	lag := &Lag{Subscription: name, Parked: map[string]int64{stateRetry: 0, stateWaiting: 0, stateStopped: 0, stateDead: 0, stateHeld: 0}}
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sqlplan.ByIndex); err != nil {
 			return err

@@ -33,7 +33,7 @@ func TestLag(t *testing.T) {
 	if before.OldestTransaction == nil || before.OldestTransaction.Seconds <= 0 {
 		t.Errorf("the open transaction is not seen: %+v", before.OldestTransaction)
 	}
-	batch, err := store.Claim(t.Context(), 100)
+	batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 100})
 	if err != nil || len(batch.Messages()) != 20 {
 		t.Fatalf("claimed %d: %v", len(batch.Messages()), err)
 	}

@@ -207,7 +207,7 @@ func (s *Store) takeFree(ctx context.Context, n int) error {
 		return fmt.Errorf("outbox: take shards: %w", err)
 	}
 	s.mu.Lock()
-	s.lookAt = time.Time{} // they may have parked events that are due
+	s.lookAt, s.recount = time.Time{}, true // they may have parked events that are due
 	s.mu.Unlock()
 	return nil
 }

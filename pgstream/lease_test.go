@@ -16,7 +16,7 @@ func TestSleeper(t *testing.T) {
 	h := newHarness(t, pgstream.Shape{Shards: 1})
 	emit(t, h.pool, "k", "k", "k", "k")
 	sleeper := h.open(t, pgstream.Config{Lease: lease})
-	batch, err := sleeper.Claim(t.Context(), 2)
+	batch, err := sleeper.Claim(t.Context(), outbox.ClaimRequest{Limit: 2})
 	if err != nil || len(batch.Messages()) != 2 {
 		t.Fatalf("%d events claimed: %v", len(batch.Messages()), err)
 	}
@@ -29,7 +29,7 @@ func TestSleeper(t *testing.T) {
 	if ids := drain(t, h.open(t, pgstream.Config{Lease: time.Minute})); len(ids) != 2 {
 		t.Fatalf("the other relay takes %d events over, want 2", len(ids))
 	}
-	batch, err = sleeper.Claim(t.Context(), 2)
+	batch, err = sleeper.Claim(t.Context(), outbox.ClaimRequest{Limit: 2})
 	if err != nil || len(batch.Messages()) != 0 {
 		t.Errorf("the relay that slept hands out %d events that are not its own: %v", len(batch.Messages()), err)
 	}
@@ -44,7 +44,7 @@ func TestLostWhilePublishing(t *testing.T) {
 	claim := func(store *pgstream.Store, want int) outbox.Batch {
 		t.Helper()
 		store.PassTime()
-		batch, err := store.Claim(t.Context(), 10)
+		batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 		if err != nil || len(batch.Messages()) != want {
 			t.Fatalf("%d events claimed, want %d: %v", len(batch.Messages()), want, err)
 		}

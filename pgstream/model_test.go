@@ -201,7 +201,7 @@ func (m *model) relay() *modelRelay { return m.relays[m.random.IntN(len(m.relays
 func (m *model) claimSome() {
 	m.Helper()
 	relay := m.relay()
-	batch, err := relay.store.Claim(m.Context(), 1+m.random.IntN(8))
+	batch, err := relay.store.Claim(m.Context(), outbox.ClaimRequest{Limit: 1 + m.random.IntN(8)})
 	if err != nil {
 		m.note("claim: %v", err) // somebody was killed
 		return
@@ -375,7 +375,7 @@ func (m *model) finish() {
 		m.ripen()
 		for _, relay := range m.relays {
 			relay.store.PassTime()
-			batch, err := relay.store.Claim(m.Context(), 10)
+			batch, err := relay.store.Claim(m.Context(), outbox.ClaimRequest{Limit: 10})
 			if err != nil {
 				m.note("claim: %v", err)
 				continue

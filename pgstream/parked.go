@@ -103,9 +103,12 @@ func (s *Store) lookBy(at time.Time) {
 	}
 }
 
-// lookIn is lookBy in some seconds from now.
+// lookIn is lookBy in some seconds from now. What is further away than the next look needs none
+// of its own, and may be too far for a Duration.
 func (s *Store) lookIn(seconds float64) {
-	s.lookBy(time.Now().Add(time.Duration(seconds * float64(time.Second))))
+	if seconds < lookEvery.Seconds() {
+		s.lookBy(time.Now().Add(time.Duration(seconds * float64(time.Second))))
+	}
 }
 
 // mayLook reports whether it is time to look for parked events, and none are out.
@@ -201,10 +204,7 @@ func (s *Store) readParked(ctx context.Context, numbers []int16, limit int, batc
 		values := rows.RawValues()
 		row := parkedRow{shard: int16Of(values[0]), seq: int64Of(values[1]), gates: boolOf(values[4])}
 		leads, waits, attempts := boolOf(values[2]), boolOf(values[3]), int(int32Of(values[5]))
-		message, err := s.reader.rows.message(values[7:], s.config.MaxAttempts)
-		if err != nil {
-			return err
-		}
+		message := s.reader.rows.message(values[7:], s.config.MaxAttempts)
 		message.Attempt = attempts + 1
 		if replayed := values[6]; replayed != nil {
 			message.ReplayedAt = timestamp(replayed)

@@ -50,6 +50,7 @@ func (b *parkedBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lo
 			b.store.lookIn(*delay)
 		}
 	}
+	b.store.countStopped(&list.parkArrays)
 	b.end()
 	return lost, nil
 }
@@ -81,6 +82,9 @@ func (b *parkedBatch) write(outcomes []outbox.Outcome) *parkedOutcomes {
 		case outbox.Died:
 			p = died(i, message.Key, message.Attempt, outcome, b.store.subscription.OnDead)
 			p.gates = p.gates && row.gates
+		case outbox.Stopped:
+			p = stopped(i, message.Key, message.Attempt, outcome)
+			p.gates = row.gates
 		default:
 			continue // it stays as it is
 		}

@@ -81,7 +81,7 @@ func (s Stream) Retry(ctx context.Context, db Querier, subscription string, ids 
 // does not gate it. It returns those that are held now. One that a relay is publishing at this
 // moment may still be delivered.
 func (s Stream) Hold(ctx context.Context, db Querier, subscription string, ids ...uuid.UUID) ([]uuid.UUID, error) {
-	held, err := s.change(ctx, db, subscription, `'retry', 'waiting'`, `state = 'held', next_attempt_at = NULL`, ids)
+	held, err := s.change(ctx, db, subscription, `'retry', 'waiting', 'stopped'`, `state = 'held', next_attempt_at = NULL, route = NULL`, ids)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: hold parked events: %w", err)
 	}

@@ -43,7 +43,7 @@ func TestPlans(t *testing.T) {
 	slot := p.slot()
 	settled := one([]int64{seqs[19]}, []bool{false}, []string{partMain}, []string{c.s1}, []int64{seqs[0]}, []int64{seqs[19]})
 	parked := append(append([]any{}, settled...), repeat(int16(0), 20), seqs, repeat(stateRetry, 20),
-		repeat(true, 20), repeat(1, 20), repeat(1.0, 20), repeat("no", 20), repeat("", 20), repeat(int16(slot), 20))
+		repeat(true, 20), repeat(1, 20), repeat(1.0, 20), repeat("no", 20), repeat("", 20), repeat((*string)(nil), 20), repeat(int16(slot), 20))
 	keys, keyShards := p.keys(20)
 
 	p.explain("late", p.store.sql.late, 3*planPage, int16(0), int64(0), c.q1, c.s1, c.s2, planPage)
@@ -73,6 +73,10 @@ func TestPlans(t *testing.T) {
 	p.exec(`UPDATE outbox_shards SET s1 = (m || ':' || m || ':')::pg_snapshot FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS m) AS now`)
 	p.exec(`UPDATE outbox_shards SET s2 = NULL, q2 = NULL, q1 = (SELECT max(seq) FROM outbox_stream), opened_at = now()`)
 	p.explain("open_of_nothing", p.store.sql.open, few, DefaultSubscription, shards, fences, planPage)
+	// A topic is gone.
+	p.exec(`UPDATE outbox_parked SET state = 'stopped', route = 'orders', next_attempt_at = NULL WHERE state = 'retry'`)
+	p.explain("countStopped", p.store.sql.countStopped, 2*planParked, DefaultSubscription, shards)
+	p.explain("freeStopped", p.store.sql.freeStopped, 40*planPage, DefaultSubscription, shards, "orders", freeMost/8)
 	p.explain("openPunctual", p.store.sql.openPunctual, few, DefaultSubscription, shards, fences, planPage)
 	p.explain("unread_of_nothing", strings.ReplaceAll(p.store.sql.unread, "{slot}", fmt.Sprintf("outbox_stream_%d", slot)), 5*few)
 	p.explain("stats_of_nothing", p.store.stream.names(fmt.Sprintf(statsSQL, "")), 2*planParked, DefaultSubscription, outbox.StatsLimit)
@@ -189,7 +193,7 @@ func settleParkedArgs(shards []int16, fences []int64) []any {
 	}
 	return []any{
 		DefaultSubscription, uuid.Nil, shards, fences, numbers, seqs, states, repeat(true, planPage), repeat(1, planPage),
-		repeat(1.0, planPage), repeat("no", planPage), repeat("", planPage),
+		repeat(1.0, planPage), repeat("no", planPage), repeat("", planPage), repeat((*string)(nil), planPage),
 	}
 }
 
@@ -204,6 +208,7 @@ func TestPlansMadeEarly(t *testing.T) {
 	const enough = 40 * planPage
 	explain := func() {
 		p.explain("settleParked", p.store.sql.settleParked, enough, settleParkedArgs(shards, fences)...)
+		p.explain("freeStopped", p.store.sql.freeStopped, enough, DefaultSubscription, shards, "orders", freeMost)
 		p.explain("due", p.store.sql.due, enough, DefaultSubscription, shards, planPage/8, followers)
 		p.explain("promote", p.store.sql.promote, enough, DefaultSubscription, keyShards, keys)
 		p.explain("stillGated", p.store.sql.stillGated, enough, DefaultSubscription, keyShards, keys)
@@ -291,6 +296,10 @@ func literal(arg any) string {
 	if value.Kind() == reflect.Slice && value.Type() != reflect.TypeFor[uuid.UUID]() {
 		var list []string
 		for i := range value.Len() {
+			if item := value.Index(i); item.Kind() == reflect.Pointer && item.IsNil() {
+				list = append(list, "NULL")
+				continue
+			}
 			list = append(list, fmt.Sprintf("%q", fmt.Sprint(value.Index(i).Interface())))
 		}
 		return "'{" + strings.Join(list, ",") + "}'"

@@ -41,7 +41,7 @@ func TestPurgeDead(t *testing.T) {
 	ids := emit(t, h.pool, "old", "k", "k", "held", "young")
 	old, retried, waiting, held, young := ids[0], ids[1], ids[2], ids[3], ids[4]
 	for _, name := range []string{"default", "other"} {
-		batch, err := h.open(t, pgstream.Config{Subscription: name}).Claim(t.Context(), 10)
+		batch, err := h.open(t, pgstream.Config{Subscription: name}).Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 		if err != nil || len(batch.Messages()) != 5 {
 			t.Fatalf("claimed %v: %v", batch, err)
 		}

@@ -29,7 +29,7 @@ func TestRepair(t *testing.T) {
 	before := emit(t, h.pool, "a")
 	drain(t, store) // from now on the cursor has a snapshot of the old server
 	first := emit(t, h.pool, "a", "b", "a", "c")
-	batch, err := store.Claim(t.Context(), 2)
+	batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 2})
 	if err != nil || len(batch.Messages()) != 2 {
 		t.Fatalf("claimed %v: %v", batch, err)
 	}
@@ -89,7 +89,7 @@ func TestRepairRaisesTheSequence(t *testing.T) {
 	store := h.open(t, pgstream.Config{})
 	drain(t, store)
 	old := emit(t, h.pool, "a", "a", "a")
-	batch, err := store.Claim(t.Context(), 10)
+	batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 	if err != nil || len(batch.Messages()) != 3 {
 		t.Fatalf("claimed %v: %v", batch, err)
 	}
@@ -126,7 +126,7 @@ func TestRepairKeepsOrder(t *testing.T) {
 		t.Fatalf("repaired %+v: %v", done, err)
 	}
 	store := h.open(t, pgstream.Config{})
-	batch, err := store.Claim(t.Context(), 10)
+	batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 	if err != nil || len(batch.Messages()) == 0 || batch.Messages()[0].ID != want[0] {
 		t.Fatalf("claimed %v: %v", batch, err)
 	}
@@ -200,7 +200,7 @@ func TestRepairTakesShardsFromRelays(t *testing.T) {
 	h := newHarness(t, pgstream.Shape{Shards: 1})
 	store := h.open(t, pgstream.Config{})
 	want := emit(t, h.pool, "a", "b")
-	batch, err := store.Claim(t.Context(), 10)
+	batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 	if err != nil || len(batch.Messages()) != 2 {
 		t.Fatalf("claimed %v: %v", batch, err)
 	}
@@ -235,7 +235,7 @@ func TestRestoredDatabaseStopsARelay(t *testing.T) {
 	var err error
 	for range 5 {
 		store.PassTime()
-		if _, err = store.Claim(t.Context(), 10); errors.Is(err, pgstream.ErrRestored) {
+		if _, err = store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10}); errors.Is(err, pgstream.ErrRestored) {
 			return
 		}
 	}

@@ -70,7 +70,7 @@ func TestReplayDoesNotGate(t *testing.T) {
 	drain(t, store)
 	replayed(t, h, pgstream.Replay{Key: "a"}, 1)
 	store.PassTime()
-	batch, err := store.Claim(t.Context(), 10)
+	batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 	if err != nil || len(batch.Messages()) != 1 || batch.Messages()[0].ID != old[0] {
 		t.Fatalf("claimed %v: %v", batch, err)
 	}
@@ -136,7 +136,7 @@ func TestReplayLeavesTheDead(t *testing.T) {
 	h := newHarness(t, pgstream.Shape{Shards: 1})
 	store := h.open(t, pgstream.Config{})
 	ids := emit(t, h.pool, "a", "a", "a")
-	batch, err := store.Claim(t.Context(), 10)
+	batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 	if err != nil || len(batch.Messages()) != 3 {
 		t.Fatalf("claimed %v: %v", batch, err)
 	}
@@ -161,7 +161,7 @@ func TestDeadReplayDoesNotBlock(t *testing.T) {
 	drain(t, store)
 	replayed(t, h, pgstream.Replay{Subscription: "strict", Key: "a"}, 1)
 	store.PassTime()
-	batch, err := store.Claim(t.Context(), 10)
+	batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 	if err != nil || len(batch.Messages()) != 1 {
 		t.Fatalf("claimed %v: %v", batch, err)
 	}

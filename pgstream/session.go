@@ -2,6 +2,7 @@ package pgstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -93,7 +94,7 @@ func (s *Store) forget() {
 	for _, sh := range s.shards {
 		sh.forget()
 	}
-	s.parked, s.lookAt = nil, time.Time{}
+	s.parked, s.lookAt, s.recount = nil, time.Time{}, true
 }
 
 // discard closes a connection that has settings of its own.
@@ -108,4 +109,12 @@ type query interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// distrust drops idle connections after one that did not answer in time: the others may have gone
+// silent, too, and would cost as long again.
+func (s *Store) distrust(err error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.own.Reset()
+	}
 }

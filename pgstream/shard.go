@@ -63,6 +63,9 @@ type shard struct {
 	missed bool
 	// leaving is set when the shard is to be given to another relay.
 	leaving bool
+	// behind is the closed topic that the shard waits for, since no more of its events can be
+	// parked.
+	behind string
 }
 
 // place is where in the stream an event is.
@@ -99,7 +102,7 @@ const (
 // load sets the cursor to what the table says.
 func (sh *shard) load(c cursor) {
 	sh.cursor, sh.known = c, true
-	sh.pages = nil
+	sh.pages, sh.behind = nil, ""
 	sh.wide = true
 	sh.begin()
 }
@@ -125,7 +128,7 @@ func (sh *shard) forget() {
 
 // ready reports whether the first page can be handed out.
 func (sh *shard) ready() bool {
-	return sh.known && !sh.stale && !sh.out && !sh.leaving && len(sh.pages) > 0
+	return sh.known && !sh.stale && !sh.out && !sh.leaving && sh.behind == "" && len(sh.pages) > 0
 }
 
 // split makes two pages of the first if it has more than n events: it was read for a larger

@@ -22,6 +22,8 @@ type statements struct {
 	gated, due, nextDue, promote string
 	// lock, settleParked and stillGated settle parked events.
 	lock, settleParked, stillGated string
+	// countStopped counts the events that wait for a topic; freeStopped makes some of them due.
+	countStopped, freeStopped string
 	// lockSlot and unread come before a slot, {slot}, is emptied.
 	lockSlot, unread string
 }
@@ -77,6 +79,7 @@ func (s Stream) statements(shape Shape, filter Filter) *statements {
 		tend: s.names(tendSQL), take: s.names(takeSQL), giveUp: s.names(giveUpSQL), reload: s.names(reloadSQL), leave: s.names(leaveSQL),
 		gated: s.names(gatedSQL), due: s.names(dueSQL), nextDue: s.names(nextDueSQL), promote: s.names(promoteSQL),
 		lock: s.names(lockSQL), settleParked: s.names(settleParkedSQL), stillGated: s.names(stillGatedSQL),
+		countStopped: s.names(countStoppedSQL), freeStopped: s.names(freeStoppedSQL),
 		lockSlot: lockSlotSQL, unread: s.names(unreadSQL),
 	}
 }
@@ -113,14 +116,14 @@ SELECT shard, parked_changes, (SELECT count(*) FROM {relays} WHERE subscription 
 
 	// parkSQL copies events that were not delivered. Arrays, one entry per event: $14 shards,
 	// $15 seqs, $16 states, $17 gates, $18 attempts, $19 delays in seconds, NULL for an event
-	// that waits for its not_before, $20 errors, $21 reasons, $22 slots.
+	// that waits for its not_before, $20 errors, $21 reasons, $22 routes, $23 slots.
 	parkSQL = `, parking AS (
-  INSERT INTO {parked} (subscription, shard, seq, state, gates, attempts, next_attempt_at, last_error, reason, {event})
+  INSERT INTO {parked} (subscription, shard, seq, state, gates, attempts, next_attempt_at, last_error, reason, route, {event})
   SELECT $1, e.shard, e.seq, p.state, p.gates, p.attempts,
     CASE WHEN p.state = 'retry' THEN coalesce(now() + make_interval(secs => p.delay), e.not_before) END,
-    p.error, p.reason, {e.event}
-  FROM unnest($14::smallint[], $15::bigint[], $16::text[], $17::boolean[], $18::integer[], $19::float8[], $20::text[], $21::text[], $22::smallint[])
-    AS p(shard, seq, state, gates, attempts, delay, error, reason, slot)
+    p.error, p.reason, p.route, {e.event}
+  FROM unnest($14::smallint[], $15::bigint[], $16::text[], $17::boolean[], $18::integer[], $19::float8[], $20::text[], $21::text[], $22::text[], $23::smallint[])
+    AS p(shard, seq, state, gates, attempts, delay, error, reason, route, slot)
   JOIN moved ON moved.shard = p.shard
   JOIN {stream} AS e ON e.slot = p.slot AND e.shard = p.shard AND e.seq = p.seq
   ON CONFLICT DO NOTHING
@@ -265,15 +268,15 @@ FOR UPDATE OF c`
 
 	// $1 subscription, $2 worker, $3 shards, $4 fences; arrays, one entry per event: $5 shards,
 	// $6 seqs, $7 states, '' for delivered, $8 gates, $9 attempts, $10 delays in seconds,
-	// $11 errors, $12 reasons.
+	// $11 errors, $12 reasons, $13 routes.
 	settleParkedSQL = `
 WITH ours AS MATERIALIZED (
   SELECT c.shard FROM {shards} AS c JOIN unnest($3::smallint[], $4::bigint[]) AS u(shard, fence) ON c.shard = u.shard AND c.fence = u.fence
   WHERE c.subscription = $1
 ), o AS MATERIALIZED (
   SELECT o.*, f.at
-  FROM unnest($5::smallint[], $6::bigint[], $7::text[], $8::boolean[], $9::integer[], $10::float8[], $11::text[], $12::text[])
-    AS o(shard, seq, state, gates, attempts, delay, error, reason)
+  FROM unnest($5::smallint[], $6::bigint[], $7::text[], $8::boolean[], $9::integer[], $10::float8[], $11::text[], $12::text[], $13::text[])
+    AS o(shard, seq, state, gates, attempts, delay, error, reason, route)
   JOIN ours ON ours.shard = o.shard
   CROSS JOIN LATERAL (
     SELECT f.ctid AS at FROM {parked} AS f WHERE f.subscription = $1 AND f.shard = o.shard AND f.seq = o.seq LIMIT 1
@@ -288,7 +291,7 @@ WITH ours AS MATERIALIZED (
 )
 UPDATE {parked} AS p SET state = o.state, gates = o.gates, attempts = o.attempts,
   next_attempt_at = CASE WHEN o.state = 'retry' THEN now() + make_interval(secs => o.delay) END,
-  last_error = o.error, reason = o.reason, changed_at = now()
+  last_error = o.error, reason = o.reason, route = o.route, changed_at = now()
 FROM o
 WHERE o.state <> '' AND p.ctid = o.at AND p.state IN ('retry', 'waiting')`
 

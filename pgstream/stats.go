@@ -50,7 +50,7 @@ WITH lag AS (
     count(*) FILTER (WHERE state = 'retry' AND next_attempt_at <= now()) AS due,
     count(*) FILTER (WHERE state = 'retry' AND next_attempt_at > now() AND attempts = 0) AS scheduled,
     count(*) FILTER (WHERE state = 'retry' AND next_attempt_at > now() AND attempts > 0) AS retrying,
-    count(*) FILTER (WHERE state = 'waiting') AS waiting,
+    count(*) FILTER (WHERE state IN ('waiting', 'stopped')) AS waiting,
     count(*) FILTER (WHERE state = 'dead') AS dead,
     min(created_at) FILTER (WHERE state <> 'dead') AS oldest
   FROM (SELECT state, next_attempt_at, attempts, created_at FROM {parked} WHERE subscription = $1 LIMIT $2) AS p
@@ -69,6 +69,7 @@ const idleSQL = `
 SELECT CASE
   WHEN EXISTS (SELECT FROM {shards} AS c WHERE c.subscription = $1 AND c.s2 IS NOT NULL) THEN false
   WHEN EXISTS (SELECT FROM {parked} WHERE subscription = $1 AND state = 'retry' AND (attempts > 0 OR next_attempt_at <= now())) THEN false
+  WHEN EXISTS (SELECT FROM {parked} WHERE subscription = $1 AND state = 'stopped') THEN false
   ELSE NOT EXISTS (
     SELECT FROM {shards} AS c CROSS JOIN LATERAL ` + unread + ` AS e WHERE c.subscription = $1%[1]s
   ) END`

@@ -38,6 +38,9 @@ type Config struct {
 	// Connections is how many connections the store opens beside the pool: one reads, the
 	// others settle. Default 4; at least 2.
 	Connections int
+	// MaxStopped is how many events of a topic that takes nothing are kept beside the stream, so
+	// that others can go past them; beyond it the shards wait. Default 100,000.
+	MaxStopped int
 	// Logger is told of subscriptions that lag behind the ring. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -80,6 +83,11 @@ type Store struct {
 	parked, draining *parkedBatch
 	// exhausted are events that were found with their attempts used up, to be reported.
 	exhausted []outbox.Message
+	// closed are the topics that take nothing, and stopped those for which events wait here;
+	// recount is set when these have to be counted again.
+	closed  []string
+	stopped map[string]*stoppedTopic
+	recount bool
 	// relays is how many there were when the leases were last looked at.
 	relays int
 	// pageLimit bounds a page while events are large; zero for no bound.
@@ -123,6 +131,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, stream Stream, config Config)
 		life: life, end: end, stream: stream, config: config, subscription: subscription, sql: stream.statements(shape, subscription.Filter),
 		host: host, log: config.Logger, pool: pool, own: own,
 		reading: make(chan struct{}, 1), shards: make(map[int16]*shard),
+		stopped: make(map[string]*stoppedTopic), recount: true,
 	}, nil
 }
 
@@ -145,6 +154,12 @@ func (config Config) withDefaults() (Config, error) {
 	}
 	if config.MaxAttempts < 1 || config.MaxAttempts > math.MaxInt32 {
 		return config, fmt.Errorf("outbox: the maximum of attempts is %d; it must be at least 1", config.MaxAttempts)
+	}
+	if config.MaxStopped == 0 {
+		config.MaxStopped = DefaultMaxStopped
+	}
+	if config.MaxStopped < 0 {
+		return config, errors.New("outbox: the maximum of stopped events is negative")
 	}
 	if config.Connections == 0 {
 		config.Connections = 4

@@ -17,7 +17,7 @@ func drain(t *testing.T, store *pgstream.Store) (ids []uuid.UUID) {
 	t.Helper()
 	for {
 		store.PassTime()
-		batch, err := store.Claim(t.Context(), 100)
+		batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}

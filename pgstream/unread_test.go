@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox"
 )
 
 // miscounted is how many rows are not found, once, by the pieces of unread though no cursor has
@@ -35,7 +37,7 @@ func TestUnreadBesideTheSnapshot(t *testing.T) {
 	s := sharedStage(t, 1)
 	s.emit("a")
 	store := s.open(Config{})
-	batch, err := store.Claim(t.Context(), 10)
+	batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
 	if err != nil || len(batch.Messages()) != 1 {
 		t.Fatalf("%d events claimed: %v", len(batch.Messages()), err)
 	}

@@ -8,6 +8,7 @@ import (
 const (
 	stateRetry   = "retry"
 	stateWaiting = "waiting"
+	stateStopped = "stopped"
 	stateDead    = "dead"
 	stateHeld    = "held"
 )
@@ -22,6 +23,8 @@ type verdict struct {
 	// parks are the events that were not delivered, rest those that stay in the page.
 	parks []park
 	rest  []int
+	// behind is the closed topic for which the page was cut, if it was.
+	behind string
 }
 
 // park is one event of a page that is parked.
@@ -33,13 +36,17 @@ type park struct {
 	delay    *float64 // seconds; nil for the event's not_before
 	err      *string
 	reason   *string
+	route    *string // the topic that a stopped event waits for
 }
 
 // judge turns the outcomes of a page into what is written. The cursor cannot pass an event
 // that was given back (the broker is away, or the relay stops): there the page is cut. What
 // was delivered behind the cut is remembered in the rest of the page, in memory only: a
 // relay that dies then publishes it once more.
-func (p *part) judge(outcomes []outbox.Outcome, onDead OnDead) verdict {
+//
+// An event whose topic is closed is parked until it is open, as long as there is room for it;
+// else it is where the page is cut.
+func (p *part) judge(outcomes []outbox.Outcome, onDead OnDead, room func(topic string) bool) verdict {
 	v := verdict{pos: p.cursor.pos}
 	page := p.page
 	blocked := make(map[string]string) // keys that stop in this page, and the state of what follows
@@ -62,12 +69,15 @@ func (p *part) judge(outcomes []outbox.Outcome, onDead OnDead) verdict {
 			}
 			continue
 		}
-		switch outcome.Kind {
-		case outbox.Delivered:
-		case outbox.Failed:
+		switch {
+		case outcome.Kind == outbox.Delivered:
+		case outcome.Kind == outbox.Failed:
 			v.parks = append(v.parks, failed(i, key, page.messages[i].Attempt, outcome))
 			blocked[key] = stateWaiting
-		case outbox.Died:
+		case outcome.Kind == outbox.Stopped && room(outcome.Topic):
+			v.parks = append(v.parks, stopped(i, key, page.messages[i].Attempt, outcome))
+			blocked[key] = stateWaiting
+		case outcome.Kind == outbox.Died:
 			v.parks = append(v.parks, died(i, key, page.messages[i].Attempt, outcome, onDead))
 			// Under skip the key goes on; what was not tried because of this one is due at once.
 			blocked[key] = stateRetry
@@ -79,6 +89,7 @@ func (p *part) judge(outcomes []outbox.Outcome, onDead OnDead) verdict {
 			if !behind || key == "" {
 				cut = i
 				v.rest = append(v.rest, i)
+				v.behind = outcome.Topic
 				continue
 			}
 			v.parks = append(v.parks, behindFailed(i, state))
@@ -122,6 +133,12 @@ func died(index int, key string, attempts int, outcome *outbox.Outcome, onDead O
 	}
 }
 
+func stopped(index int, key string, attempts int, outcome *outbox.Outcome) park {
+	return park{
+		index: index, state: stateStopped, gates: key != "", attempts: attempts - 1, err: &outcome.Error, route: &outcome.Topic,
+	}
+}
+
 func behindFailed(index int, state string) park {
 	if state == stateWaiting {
 		return park{index: index, state: stateWaiting, gates: true}
@@ -139,17 +156,18 @@ type parkArrays struct {
 	attempts        []int32
 	delays          []*float64
 	errors, reasons []*string
+	routes          []*string
 }
 
 func (a *parkArrays) add(shard int16, seq int64, p *park) {
 	a.shards, a.seqs = append(a.shards, shard), append(a.seqs, seq)
 	a.states, a.gates = append(a.states, p.state), append(a.gates, p.gates)
 	a.attempts, a.delays = append(a.attempts, int32(p.attempts)), append(a.delays, p.delay)
-	a.errors, a.reasons = append(a.errors, p.err), append(a.reasons, p.reason)
+	a.errors, a.reasons, a.routes = append(a.errors, p.err), append(a.reasons, p.reason), append(a.routes, p.route)
 }
 
 func (a *parkArrays) args() []any {
-	return []any{a.shards, a.seqs, a.states, a.gates, a.attempts, a.delays, a.errors, a.reasons}
+	return []any{a.shards, a.seqs, a.states, a.gates, a.attempts, a.delays, a.errors, a.reasons, a.routes}
 }
 
 // parkList is the events that a settle parks.

@@ -190,10 +190,7 @@ func (s *Store) query(
 			current.full = true
 			continue
 		}
-		message, err := s.reader.rows.message(values[eventColumn:windowColumn], s.config.MaxAttempts)
-		if err != nil {
-			return nil, err
-		}
+		message := s.reader.rows.message(values[eventColumn:windowColumn], s.config.MaxAttempts)
 		message.Attempt = 1
 		size += len(values[12]) + len(values[14]) // headers and payload
 		current.messages = append(current.messages, message)

@@ -30,8 +30,9 @@ func Fails(t testing.TB, err error, class outbox.Class, words ...string) {
 	}
 }
 
-// Fates compares results with what was expected of them: "" for success, else "rejected",
-// "retry", "away" or "waits".
+// Fates compares results with what was expected of them: "" for success, else "rejected" (terminal),
+// "retry" (counted), "away" and "misconfigured" (the destination), "topic away" and "topic missing"
+// (its topic), "unclear", "silence" (no answer in time) or "waits" (not attempted).
 func Fates(t testing.TB, errs []error, fates ...string) {
 	t.Helper()
 	for i, err := range errs {
@@ -49,7 +50,26 @@ func Fate(err error) string {
 	if errors.Is(err, outbox.ErrNotAttempted) {
 		return "waits"
 	}
-	return map[outbox.Class]string{outbox.ClassTerminal: "rejected", outbox.ClassUnavailable: "away", outbox.ClassRetryable: "retry"}[outbox.Classify(err)]
+	var away *outbox.UnavailableError
+	var unclear *outbox.UnclearError
+	switch outbox.Classify(err) {
+	case outbox.ClassTerminal:
+		return "rejected"
+	case outbox.ClassUnavailable:
+		if !errors.As(err, &away) {
+			return "away"
+		}
+		return map[bool]map[bool]string{
+			false: {false: "away", true: "misconfigured"}, true: {false: "topic away", true: "topic missing"},
+		}[away.Topic][away.Setting]
+	case outbox.ClassUnclear:
+		if errors.As(err, &unclear) {
+			return "unclear"
+		}
+		return "silence"
+	default:
+		return "retry"
+	}
 }
 
 // Answers waits until the publisher's broker answers a ping.

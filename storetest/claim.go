@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
 )
 
 func testEmpty(_ *testing.T, b *bench) {
@@ -40,7 +42,7 @@ func testExclusive(_ *testing.T, b *bench) {
 		store := b.open(Options{})
 		wg.Go(func() {
 			for {
-				batch, err := store.Claim(b.Context(), 7)
+				batch, err := store.Claim(b.Context(), outbox.ClaimRequest{Limit: 7})
 				if err != nil {
 					failures <- err
 					return

@@ -152,7 +152,7 @@ func (b *bench) claim(store outbox.Store, n int) outbox.Batch {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
-	batch, err := store.Claim(ctx, n)
+	batch, err := store.Claim(ctx, outbox.ClaimRequest{Limit: n})
 	if err != nil {
 		b.Fatal(err)
 	}

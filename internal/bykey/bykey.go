@@ -4,6 +4,7 @@ package bykey
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,11 +27,13 @@ func New(n int, timeout time.Duration) *Lanes {
 // that failed, none of its key is sent; after one that found the other side unavailable,
 // none at all. Those are answered with outbox.ErrNotAttempted, and so are those whose turn
 // comes too late: a call that is begun shortly before the batch's deadline would fail for
-// want of time, and count.
+// want of time, and count. An unclear answer is proven to be about its message if one that was
+// sent after it got through.
 func (l *Lanes) Publish(ctx context.Context, messages []outbox.Message, send func(context.Context, *outbox.Message) error) []error {
 	errs := make([]error, len(messages))
 	var away atomic.Bool
 	latest, bounded := l.latest(ctx)
+	begun, ended := make([]time.Time, len(messages)), make([]time.Time, len(messages))
 	queues := queuesOf(messages)
 	var next atomic.Int64
 	var running sync.WaitGroup
@@ -46,12 +49,14 @@ func (l *Lanes) Publish(ctx context.Context, messages []outbox.Message, send fun
 					if bounded && time.Now().After(latest) {
 						errs[i] = outbox.ErrNotAttempted
 					} else {
+						begun[i] = time.Now()
 						errs[i] = send(ctx, &messages[i])
+						ended[i] = time.Now()
 					}
 					<-l.slots
 					if errs[i] != nil {
 						stopped = true
-						if outbox.Classify(errs[i]) == outbox.ClassUnavailable {
+						if isAway(errs[i]) {
 							away.Store(true)
 						}
 					}
@@ -60,7 +65,33 @@ func (l *Lanes) Publish(ctx context.Context, messages []outbox.Message, send fun
 		})
 	}
 	running.Wait()
+	Prove(messages, errs, begun, ended)
 	return errs
+}
+
+// Prove marks the unclear answers after which another message of the topic was sent and got
+// through. Begun and ended are when each was sent and answered.
+func Prove(messages []outbox.Message, errs []error, begun, ended []time.Time) {
+	last := make(map[string]time.Time) // when the last that got through was sent, by topic
+	for i, err := range errs {
+		if topic := messages[i].Topic; err == nil && begun[i].After(last[topic]) {
+			last[topic] = begun[i]
+		}
+	}
+	for i, err := range errs {
+		if err == nil || errors.Is(err, outbox.ErrNotAttempted) || outbox.Classify(err) != outbox.ClassUnclear {
+			continue
+		}
+		if last[messages[i].Topic].After(ended[i]) {
+			errs[i] = &outbox.UnclearError{Err: err, Proven: true}
+		}
+	}
+}
+
+// isAway reports whether an error is about the destination as a whole.
+func isAway(err error) bool {
+	var unavailable *outbox.UnavailableError
+	return outbox.Classify(err) == outbox.ClassUnavailable && (!errors.As(err, &unavailable) || !unavailable.Topic)
 }
 
 // enter takes a lane; it reports false when ctx ended first.

@@ -149,3 +149,46 @@ func TestDeadline(t *testing.T) {
 		})
 	}
 }
+
+// TestProven has an unclear answer, and messages that get through. It is proven to be about its message
+// only by one that was sent after it.
+func TestProven(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		keys   []string
+		proven bool
+	}{
+		"the first of one lane": {[]string{"bad", "a"}, true},
+		"the last of one lane":  {[]string{"a", "bad"}, false},
+	} {
+		lanes := bykey.New(1, time.Minute)
+		errs := lanes.Publish(t.Context(), batch(test.keys...), func(_ context.Context, m *outbox.Message) error {
+			if m.Key == "bad" {
+				return outbox.Unclear(errors.New("404"))
+			}
+			return nil
+		})
+		var unclear *outbox.UnclearError
+		if !errors.As(errs[slices.Index(test.keys, "bad")], &unclear) || unclear.Proven != test.proven {
+			t.Errorf("%s: %v, proven: %t, want %t", name, errs, unclear.Proven, test.proven)
+		}
+	}
+	// Sent before, and answered after it.
+	lanes, answered := bykey.New(2, time.Minute), make(chan struct{})
+	var sent sync.WaitGroup
+	sent.Add(2)
+	errs := lanes.Publish(t.Context(), batch("bad", "a"), func(_ context.Context, m *outbox.Message) error {
+		sent.Done()
+		sent.Wait()
+		if m.Key == "bad" {
+			defer close(answered)
+			return context.DeadlineExceeded
+		}
+		<-answered
+		return nil
+	})
+	var unclear *outbox.UnclearError
+	if errs[1] != nil || errors.As(errs[0], &unclear) {
+		t.Errorf("beside each other: %v", errs)
+	}
+}

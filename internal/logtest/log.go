@@ -5,6 +5,9 @@ import (
 	"bytes"
 	"strings"
 	"sync"
+	"testing"
+
+	"github.com/packfinderz/outbox/internal/await"
 )
 
 // Log is where a logger, or a process, writes to while a test reads.
@@ -29,6 +32,12 @@ func (l *Log) Text() string {
 
 // Count is how often the words were written.
 func (l *Log) Count(words string) int { return strings.Count(l.Text(), words) }
+
+// Await returns when the words have been written.
+func (l *Log) Await(t testing.TB, words string) {
+	t.Helper()
+	await.Until(t, "the log to say "+words, func() bool { return l.Count(words) > 0 })
+}
 
 // Line is the first line with the words, or empty.
 func (l *Log) Line(words string) string {

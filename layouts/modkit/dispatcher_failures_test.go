@@ -49,7 +49,7 @@ func TestDispatcherFailures(t *testing.T) {
 	}
 	line := b.logs.Line("event dead")
 	for _, words := range []string{
-		"level=ERROR", "event_id=" + id.String(), "namespace=mini-chat", "topic=usage", "attempt=4", "refused attempt 4", "reason=max_attempts",
+		"level=WARN", "event_id=" + id.String(), "namespace=mini-chat", "topic=usage", "attempt=4", "refused attempt 4", "reason=max_attempts",
 	} {
 		if !strings.Contains(line, words) {
 			t.Errorf("the log lacks %q: %s", words, line)

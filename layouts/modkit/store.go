@@ -2,6 +2,7 @@ package modkit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -72,15 +73,23 @@ type ClaimedMessage struct {
 }
 
 // ClaimBatch takes up to size due messages. Each has to be acked or nacked within the lease.
+// Rows that cannot be read as a message are dead afterwards, and not among them.
 func (s *Store) ClaimBatch(ctx context.Context, size int) ([]ClaimedMessage, error) {
-	batch, err := s.store.Claim(ctx, size)
+	batch, err := s.store.Claim(ctx, outbox.ClaimRequest{Limit: size})
 	if err != nil {
 		return nil, err
 	}
 	claims := pgstore.Singles(batch)
-	messages := make([]ClaimedMessage, len(claims))
-	for i, claim := range claims {
-		messages[i] = ClaimedMessage{Message: claim.Messages()[0], claim: claim}
+	messages := make([]ClaimedMessage, 0, len(claims))
+	for _, claim := range claims {
+		message := ClaimedMessage{Message: claim.Messages()[0], claim: claim}
+		if message.Invalid == nil {
+			messages = append(messages, message)
+			continue
+		}
+		if err := settle(ctx, message, outbox.InvalidRow(message.Invalid)); err != nil && !errors.Is(err, outbox.ErrLeaseLost) {
+			return nil, err
+		}
 	}
 	return messages, nil
 }

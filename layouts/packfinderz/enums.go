@@ -67,7 +67,7 @@ func AggregateTypes() []AggregateType {
 func Reasons() []outbox.Reason {
 	return []outbox.Reason{
 		outbox.ReasonMaxAttempts, outbox.ReasonUnknownType, outbox.ReasonInvalidPayload, outbox.ReasonInvalidAggregate,
-		outbox.ReasonTooLarge, outbox.ReasonRejected, outbox.ReasonTerminal,
+		outbox.ReasonTooLarge, outbox.ReasonRejected, outbox.ReasonTerminal, outbox.ReasonInvalidRow,
 	}
 }
 

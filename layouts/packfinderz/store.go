@@ -27,6 +27,7 @@ func NewStore(pool *pgxpool.Pool, layout pgstore.Layout, config pgstore.Config) 
 // Fetched are rows that are locked by a transaction of their own until Commit or Rollback.
 type Fetched struct {
 	batch    outbox.Batch
+	events   []outbox.Message
 	places   map[uuid.UUID]int
 	outcomes []outbox.Outcome
 }
@@ -34,7 +35,7 @@ type Fetched struct {
 // FetchUnpublishedForPublish locks up to limit unpublished rows, oldest first, passing over
 // those that others have locked. Commit or Rollback has to be called.
 func (s *Store) FetchUnpublishedForPublish(ctx context.Context, limit int) (*Fetched, error) {
-	batch, err := s.store.Claim(ctx, limit)
+	batch, err := s.store.Claim(ctx, outbox.ClaimRequest{Limit: limit})
 	if err != nil {
 		return nil, err
 	}
@@ -42,13 +43,18 @@ func (s *Store) FetchUnpublishedForPublish(ctx context.Context, limit int) (*Fet
 		batch: batch, places: make(map[uuid.UUID]int, len(batch.Messages())), outcomes: make([]outbox.Outcome, len(batch.Messages())),
 	}
 	for i, message := range batch.Messages() {
+		if message.Invalid != nil { // Commit moves it to the dead-letter table
+			f.outcomes[i] = outbox.InvalidRow(message.Invalid)
+			continue
+		}
 		f.places[message.ID] = i
+		f.events = append(f.events, message)
 	}
 	return f, nil
 }
 
-// Events are the fetched rows.
-func (f *Fetched) Events() []outbox.Message { return f.batch.Messages() }
+// Events are the fetched rows, but for those that cannot be read as an event.
+func (f *Fetched) Events() []outbox.Message { return f.events }
 
 // MarkPublished notes that Pub/Sub has acknowledged the event.
 func (f *Fetched) MarkPublished(id uuid.UUID) error {

@@ -209,7 +209,7 @@ func (m *moody) React(request any) (handled bool, answer any, err error) {
 		m.tries[id]++
 		if m.refusal[id] > 0 {
 			m.refusal[id]--
-			err = status.Error(codes.ResourceExhausted, "quota"+strings.Repeat("!", 2000))
+			err = status.Error(codes.Unknown, "refused"+strings.Repeat("!", 2000))
 		}
 	}
 	return err != nil, &pubsubpb.PublishResponse{}, err

@@ -34,7 +34,7 @@ func TestOutage(t *testing.T) {
 			away = false
 		}
 	}
-	if b.ready() != 503 || len(b.log.all(t, "the broker is unavailable; nothing is counted, events wait")) == 0 {
+	if b.ready() != 503 || len(b.log.all(t, "the route is closed: its events wait, and no attempt is counted")) == 0 {
 		t.Error("the publisher did not notice the outage")
 	}
 	if waiting := b.number(`SELECT count(*) FROM outbox_events WHERE published_at IS NULL`); waiting < len(later)/2 {

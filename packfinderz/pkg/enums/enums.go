@@ -67,6 +67,7 @@ const (
 	ReasonPayloadTooLarge  = outbox.ReasonTooLarge
 	ReasonRejected         = outbox.ReasonRejected
 	ReasonTerminal         = outbox.ReasonTerminal
+	ReasonInvalidRow       = outbox.ReasonInvalidRow
 )
 
 // ErrorReasons are all reasons, in the order of the database.

@@ -6,17 +6,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// idSet are the events being published, so that none is published twice at once even if
+// inFlight are the events being published, so that none is published twice at once even if
 // its lease ran out and it was claimed again by the same relay.
-type idSet struct {
+type inFlight struct {
 	mu  sync.Mutex
 	ids map[uuid.UUID]struct{}
 }
 
-func newIDSet() *idSet { return &idSet{ids: make(map[uuid.UUID]struct{})} }
+func newInFlight() *inFlight { return &inFlight{ids: make(map[uuid.UUID]struct{})} }
 
 // add enters the ids that are not in yet and reports which were.
-func (s *idSet) add(messages []Message) (taken []bool) {
+func (s *inFlight) add(messages []Message) (taken []bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	taken = make([]bool, len(messages))
@@ -30,7 +30,7 @@ func (s *idSet) add(messages []Message) (taken []bool) {
 }
 
 // remove takes out what add entered.
-func (s *idSet) remove(messages []Message, taken []bool) {
+func (s *inFlight) remove(messages []Message, taken []bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range messages {

@@ -1,0 +1,256 @@
+package outbox
+
+import (
+	"fmt"
+	"time"
+)
+
+// attempt is a batch that was handed to the publisher, and what it answered.
+type attempt struct {
+	messages []Message
+	// topics are where the messages went; nil for their own.
+	topics []string
+	errs   []error
+	// began is how many batches had been judged when this one was begun.
+	began int64
+	// unsent are the messages that the publisher never saw; nil if it saw all.
+	unsent []bool
+}
+
+// topic is the route of a message.
+func (a *attempt) topic(i int) string {
+	if a.topics != nil {
+		return a.topics[i]
+	}
+	return a.messages[i].Topic
+}
+
+// sent reports whether the publisher saw a message.
+func (a *attempt) sent(i int) bool { return a.unsent == nil || !a.unsent[i] }
+
+// fault is who is to blame for a message that was not delivered.
+type fault int
+
+const (
+	faultNobody   fault = iota // it was delivered, or not tried
+	faultEvent                 // the attempt counts
+	faultTerminal              // it can never succeed
+	faultRoute                 // the destination as a whole: nothing counts
+	faultTopic                 // its topic: nothing counts
+)
+
+// finding is what was found out about one message.
+type finding struct {
+	fault fault
+	err   error
+}
+
+// judge decides, for every message of a batch that was not delivered, who is at fault, and
+// opens and closes routes. It is the one place that does: an attempt is held against an event
+// only on evidence about that event.
+func (s *routes) judge(a *attempt, now time.Time) (findings []finding, news []change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.judged++
+	trying := s.trying(a)
+	findings = make([]finding, len(a.errs))
+	s.noteDelivered(a, now)
+	away := s.judgeUnavailable(a, findings, now, &news)
+	s.judgeUnclear(a, findings, away, now, &news)
+	for i, err := range a.errs {
+		if err == nil || findings[i].fault != faultNobody || isUntried(err) {
+			continue
+		}
+		switch Classify(err) {
+		case ClassRetryable:
+			findings[i] = finding{faultEvent, err}
+		case ClassTerminal:
+			findings[i] = finding{faultTerminal, err}
+			s.suspects.cleared(a.messages[i].ID)
+		}
+		if a.sent(i) { // it was refused by somebody who is there
+			s.whole.seen = now
+			trying.answered(a.topic(i))
+		}
+	}
+	s.countWaiting(a, findings)
+	s.endTrials(a, trying, now, &news)
+	return findings, news
+}
+
+// noteDelivered counts what was delivered.
+func (s *routes) noteDelivered(a *attempt, now time.Time) {
+	for i, err := range a.errs {
+		if err != nil {
+			continue
+		}
+		s.whole.noteDelivered(now)
+		s.suspects.cleared(a.messages[i].ID)
+		if r := s.topics[a.topic(i)]; r != nil {
+			r.noteDelivered(now)
+		}
+	}
+	if len(s.suspects.unclear) > 0 {
+		for topic := range a.delivered() {
+			s.suspects.refute(topic, a.began, s.judged)
+		}
+	}
+}
+
+// delivered are the routes on which something was delivered; the whole destination is the empty one.
+func (a *attempt) delivered() map[string]bool {
+	list := make(map[string]bool)
+	for i, err := range a.errs {
+		if err == nil {
+			list[""], list[a.topic(i)] = true, true
+		}
+	}
+	return list
+}
+
+// judgeUnavailable closes the routes that take nothing. It reports whether the whole destination
+// is one of them.
+func (s *routes) judgeUnavailable(a *attempt, findings []finding, now time.Time, news *[]change) (away bool) {
+	for i, err := range a.errs {
+		if err == nil || isUntried(err) || Classify(err) != ClassUnavailable {
+			continue
+		}
+		if topic := a.topic(i); ofTopic(err) && topic != "" {
+			findings[i] = finding{faultTopic, err}
+			s.shut(s.make(topic, now), now, err, news)
+			continue
+		}
+		findings[i] = finding{faultRoute, err}
+		// Only the first is where the connection broke; the rest never had their turn.
+		if !away && mayBePoison(err) && s.suspects.broke(a.messages[i].ID, s.whole.delivered) {
+			findings[i] = finding{faultEvent, fmt.Errorf("the connection broke at this event %d times running: %w", poisonBreaks, err)}
+		}
+		away = true
+		s.shut(s.whole, now, err, news)
+	}
+	return away
+}
+
+// judgeUnclear decides about answers that may be the event's fault or the route's. The event is at
+// fault if it got such an answer before, and the route was seen to be well in between. What else is
+// delivered of the same batch proves nothing: nobody knows whether that was before or after. An
+// event that is not at fault is given back and remembered, and a route that gives such answers only
+// is closed.
+func (s *routes) judgeUnclear(a *attempt, findings []finding, away bool, now time.Time, news *[]change) {
+	doubts := make(map[string][]int)
+	var convicted []int
+	for i, err := range a.errs {
+		if err == nil || isUntried(err) || Classify(err) != ClassUnclear {
+			continue
+		}
+		id := a.messages[i].ID
+		findings[i] = finding{faultRoute, err}
+		switch {
+		case away:
+		case isProven(err), s.suspects.isRefuted(id, a.began):
+			s.suspects.convict(id)
+			findings[i].fault = faultEvent
+		case s.suspects.isConvicted(id):
+			convicted = append(convicted, i)
+		default:
+			s.suspects.doubt(id, a.unclearRoute(i), s.judged)
+			doubts[a.unclearRoute(i)] = append(doubts[a.unclearRoute(i)], i)
+		}
+	}
+	for _, i := range convicted {
+		topic := a.unclearRoute(i)
+		if r := s.make(topic, now); len(doubts[topic]) == 0 && r.strikes == 0 && r.delivered > 0 {
+			findings[i].fault = faultEvent // the route troubles nobody else
+		} else {
+			doubts[topic] = append(doubts[topic], i)
+		}
+	}
+	if len(doubts) > 0 {
+		s.strike(a, findings, doubts, now, news)
+	}
+}
+
+// unclearRoute is the route that an unclear answer is held against. One topic may hang while the
+// others work; all other such answers are the destination's.
+func (a *attempt) unclearRoute(i int) string {
+	if isSilence(a.errs[i]) {
+		return a.topic(i)
+	}
+	return ""
+}
+
+// strike holds unclear answers against their routes, and closes those that deliver nothing.
+func (s *routes) strike(a *attempt, findings []finding, doubts map[string][]int, now time.Time, news *[]change) {
+	delivered := a.delivered()
+	for topic, places := range doubts {
+		r := s.make(topic, now)
+		if delivered[topic] {
+			continue
+		}
+		r.strikes++
+		if r.state != routeTrial && r.strikes < maxStrikes && !severalKeys(a.messages, places) {
+			continue
+		}
+		s.shut(r, now, a.errs[places[0]], news)
+		if topic == "" {
+			continue
+		}
+		for _, i := range places {
+			findings[i].fault = faultTopic
+		}
+	}
+}
+
+// severalKeys reports whether messages are of more than one key.
+func severalKeys(messages []Message, places []int) bool {
+	first := messages[places[0]].Key
+	for _, i := range places[1:] {
+		if key := messages[i].Key; key == "" || key != first {
+			return true
+		}
+	}
+	return false
+}
+
+// shut closes a route.
+func (s *routes) shut(r *route, now time.Time, err error, news *[]change) {
+	if r.state != routeClosed {
+		defer s.wake() // it has to be looked at again
+	}
+	if r.close(now, err) {
+		*news = append(*news, change{RouteStatus: r.status(), err: err})
+	}
+}
+
+// countWaiting counts, for people, the events that each route has sent back.
+func (s *routes) countWaiting(a *attempt, findings []finding) {
+	for i := range findings {
+		switch findings[i].fault {
+		case faultRoute:
+			s.whole.waiting++
+		case faultTopic:
+			s.topics[a.topic(i)].waiting++
+		}
+	}
+}
+
+// passed is judge for a batch that was delivered whole, as nearly all are.
+func (s *routes) passed(a *attempt, now time.Time) (news []change) {
+	s.mu.Lock()
+	simple := len(s.topics) == 0 && s.whole.state == routeOpen
+	if simple {
+		s.whole.noteDelivered(now)
+		s.whole.delivered += int64(len(a.messages) - 1)
+		s.judged++
+		for i := range a.messages {
+			s.suspects.cleared(a.messages[i].ID)
+		}
+		s.suspects.refute("", a.began, s.judged)
+	}
+	s.mu.Unlock()
+	if simple {
+		return nil
+	}
+	_, news = s.judge(a, now)
+	return news
+}

@@ -1,0 +1,250 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// trial of an event, in the words of TestEvidence: its key, before a slash its topic, and after a
+// colon what the publisher answered.
+func (b *bench) attempt(words string) *attempt {
+	b.Helper()
+	a := &attempt{began: b.routes.begun()}
+	events, beside := strings.CutPrefix(words, "beside ")
+	if beside {
+		a.began--
+	}
+	for event := range strings.FieldsSeq(events) {
+		name, answer, _ := strings.Cut(event, ":")
+		m := Message{Event: Event{ID: uuid.NewSHA1(uuid.Nil, []byte(name)), Key: name}}
+		if topic, _, ok := strings.Cut(name, "/"); ok {
+			m.Topic = topic
+		}
+		err, known := answers[answer]
+		if !known {
+			b.Fatalf("there is no answer %q", answer)
+		}
+		a.messages, a.errs = append(a.messages, m), append(a.errs, err)
+	}
+	return a
+}
+
+var errNo = errors.New("no")
+
+var answers = map[string]error{
+	"ok": nil, "refused": errNo, "never": Terminal(errNo), "404": Unclear(errNo), "404!": &UnclearError{Err: errNo, Proven: true}, "silent": context.DeadlineExceeded,
+	"away": Unavailable(errNo), "missing": TopicMissing(errNo), "broken": Unavailable(fmt.Errorf("reset: %w", errNo)),
+	"full": Unavailable(fmt.Errorf("disk: %w", syscall.ENOSPC)), "-": ErrNotAttempted,
+}
+
+// bench is a relay's routes without a relay.
+type bench struct {
+	*testing.T
+	routes *routes
+	now    time.Time
+}
+
+// ping lets the pause of all closed routes pass, and has them answer.
+func (b *bench) ping(err error) {
+	b.Helper()
+	b.now = b.now.Add(maxAsked)
+	due, _ := b.routes.due(b.now)
+	for _, topic := range due {
+		b.routes.answered(topic, b.now, err)
+	}
+}
+
+// faults are who is to blame for each message of a batch, in one letter: - nobody, E the event,
+// T the event for good, D the destination, t its topic.
+func (b *bench) faults(events string) string {
+	b.Helper()
+	a := b.attempt(events)
+	admitted := b.routes.admit()
+	if admitted.wait != nil {
+		b.Fatalf("nothing may be sent; wanted to send %s", events)
+	}
+	waits := b.routes.pick(a.messages, admitted.trial)
+	for i, wait := range waits {
+		switch wait {
+		case waitClosed:
+			a.errs[i] = errTopicClosed
+		case waitTrial:
+			a.errs[i] = errOnTrial
+		case waitNot:
+		}
+	}
+	findings, _ := b.routes.judge(a, b.now)
+	var letters strings.Builder
+	for _, f := range findings {
+		letters.WriteByte("-ETDt"[f.fault])
+	}
+	return letters.String()
+}
+
+// closed are the routes that are closed; "all" is the destination.
+func (b *bench) closed() string {
+	var names []string
+	for _, status := range b.routes.list() {
+		if !status.Open {
+			name := status.Topic
+			if name == "" {
+				name = "all"
+			}
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// TestEvidence tells stories of batches and says, after each, who was held to be at fault and which
+// routes are closed. "ping" is a good ping of everything that is closed, and "beside" begins a batch
+// that was under way with the one before.
+func TestEvidence(t *testing.T) {
+	t.Parallel()
+	type step struct{ batch, faults, closed string }
+	for name, story := range map[string][]step{
+		"a refusal is the event's":                        {{"a:ok b:refused c:ok", "-E-", ""}},
+		"a refusal alone, too":                            {{"a:refused", "E", ""}},
+		"never is for good":                               {{"a:never b:ok", "T-", ""}},
+		"away is the destination":                         {{"a:away b:away", "DD", "all"}},
+		"what was delivered before it broke is delivered": {{"a:ok b:away c:away", "-DD", "all"}},
+		"a refusal counts although the connection broke":  {{"a:refused b:away", "ED", "all"}},
+		"a missing topic is its own fault": {
+			{"x/1:missing y/1:ok x/2:missing", "t-t", "x"},
+			{"x/3:ok y/2:ok", "--", "x"}, // x/3 was not sent
+		},
+		"a topic is tried with two events, then opened": {
+			{"x/1:missing", "t", "x"},
+			{"ping", "", ""},
+			{"x/1:ok x/2:ok x/3:ok", "---", ""},
+		},
+		"a topic that is still missing is closed again": {
+			{"x/1:missing", "t", "x"},
+			{"ping", "", ""},
+			{"x/1:missing x/2:missing x/3:missing y/1:ok", "tt--", "x"},
+		},
+		"an unclear answer is the event's when others got through since the last one": {
+			{"a:ok b:404 c:ok", "-D-", ""},
+			{"d:ok", "-", ""},
+			{"b:404", "E", ""},
+		},
+		"at once when the publisher knows that one got through after it": {
+			{"a:ok b:404! c:ok", "-E-", ""},
+			{"b:404", "E", ""},
+		},
+		"not when they got through in the same batches": { // it may have been before the answer
+			{"a:ok b:ok c:404", "--D", ""},
+			{"c:404 d:ok", "D-", ""},
+			{"c:404", "E", ""},
+		},
+		"not when they got through in a batch that was under way": {
+			{"a:ok b:404", "-D", ""},
+			{"beside c:ok", "-", ""},
+			{"b:404", "D", ""},
+		},
+		"it is remembered": {
+			{"a:404", "D", ""},
+			{"b:ok", "-", ""},
+			{"a:404", "E", ""},
+		},
+		"not while it delivers": {
+			{"a:ok b:404 c:404", "-DD", ""},
+		},
+		"unclear answers to several keys close the destination": {
+			{"a:404 b:404 c:404", "DDD", "all"},
+		},
+		"unclear answers to one key close it the second time": {
+			{"a:404", "D", ""},
+			{"a:404", "D", "all"},
+			{"ping", "", ""},
+			{"a:404", "D", "all"},
+		},
+		"a destination that takes others opens, and the event is at fault": {
+			{"a:404 b:404", "DD", "all"},
+			{"ping", "", ""},
+			{"a:404 c:ok", "D-", ""},
+			{"a:404", "E", ""},
+		},
+		"a trial is made with events that were in none that failed": {
+			{"a:404 b:404 c:404", "DDD", "all"},
+			{"ping", "", ""},
+			{"a:404 b:404 c:404 d:ok", "DD--", "all"}, // c and d wait
+			{"ping", "", ""},
+			{"a:ok b:ok c:404 d:ok", "--D-", ""}, // a and b wait; c and d are tried
+			{"c:404", "E", ""},
+		},
+		"an event that was at fault before is at fault again while nobody else is": {
+			{"a:404 b:ok", "D-", ""},
+			{"b:ok", "-", ""},
+			{"a:404", "E", ""},
+			{"a:404", "E", ""},
+			{"a:404 b:404", "DD", "all"},
+			{"ping", "", ""},
+			{"c:ok", "-", ""},
+			{"b:404", "E", ""},
+			{"a:404", "E", ""},
+		},
+		"silence after a good ping closes one topic only": {
+			{"x/1:silent x/2:silent y/1:ok", "tt-", "x"},
+		},
+		"silence to one message while others of its topic get through is its own": {
+			{"x/1:silent x/2:ok y/1:ok", "D--", ""},
+			{"x/3:ok", "-", ""},
+			{"x/1:silent", "E", ""},
+		},
+		"silence without topics is held against the destination": {
+			{"a:silent b:silent", "DD", "all"},
+		},
+		"nothing unclear counts beside a connection that broke": {
+			{"a:404 b:away c:ok", "DD-", "all"},
+		},
+		"poison: three times, with good pings and others delivered": {
+			{"p:broken a:ok", "D-", "all"}, {"ping", "", ""}, {"b:ok", "-", ""},
+			{"p:broken", "D", "all"}, {"ping", "", ""}, {"b:ok", "-", ""},
+			{"p:broken", "E", "all"},
+		},
+		"no poison when nothing else is delivered": {
+			{"p:broken", "D", "all"}, {"ping", "", ""},
+			{"p:broken", "D", "all"}, {"ping", "", ""},
+			{"p:broken", "D", "all"}, {"ping", "", ""},
+			{"p:broken", "D", "all"},
+		},
+		"a full disk is never poison": {
+			{"p:full a:ok", "D-", "all"}, {"ping", "", ""}, {"b:ok", "-", ""},
+			{"p:full", "D", "all"}, {"ping", "", ""}, {"b:ok", "-", ""},
+			{"p:full", "D", "all"}, {"ping", "", ""}, {"b:ok", "-", ""},
+			{"p:full", "D", "all"},
+		},
+		"a trial of which nothing was sent finds nothing out": {
+			{"a:away", "D", "all"}, {"ping", "", ""},
+			{"a:-", "-", ""},
+			{"a:ok", "-", ""},
+		},
+		"who refuses is there": {
+			{"a:away", "D", "all"}, {"ping", "", ""},
+			{"a:refused", "E", ""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &bench{T: t, routes: newRoutes(false, nil), now: time.Now()}
+			for i, s := range story {
+				if s.batch == "ping" {
+					b.ping(nil)
+				} else if got := b.faults(s.batch); got != s.faults {
+					t.Fatalf("step %d, %s: the faults are %s, want %s", i+1, s.batch, got, s.faults)
+				}
+				if got := b.closed(); got != s.closed {
+					t.Fatalf("step %d, %s: closed is %q, want %q", i+1, s.batch, got, s.closed)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package outbox_test
+
+import (
+	"errors"
+	"log/slog"
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/logtest"
+)
+
+// logged runs a relay that writes its log as JSON, for an hour of a bubble's clock.
+func logged(t *testing.T, config outbox.Config) *logtest.Log {
+	t.Helper()
+	logs := &logtest.Log{}
+	config.Logger, config.Poll = slog.New(slog.NewJSONHandler(logs, nil)), calm
+	relay, err := outbox.NewRelay(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := relay.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Hour)
+	relay.Stop()
+	return logs
+}
+
+// wantLogged fails unless a pattern is in the log so many times.
+func wantLogged(t *testing.T, logs *logtest.Log, pattern string, want int) {
+	t.Helper()
+	if n := len(regexp.MustCompile(pattern).FindAllString(logs.Text(), -1)); n != want {
+		t.Errorf("%d lines with %s, want %d:\n%s", n, pattern, want, logs.Text())
+	}
+}
+
+// TestFailuresInTheLog has twenty events fail at once: five have a line, the others are counted.
+func TestFailuresInTheLog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		logs := logged(t, outbox.Config{
+			Store: newShelf(many(20)...), Retry: outbox.RetryPolicy{Base: 4 * time.Hour, Max: 4 * time.Hour},
+			Publisher: &scripted{answer: func(outbox.Message) error { return errors.New("no") }},
+		})
+		wantLogged(t, logs, `"WARN","msg":"event failed".*"attempt":1,"error":"no","next_in":"[1-4]h[0-9hms.]+"`, 5)
+		wantLogged(t, logs, `"msg":"event failed"`, 5)
+		wantLogged(t, logs, `"WARN","msg":"more attempts failed".*"attempts":15}`, 1)
+	})
+}
+
+// TestOutageInTheLog has an outage of many events: one line when it begins, one when it is over.
+func TestOutageInTheLog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		logs := logged(t, outbox.Config{
+			Store: newShelf(many(20)...), Publisher: &scripted{answer: func(outbox.Message) error {
+				if time.Since(began) < time.Minute {
+					return outbox.Unavailable(errors.New("away"))
+				}
+				return nil
+			}},
+		})
+		wantLogged(t, logs, `"WARN","msg":"the route is closed.*"route":"destination","error":"away"}`, 1)
+		wantLogged(t, logs, `"INFO","msg":"the route is open again.*"route":"destination","closed_for":"1m[0-9.]+s","given_back":[0-9]+}`, 1)
+		wantLogged(t, logs, `"msg":"event `, 0)
+	})
+}

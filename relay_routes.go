@@ -1,0 +1,144 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Routes is how the destination is doing as a whole, and those of its topics that are closed or
+// that the configuration names.
+func (r *Relay) Routes() []RouteStatus { return r.routes.list() }
+
+// Available reports whether events are sent: the destination and all topics of Routes are open.
+func (r *Relay) Available() bool {
+	return !slices.ContainsFunc(r.Routes(), func(s RouteStatus) bool { return !s.Open })
+}
+
+// Check asks the destination, and the topics that the configuration names, whether they are
+// there, and returns what is wrong. An error for which IsMisconfigured is true will not pass by
+// waiting. It changes nothing for a relay that runs.
+func (r *Relay) Check(ctx context.Context) error {
+	if err := r.ping(ctx, ""); err != nil {
+		return fmt.Errorf("the destination does not answer: %w", err)
+	}
+	var problems []error
+	for _, topic := range r.config.namedTopics() {
+		if err := r.ping(ctx, topic); err != nil {
+			problems = append(problems, fmt.Errorf("topic %s: %w", topic, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// namedTopics are the topics that the configuration sends events to.
+func (c *Config) namedTopics() []string {
+	names := make(map[string]bool)
+	for _, topic := range c.Topics {
+		names[topic] = true
+	}
+	for _, route := range c.Registry {
+		names[route.Topic] = true
+	}
+	names[c.DefaultTopic] = true
+	delete(names, "")
+	return slices.Sorted(maps.Keys(names))
+}
+
+// keepRoutes looks at the routes that are closed until they answer, and at those that were not
+// heard of for long, so that it is known whether they are there.
+func (r *Relay) keepRoutes(ctx context.Context) {
+	for {
+		due, wait := r.routes.due(time.Now())
+		for _, topic := range due {
+			err := r.ping(ctx, topic)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				r.log.Debug("a route does not answer", "route", RouteStatus{Topic: topic}.Name(), "error", ErrorText(err))
+			}
+			if news := r.routes.answered(topic, time.Now(), err); news != nil {
+				r.report(*news)
+			}
+			r.Nudge()
+		}
+		if len(due) > 0 {
+			continue
+		}
+		if !r.pause(ctx, wait, r.routes.news) {
+			return
+		}
+	}
+}
+
+// ping asks whether a topic, or the whole destination, is there. Where nobody can be asked the
+// answer is yes: a few messages will tell.
+func (r *Relay) ping(ctx context.Context, topic string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, min(pingTimeout, r.config.PublishTimeout))
+	defer cancel()
+	defer func() {
+		if value := recover(); value != nil {
+			err = panicError(value)
+		}
+	}()
+	if topic != "" {
+		if pinger, ok := r.config.Publisher.(TopicPinger); ok {
+			return pinger.PingTopic(ctx, topic)
+		}
+		return nil
+	}
+	if pinger, ok := r.config.Publisher.(Pinger); ok {
+		return pinger.Ping(ctx)
+	}
+	return nil
+}
+
+// askAfterSilence pings the destination when messages got no answer in time. If that fails, too,
+// it hangs, and nothing is known about the messages.
+func (r *Relay) askAfterSilence(ctx context.Context, a *attempt) {
+	if !slices.ContainsFunc(a.errs, isSilence) || slices.ContainsFunc(a.errs, isAway) {
+		return
+	}
+	asked := map[string]error{"": r.ping(ctx, "")}
+	for i, err := range a.errs {
+		if !isSilence(err) {
+			continue
+		}
+		if asked[""] != nil {
+			a.errs[i] = Unavailable(fmt.Errorf("%w; a ping failed, too: %w", err, asked[""]))
+			continue
+		}
+		topic := a.topic(i)
+		if _, known := asked[topic]; !known {
+			asked[topic] = r.ping(ctx, topic)
+		}
+		if asked[topic] != nil {
+			a.errs[i] = TopicUnavailable(fmt.Errorf("%w; a ping of its topic failed, too: %w", err, asked[topic]))
+		}
+	}
+}
+
+// isSilence reports whether a message got no answer in time, without the publisher having
+// said more.
+func isSilence(err error) bool {
+	var unclear *UnclearError
+	return err != nil && !isUntried(err) && Classify(err) == ClassUnclear && !errors.As(err, &unclear)
+}
+
+// report tells of routes that were opened or closed: once each, and not for every event.
+func (r *Relay) report(news ...change) {
+	for _, c := range news {
+		if c.Open {
+			r.log.Info("the route is open again", "route", c.Name(), "closed_for", c.lasted.Round(time.Millisecond).String(), "given_back", c.events)
+		} else {
+			r.log.LogAttrs(context.Background(), slog.LevelWarn, "the route is closed: its events wait, and no attempt is counted",
+				slog.String("route", c.Name()), slog.String("error", ErrorText(c.err)))
+		}
+		each(r.config.Hooks, func(h RouteHook) { h.OnRoute(c.RouteStatus) })
+	}
+}

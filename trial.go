@@ -1,0 +1,170 @@
+package outbox
+
+import "time"
+
+// pick marks, among messages that are ready to be sent, those that have to wait: their topic is
+// closed, or it is on trial and others are tried.
+func (s *routes) pick(messages []Message, trial bool) (waits []waiting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !trial && len(s.topics) == 0 {
+		return nil
+	}
+	waits = make([]waiting, len(messages))
+	groups := make(map[string][]int) // by route on trial
+	for i := range messages {
+		r := s.topics[messages[i].Topic]
+		switch {
+		case r != nil && r.state == routeClosed:
+			waits[i] = waitClosed
+			r.waiting++
+		case r != nil && r.state == routeTrial:
+			waits[i] = waitTrial
+			if !r.trying {
+				groups[r.topic] = append(groups[r.topic], i)
+			}
+		case trial:
+			waits[i] = waitTrial
+			groups[""] = append(groups[""], i)
+		}
+	}
+	for topic, places := range groups {
+		r := s.of(topic)
+		r.trying = true
+		for _, i := range s.choose(r, messages, places) {
+			waits[i] = waitNot
+		}
+	}
+	return waits
+}
+
+// waiting is whether a message has to wait.
+type waiting int
+
+const (
+	waitNot    waiting = iota
+	waitTrial          // for a trial that is made with others
+	waitClosed         // until its topic is open
+)
+
+// trialSize is two, so that a single event that is at fault does not pass for a route that is
+// closed: the other one arrives.
+const trialSize = 2
+
+// choose picks the messages of a trial: of different keys, each the first of its key, and rather
+// those that were in none that failed, and at which no connection broke.
+func (s *routes) choose(r *route, messages []Message, places []int) []int {
+	var chosen []int
+	first := firstOfKeys(messages)
+	for _, again := range []bool{false, true} {
+		for _, i := range places {
+			if len(chosen) == trialSize {
+				return chosen
+			}
+			_, tried := r.tried[messages[i].ID]
+			if seen := tried || s.suspects.isBreaker(messages[i].ID); seen == again && first[i] {
+				chosen = append(chosen, i)
+			}
+		}
+	}
+	return chosen
+}
+
+// firstOfKeys marks the messages that are the first of their key, or have none.
+func firstOfKeys(messages []Message) []bool {
+	first := make([]bool, len(messages))
+	seen := make(map[string]struct{}, len(messages))
+	for i := range messages {
+		key := messages[i].Key
+		if _, later := seen[key]; !later || key == "" {
+			seen[key] = struct{}{}
+			first[i] = true
+		}
+	}
+	return first
+}
+
+// breakers marks the messages at which the connection broke before; nil if there are none.
+func (s *routes) breakers(messages []Message) []bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.suspects.breaks) == 0 {
+		return nil
+	}
+	var list []bool
+	for i := range messages {
+		if s.suspects.isBreaker(messages[i].ID) {
+			if list == nil {
+				list = make([]bool, len(messages))
+			}
+			list[i] = true
+		}
+	}
+	return list
+}
+
+// trials are the routes that a batch tries, and whether they answered.
+type trials map[string]bool
+
+func (t trials) answered(topic string) {
+	for _, topic := range []string{"", topic} {
+		if _, trying := t[topic]; trying {
+			t[topic] = true
+		}
+	}
+}
+
+// trying are the routes that are on trial with this batch.
+func (s *routes) trying(a *attempt) trials {
+	list := make(trials)
+	if s.whole.trying {
+		list[""] = false
+	}
+	if len(s.topics) == 0 {
+		return list
+	}
+	for i := range a.messages {
+		if r := s.topics[a.topic(i)]; r != nil && r.trying {
+			list[r.topic] = false
+		}
+	}
+	return list
+}
+
+// endTrials opens the routes that delivered something, or answered.
+func (s *routes) endTrials(a *attempt, list trials, now time.Time, news *[]change) {
+	if len(list) == 0 {
+		return
+	}
+	for i, err := range a.errs {
+		if err == nil {
+			list.answered(a.topic(i))
+			continue
+		}
+		if isUntried(err) || !a.sent(i) {
+			continue
+		}
+		for _, topic := range []string{"", a.topic(i)} {
+			if _, tried := list[topic]; tried {
+				s.of(topic).failedTrial(a.messages[i].ID)
+			}
+		}
+	}
+	for topic, answered := range list {
+		r := s.of(topic)
+		began, waiting := r.since, r.waiting
+		switch {
+		case r.state == routeClosed: // it failed
+		case answered:
+			if r.open(now) {
+				*news = append(*news, change{RouteStatus: r.status(), lasted: now.Sub(began), events: waiting})
+			}
+			r.waiting = 0
+		default:
+			r.trying = false // nothing was sent
+		}
+		if topic == "" {
+			s.free()
+		}
+	}
+}
