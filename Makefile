@@ -47,11 +47,12 @@ race: servers ## run the tests with the race detector, but for those that it can
 	go test -race -p 4 -skip '^TestPlan' $$(go list $(OTHERS) | grep -v $(patsubst %,-e %,$(UNRACED)))
 	go test -race $(WAITING) $(BROKERS)
 
-chaos: servers ## kill, stop and restart relays, consumers and PostgreSQL under load, the long form
+chaos: servers ## kill, stop and restart relays, consumers, PostgreSQL and destinations under load, the long form
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./cmd/outbox/internal/chaos
 	OUTBOX_CHAOS=long go test -count=1 -v -run AtRandom ./inbox/pginbox
-	OUTBOX_CHAOS=long go test -count=1 -v -run ConsumeOnce ./cmd/outbox/internal/endtoend
+	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m -run 'ConsumeOnce|Hung' ./cmd/outbox/internal/endtoend
 	OUTBOX_CHAOS=long go test -count=1 -v -run 'AtRandom|ConsumeKilled' ./brokers/redis/...
+	OUTBOX_CHAOS=long go test -count=1 -v -p 2 -parallel 16 -timeout 2h -run 'TestOutages' ./internal/testing/outagetest ./webhook ./cmd/outbox/internal/dest $(BROKERS)
 
 fuzz: postgres ## run each fuzz target on FUZZ inputs, or for a time (20000x)
 	go test -run '^$$' -fuzz FuzzCheck -fuzztime $(FUZZ) -fuzzminimizetime 100x ./internal/jsoncheck
