@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,10 +24,7 @@ func (p *Publisher) classify(err error, connected bool) error {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &private):
-		// Not the event's fault, but waiting for the receiver to come back would not help: the
-		// event fails visibly and its attempts give time to set it right. The dial error around
-		// it would pass for an absent receiver.
-		return fmt.Errorf("%s: %w", p.name, private)
+		return outbox.Misconfigured(fmt.Errorf("%s: %w", p.name, private))
 	case !connected:
 		return outbox.Unavailable(fmt.Errorf("%s cannot be reached: %w", p.name, err))
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
@@ -51,15 +49,40 @@ func (p *Publisher) judge(response *http.Response, excerpt string, now time.Time
 		text += ": " + excerpt
 	}
 	err := errors.New(text)
-	switch {
-	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests:
-	case status >= 400 && status <= 499:
-		return outbox.Rejected(err)
-	}
 	if delay := retryAfter(response.Header.Get("Retry-After"), now); delay > 0 {
-		return outbox.RetryAfter(err, delay)
+		err = outbox.RetryAfter(err, delay)
+	}
+	switch {
+	case slices.Contains(p.config.Terminal, status):
+		return outbox.Rejected(err)
+	case isReceivers(status):
+		return outbox.Unavailable(err)
+	case isUnclear(status):
+		return outbox.Unclear(err)
 	}
 	return err
+}
+
+// isReceivers reports whether a status is about the receiver, or something on the way to it,
+// and not about the message: too many requests, down for a while, a gateway without a server
+// behind it.
+func isReceivers(status int) bool {
+	switch status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return status >= 520 && status <= 530 // what gateways say of servers that they cannot reach
+}
+
+// isUnclear reports whether a status may mean that the receiver does not want this message, or
+// that the URL or the credentials are wrong.
+func isUnclear(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
+		http.StatusProxyAuthRequired, http.StatusGone:
+		return true
+	}
+	return status < 400 // a redirect, which is not followed
 }
 
 // retryAfter reads the header of that name: seconds, or a date. Zero is none.

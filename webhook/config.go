@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +42,9 @@ type Config struct {
 	Timeout time.Duration
 	// Concurrency is how many requests are under way at once. Default 16.
 	Concurrency int
+	// Terminal are the statuses, of 400 to 599, after which an event is dead at once, such as 400
+	// and 422. Default: none; an event is dead when its attempts are used up.
+	Terminal []int
 	// AllowPrivate lets requests go to private, loopback and link-local addresses.
 	AllowPrivate bool
 }
@@ -73,13 +77,17 @@ func ParseURL(raw string) (Config, error) {
 		URL: bare, Format: options.Format(), Timeout: options.Duration("timeout", DefaultTimeout),
 		Concurrency: options.Int("concurrency", DefaultConcurrency), AllowPrivate: options.Bool("allow-private"),
 	}
+	var err error
+	if config.Terminal, err = parseStatuses(options.String("terminal", "")); err != nil {
+		return Config{}, err
+	}
 	secretFile, authorizationFile := options.String("secret-file", ""), options.String("authorization-file", "")
 	caFile, certFile, keyFile := options.String("ca-file", ""), options.String("cert-file", ""), options.String("key-file", "")
 	if err := options.Err(); err != nil {
 		return Config{}, fmt.Errorf("webhook: %w", err)
 	}
 	secrets := os.Getenv(SecretVariable)
-	err := errors.Join(
+	err = errors.Join(
 		readFile("secret-file", secretFile, &secrets),
 		readFile("authorization-file", authorizationFile, &config.Authorization),
 		config.readTLS(caFile, certFile, keyFile))
@@ -99,6 +107,21 @@ func ParseURL(raw string) (Config, error) {
 		return Config{}, err
 	}
 	return config, nil
+}
+
+// parseStatuses reads a list such as 400,422.
+func parseStatuses(text string) (list []int, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		status, err := strconv.Atoi(part)
+		if err != nil {
+			return nil, fmt.Errorf("webhook: terminal=%s is no list of statuses; it looks like terminal=400,422", text)
+		}
+		list = append(list, status)
+	}
+	return list, nil
 }
 
 // readFile puts a file's text into value, unless no file is named.
@@ -159,6 +182,11 @@ func (c Config) withDefaults() (Config, *url.URL, error) {
 		return c, nil, errors.New("webhook: there is a user in the URL and an authorization besides; keep one")
 	case c.Timeout < 0 || c.Concurrency < 0:
 		return c, nil, errors.New("webhook: the timeout or the concurrency is negative")
+	}
+	for _, status := range c.Terminal {
+		if status < 400 || status > 599 {
+			return c, nil, fmt.Errorf("webhook: status %d cannot be terminal; choose from 400 to 599", status)
+		}
 	}
 	if problem := valueProblem(c.Authorization); problem != "" {
 		return c, nil, errors.New("webhook: the authorization " + problem)

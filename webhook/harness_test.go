@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/publishertest"
 	"github.com/packfinderz/outbox/webhook"
 	"github.com/packfinderz/outbox/webhook/webhooktest"
@@ -21,7 +22,7 @@ import (
 // TestMain looks for what a publisher leaves running. The servers of the tests keep a connection
 // for half a second after an answer that ends it.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).serve"))
+	pgtest.Main(m, goleak.IgnoreAnyFunction("net/http.(*conn).serve"))
 }
 
 // delivery is one request that a receiver was sent.
@@ -56,11 +57,17 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, "the body broke off", http.StatusBadRequest)
 		return
 	}
+	request.Body = io.NopCloser(bytes.NewReader(body))
 	if r.answer != nil {
-		request.Body = io.NopCloser(bytes.NewReader(body))
 		r.answer(w, request)
 		return
 	}
+	r.keep(request)
+}
+
+// keep keeps a request that is acknowledged.
+func (r *receiver) keep(request *http.Request) {
+	body, _ := io.ReadAll(request.Body) // it is in memory
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.list = append(r.list, delivery{request.Header, request.URL, request.Method, body})
