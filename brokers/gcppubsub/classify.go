@@ -1,7 +1,10 @@
 package gcppubsub
 
 import (
+	"context"
 	"fmt"
+	"regexp"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -9,17 +12,51 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// classify says what the service's answer means for the message. What it does not name
-// (quotas, timeouts, the service's own troubles) may pass, and is retryable.
+// classify says what the service's answer to a publish request means.
 func classify(topic string, err error) error {
+	what := fmt.Errorf("publish to %s: %w", topic, err)
 	switch status.Code(err) {
 	case codes.InvalidArgument:
-		return outbox.Rejected(fmt.Errorf("publish to %s: %w", topic, err))
-	case codes.Unavailable, codes.Unauthenticated, codes.PermissionDenied:
-		return outbox.Unavailable(fmt.Errorf("publish to %s: %w", topic, err))
+		return outbox.Rejected(what)
 	case codes.NotFound:
-		return fmt.Errorf("topic %s is not there; create it, or let it be created with ?create=true: %w", topic, err)
-	default:
-		return fmt.Errorf("publish to %s: %w", topic, err)
+		return outbox.TopicMissing(fmt.Errorf("topic %s is not there; create it, or let it be created with ?create=true: %w", topic, err))
+	case codes.PermissionDenied:
+		return outbox.TopicMissing(fmt.Errorf("these credentials may not publish to %s; grant them roles/pubsub.publisher: %w", topic, err))
+	case codes.ResourceExhausted:
+		if isTooLarge(err) {
+			return outbox.TooLarge(what)
+		}
+		return outbox.TopicUnavailable(what) // a quota
+	case codes.FailedPrecondition:
+		return outbox.TopicUnavailable(what) // its encryption key or its schema, never one message
+	case codes.DeadlineExceeded, codes.Canceled, codes.Unavailable, codes.Unauthenticated, codes.Unimplemented:
+		return classifyCall(what)
 	}
+	// The service's own troubles. One message may be what it stumbles over.
+	return outbox.Unclear(what)
 }
+
+// classifyCall is classify for what any request can meet on its way.
+func classifyCall(err error) error {
+	switch status.Code(err) {
+	case codes.DeadlineExceeded, codes.Canceled:
+		return fmt.Errorf("no answer in time: %w: %w", context.DeadlineExceeded, err)
+	case codes.Unauthenticated:
+		if tokenServerAway.MatchString(err.Error()) {
+			return outbox.Unavailable(err)
+		}
+		return outbox.Misconfigured(err)
+	case codes.Unimplemented: // some other service
+		return outbox.Misconfigured(err)
+	}
+	return outbox.Unavailable(err)
+}
+
+// isTooLarge reports whether a server that is not Google's, such as an emulator, has a lower limit.
+func isTooLarge(err error) bool {
+	return strings.Contains(err.Error(), "message larger than max")
+}
+
+// tokenServerAway is gRPC's word that no token could be had, although nobody refused these
+// credentials with a code of 4xx: who hands tokens out is away. gRPC keeps only the text of it.
+var tokenServerAway = regexp.MustCompile(`per-RPC creds failed .*cannot fetch token: [^4]`)

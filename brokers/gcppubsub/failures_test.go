@@ -27,15 +27,22 @@ func wantText(t *testing.T, err error, text string) {
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[codes.Code]string{
-		codes.InvalidArgument: "rejected", codes.NotFound: "retry", codes.ResourceExhausted: "retry",
-		codes.DeadlineExceeded: "retry", codes.FailedPrecondition: "retry", codes.Internal: "retry", codes.Aborted: "retry",
-		codes.Unavailable: "away", codes.Unauthenticated: "away", codes.PermissionDenied: "away",
+		codes.InvalidArgument: "rejected",
+		codes.NotFound:        "topic missing", codes.PermissionDenied: "topic missing",
+		codes.ResourceExhausted: "topic away", codes.FailedPrecondition: "topic away",
+		codes.Unavailable: "away", codes.Unauthenticated: "misconfigured", codes.Unimplemented: "misconfigured",
+		codes.DeadlineExceeded: "silence", codes.Canceled: "silence",
+		codes.Internal: "unclear", codes.Aborted: "unclear", codes.Unknown: "unclear",
 	} {
 		t.Run(code.String(), func(t *testing.T) {
 			t.Parallel()
 			broker := pubsubtest.New(t, pstest.WithErrorInjection("Publish", code, "as the test wants it"))
 			errs := publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), ofKeys("a", "a", "b"))
-			publishertest.Fates(t, errs[:2], want, "waits")
+			second := "waits"
+			if want == "away" || want == "silence" {
+				second = want // they went together, and nobody said that they were not taken
+			}
+			publishertest.Fates(t, errs[:2], want, second)
 			wantText(t, errs[0], "as the test wants it")
 			wantText(t, errs[0], "orders")
 		})
@@ -61,7 +68,7 @@ func TestFailedKey(t *testing.T) {
 	for i := range messages {
 		messages[i].Payload = fmt.Appendf(nil, "%d%s", i, make([]byte, 700_000)) // a request each
 	}
-	trouble := once(status.Error(codes.ResourceExhausted, "slow down"))
+	trouble := once(status.Error(codes.Unknown, "not now"))
 	broker := pubsubtest.New(t, reacting(func(r *pubsubpb.PublishRequest) error {
 		if r.Messages[0].Data[0] == '1' {
 			return trouble()
@@ -69,7 +76,7 @@ func TestFailedKey(t *testing.T) {
 		return nil
 	}))
 	publisher := pubsubtest.Open(t, broker.URL())
-	publishertest.Fates(t, publishertest.Publish(t, publisher, messages), "", "retry", "waits", "")
+	publishertest.Fates(t, publishertest.Publish(t, publisher, messages), "", "unclear", "waits", "")
 	publishertest.Fates(t, publishertest.Publish(t, publisher, messages[1:3]), "", "")
 	var ofA []string
 	for _, r := range broker.Received(t) {
@@ -82,24 +89,29 @@ func TestFailedKey(t *testing.T) {
 	}
 }
 
-// The service refuses a request for one of its messages: only that one is rejected.
-func TestOneInvalidMessage(t *testing.T) {
+// The service refuses a request, or stumbles over it, for one of its messages: only that one fails.
+func TestOneBadMessage(t *testing.T) {
 	t.Parallel()
-	refuse := reacting(func(r *pubsubpb.PublishRequest) error {
-		for _, m := range r.Messages {
-			if string(m.Data) == "bad" {
-				return status.Error(codes.InvalidArgument, "a message does not fit the schema")
-			}
-		}
-		return nil
-	})
 	for name, test := range map[string]struct {
-		key   string
-		after string
-	}{"without a key": {"", ""}, "of one key": {"a", "waits"}} {
+		key, after string
+		code       codes.Code
+		fate       string
+	}{
+		"invalid, without a key": {"", "", codes.InvalidArgument, "rejected"},
+		"invalid, of one key":    {"a", "waits", codes.InvalidArgument, "rejected"},
+		"unclear, without a key": {"", "", codes.Unknown, "unclear"},
+		"unclear, of one key":    {"a", "waits", codes.Unknown, "unclear"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			broker := pubsubtest.New(t, refuse)
+			broker := pubsubtest.New(t, reacting(func(r *pubsubpb.PublishRequest) error {
+				for _, m := range r.Messages {
+					if string(m.Data) == "bad" {
+						return status.Error(test.code, "as the test wants it")
+					}
+				}
+				return nil
+			}))
 			messages, fates := publishertest.Messages(50), make([]string, 50)
 			for i := range messages {
 				messages[i].Key = test.key
@@ -107,7 +119,7 @@ func TestOneInvalidMessage(t *testing.T) {
 					fates[i] = test.after
 				}
 			}
-			messages[17].Payload, fates[17] = []byte("bad"), "rejected"
+			messages[17].Payload, fates[17] = []byte("bad"), test.fate
 			publishertest.Fates(t, publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), messages), fates...)
 			arrived := append([]outbox.Message(nil), messages[:17]...)
 			if test.after == "" {
@@ -115,6 +127,55 @@ func TestOneInvalidMessage(t *testing.T) {
 			}
 			wantPayloads(t, broker, arrived...)
 		})
+	}
+}
+
+// A topic that takes nothing stops its own messages, and is not asked for each of them.
+func TestOneTopicAway(t *testing.T) {
+	t.Parallel()
+	for code, fate := range map[codes.Code]string{
+		codes.NotFound: "topic missing", codes.PermissionDenied: "topic missing", codes.ResourceExhausted: "topic away",
+	} {
+		t.Run(code.String(), func(t *testing.T) {
+			t.Parallel()
+			requests := 0 // the server reacts to one request at a time
+			broker := pubsubtest.New(t, reacting(func(r *pubsubpb.PublishRequest) error {
+				if r.Topic == pubsubtest.TopicPath(publishertest.Topic) {
+					return nil
+				}
+				requests++
+				return status.Error(code, "as the test wants it")
+			}))
+			messages := publishertest.Messages(600)
+			for i := range messages {
+				if i%2 == 0 {
+					messages[i].Topic = "payments"
+				}
+			}
+			fates := make(map[string]int)
+			for i, err := range publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), messages) {
+				if i%2 == 1 && err != nil {
+					t.Fatalf("a message to another topic: %v", err)
+				}
+				fates[publishertest.Fate(err)]++
+			}
+			// 64 requests are under way at most when the first is answered.
+			if fates[fate] == 0 || fates[fate]+fates["waits"] != 300 || fates[fate] != requests || requests > 64 {
+				t.Errorf("the results are %v, after %d requests", fates, requests)
+			}
+		})
+	}
+}
+
+// A server that is not Google's takes less: the message is at fault, and not a quota.
+func TestLowerLimit(t *testing.T) {
+	t.Parallel()
+	messages := ofKeys("a", "b")
+	messages[0].Payload = make([]byte, 5_000_000)
+	errs := publishertest.Publish(t, pubsubtest.Open(t, pubsubtest.New(t).URL()), messages)
+	publishertest.Fates(t, errs, "rejected", "")
+	if outbox.ReasonOf(errs[0]) != outbox.ReasonTooLarge {
+		t.Errorf("the reason is %s", outbox.ReasonOf(errs[0]))
 	}
 }
 
@@ -176,7 +237,7 @@ func TestSlowService(t *testing.T) {
 		fates[publishertest.Fate(err)]++
 	}
 	// 64 requests are under way at most; what was not sent is not counted as tried.
-	if fates["retry"] == 0 || fates["retry"] > 64 || fates["waits"] != 500-fates["retry"] {
+	if fates["silence"] == 0 || fates["silence"] > 64 || fates["waits"] != 500-fates["silence"] {
 		t.Errorf("the results are %v", fates)
 	}
 }
@@ -213,7 +274,7 @@ func TestOutage(t *testing.T) {
 			again = append(again, left[i])
 		}
 	}
-	if fates["away"] == 0 || fates["retry"] != 0 || fates["rejected"] != 0 {
+	if fates["away"] == 0 || fates["away"]+fates["waits"]+fates[""] != len(left) {
 		t.Errorf("the results are %v", fates)
 	}
 	if err := publisher.Ping(t.Context()); outbox.Classify(err) != outbox.ClassUnavailable {
@@ -245,7 +306,7 @@ func TestOutageAndShortDeadline(t *testing.T) {
 	}))
 	t.Cleanup(func() { close(release) })
 	errs := publishertest.Abandon(t, pubsubtest.Open(t, broker.URL()), ofKeys("a", "a"), func() { <-again })
-	publishertest.Fates(t, errs, "away", "waits")
+	publishertest.Fates(t, errs, "away", "away")
 	wantText(t, errs[0], "away")
 }
 
@@ -254,5 +315,5 @@ func TestAbsent(t *testing.T) {
 	t.Parallel()
 	broker := pubsubtest.New(t)
 	broker.Stop(t)
-	publishertest.Fates(t, publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), ofKeys("a", "a")), "away", "waits")
+	publishertest.Fates(t, publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), ofKeys("a", "a")), "away", "away")
 }

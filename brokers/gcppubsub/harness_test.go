@@ -6,16 +6,14 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
-	"go.uber.org/goleak"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
+	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // ofKeys makes a message for each key.
 func ofKeys(keys ...string) []outbox.Message {
@@ -50,6 +48,14 @@ func (f onPublish) React(request any) (bool, any, error) {
 
 func reacting(f onPublish) pstest.ServerReactorOption {
 	return pstest.ServerReactorOption{FuncName: "Publish", Reactor: f}
+}
+
+// onGetTopic is a reactor to questions for a topic, which answers none of them.
+type onGetTopic func()
+
+func (f onGetTopic) React(any) (bool, any, error) {
+	f()
+	return false, nil, nil
 }
 
 // once gives err for the first request that is asked about, and nil then.

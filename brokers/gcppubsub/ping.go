@@ -19,55 +19,50 @@ const (
 	publishPermission = "pubsub.topics.publish"
 )
 
-// Ping is nil if the service answers and takes these credentials; after a topic has denied
-// them, only once they may publish there.
+// Ping is nil if the service answers and takes these credentials. It asks for the topic that was
+// last published to; that it is missing, or that we may not ask, is an answer too.
 func (p *Publisher) Ping(ctx context.Context) error {
-	p.life.RLock()
-	defer p.life.RUnlock()
-	if p.closed {
-		return outbox.Unavailable(errClosed)
-	}
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
-	defer cancel()
-	denied := p.denied.Load()
-	if denied == nil {
-		return p.pingTopic(ctx, *p.asked.Load(), false)
-	}
-	answer, err := p.client.TestIamPermissions(ctx, &iampb.TestIamPermissionsRequest{
-		Resource: *denied, Permissions: []string{publishPermission},
-	})
-	switch {
-	case status.Code(err) == codes.Unimplemented:
-		// An emulator, which has no permissions to ask for.
-		err = p.pingTopic(ctx, *denied, true)
-	case err != nil:
-		err = outbox.Unavailable(fmt.Errorf("ask for the permissions on %s: %w", *denied, err))
-	case len(answer.GetPermissions()) == 0:
-		err = outbox.Unavailable(fmt.Errorf("the credentials have no permission %s on %s", publishPermission, *denied))
-	}
-	if err == nil {
-		p.denied.CompareAndSwap(denied, nil)
-	}
+	_, err := p.ask(ctx, *p.asked.Load())
 	return err
 }
 
-// pingTopic asks for a topic. The permission to publish does not include this question, so
-// that its denial tells only that the service is there and knows us.
-func (p *Publisher) pingTopic(ctx context.Context, topic string, strict bool) error {
-	_, err := p.client.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: topic})
-	switch code := status.Code(err); {
-	case code == codes.OK, code == codes.NotFound:
-		return nil
-	case code == codes.PermissionDenied && !strict:
-		return nil
+// PingTopic is nil if the topic is there and these credentials may publish to it, as far as they
+// may ask: the permission to publish does not include the questions.
+func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
+	name := resource.Topic(p.config.Project, topic)
+	missing, err := p.ask(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case missing != nil && p.config.Create:
+		return nil // it is made for the first message
+	case missing != nil:
+		return classify(name, missing)
 	}
-	return outbox.Unavailable(fmt.Errorf("ask for %s: %w", topic, err))
+	return p.pingPermission(ctx, name)
 }
 
-// MissingTopics are those of the topics that are not there. Events for them would be tried, and
-// counted, in vain. A topic that these credentials may not ask for is taken to be there: the
-// permission to publish does not include the question.
-func (p *Publisher) MissingTopics(ctx context.Context, topics ...string) (missing []string, err error) {
+// pingPermission asks whether we may publish. Where that cannot be asked, as of an emulator, the
+// answer is yes: publishing will tell.
+func (p *Publisher) pingPermission(ctx context.Context, topic string) error {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	answer, err := p.client.TestIamPermissions(ctx, &iampb.TestIamPermissionsRequest{
+		Resource: topic, Permissions: []string{publishPermission},
+	})
+	switch {
+	case err == nil && len(answer.GetPermissions()) == 0:
+		return outbox.TopicMissing(fmt.Errorf("these credentials lack %s on %s; grant them roles/pubsub.publisher", publishPermission, topic))
+	case isOutage(err):
+		return classifyCall(fmt.Errorf("ask for the permissions on %s: %w", topic, err))
+	}
+	return nil
+}
+
+// ask asks for a topic. Missing is the service's word that there is none.
+func (p *Publisher) ask(ctx context.Context, topic string) (missing, err error) {
 	p.life.RLock()
 	defer p.life.RUnlock()
 	if p.closed {
@@ -75,14 +70,38 @@ func (p *Publisher) MissingTopics(ctx context.Context, topics ...string) (missin
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
+	_, err = p.client.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: topic})
+	switch status.Code(err) {
+	case codes.OK, codes.PermissionDenied:
+		return nil, nil
+	case codes.NotFound:
+		return err, nil
+	}
+	return nil, classifyCall(fmt.Errorf("ask for %s: %w", topic, err))
+}
+
+// isOutage reports whether the service did not answer, or not us.
+func isOutage(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Unauthenticated:
+		return true
+	}
+	return false
+}
+
+// MissingTopics are those of the topics that are not there: events for them would wait. A topic
+// that these credentials may not ask for is taken to be there: the permission to publish does not
+// include the question.
+func (p *Publisher) MissingTopics(ctx context.Context, topics ...string) (missing []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
 	for _, topic := range topics {
-		_, err := p.client.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: resource.Topic(p.config.Project, topic)})
-		switch status.Code(err) {
-		case codes.OK, codes.PermissionDenied:
-		case codes.NotFound:
+		none, err := p.ask(ctx, resource.Topic(p.config.Project, topic))
+		if err != nil {
+			return nil, err
+		}
+		if none != nil {
 			missing = append(missing, topic)
-		default:
-			return nil, outbox.Unavailable(fmt.Errorf("ask for %s: %w", topic, err))
 		}
 	}
 	return missing, nil

@@ -2,8 +2,9 @@ package gcppubsub
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
@@ -27,8 +28,30 @@ const (
 type batch struct {
 	*Publisher
 	errs []error
-	// away is set once the service cannot be reached: nothing more is sent.
-	away atomic.Bool
+	// begun and ended are when each message was last sent and answered.
+	begun, ended []time.Time
+	// away has the topics that take nothing, and "" once the whole service does not: nothing more
+	// is sent there.
+	away sync.Map
+}
+
+// isAway reports whether a topic, or the whole service, takes nothing.
+func (b *batch) isAway(topic string) bool {
+	_, whole := b.away.Load("")
+	_, one := b.away.Load(topic)
+	return whole || one
+}
+
+// note remembers what an error says about the routes.
+func (b *batch) note(topic string, err error) {
+	var away *outbox.UnavailableError
+	switch {
+	case !errors.As(err, &away):
+	case away.Topic:
+		b.away.Store(topic, nil)
+	default:
+		b.away.Store("", nil)
+	}
 }
 
 // run sends the requests of a lane, up to the first that fails.
@@ -55,27 +78,32 @@ func (b *batch) send(ctx context.Context, r *request) bool {
 		b.skip(r)
 		return false
 	}
-	if b.away.Load() || over(ctx) {
+	if b.isAway(r.topic) || over(ctx) {
 		b.room.Release(weight)
 		b.skip(r)
 		return false
 	}
+	began := time.Now()
 	err := b.call(ctx, r)
+	b.timed(r, began)
 	b.room.Release(weight)
-	switch {
-	case err == nil:
+	if err == nil {
 		return true
-	case status.Code(err) == codes.InvalidArgument && len(r.messages) > 1:
+	}
+	if err = classify(r.topic, err); len(r.messages) > 1 && mayBeOne(err) {
 		return b.search(ctx, r)
 	}
-	if status.Code(err) == codes.PermissionDenied {
-		b.denied.Store(&r.topic)
-	}
-	if err = classify(r.topic, err); outbox.Classify(err) == outbox.ClassUnavailable {
-		b.away.Store(true)
-	}
+	b.note(r.topic, err)
 	b.fail(r, err)
 	return false
+}
+
+// timed notes when the messages of a request were sent and answered.
+func (b *batch) timed(r *request, began time.Time) {
+	ended := time.Now()
+	for _, place := range r.places {
+		b.begun[place], b.ended[place] = began, ended
+	}
 }
 
 // over reports whether there is no time left for a request. The service ends the others a
@@ -83,6 +111,12 @@ func (b *batch) send(ctx context.Context, r *request) bool {
 func over(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && time.Until(deadline) < lastMoment
+}
+
+// mayBeOne reports whether one message of a request may be why the whole of it failed.
+func mayBeOne(err error) bool {
+	var unclear *outbox.UnclearError
+	return outbox.Classify(err) == outbox.ClassTerminal || errors.As(err, &unclear)
 }
 
 // search finds the messages for which a whole request was refused, half by half.
@@ -97,14 +131,24 @@ func (b *batch) search(ctx context.Context, r *request) bool {
 }
 
 // fail answers a request that was refused. Of a key the first message stands for it; the
-// others may be fine by themselves.
+// others may be fine by themselves. Without an answer, all of them may have been taken.
 func (b *batch) fail(r *request, err error) {
+	answered := isAnswer(err)
 	for n, place := range r.places {
-		if n > 0 && r.key != "" {
+		if n > 0 && r.key != "" && answered {
 			err = outbox.ErrNotAttempted
 		}
 		b.errs[place] = err
 	}
+}
+
+// isAnswer reports whether the service itself refused a request: it took none of the messages.
+func isAnswer(err error) bool {
+	var away *outbox.UnavailableError
+	if errors.As(err, &away) {
+		return away.Topic || away.Setting
+	}
+	return outbox.Classify(err) != outbox.ClassUnclear
 }
 
 func (b *batch) skip(r *request) {

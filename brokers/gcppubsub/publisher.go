@@ -12,12 +12,14 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	apiv1 "cloud.google.com/go/pubsub/v2/apiv1"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub/internal/resource"
+	"github.com/packfinderz/outbox/internal/bykey"
 	"github.com/packfinderz/outbox/wire"
 )
 
@@ -49,9 +51,8 @@ type Publisher struct {
 	client *apiv1.TopicAdminClient
 	// room bounds the requests that are under way, and their bytes, for all calls together.
 	room *semaphore.Weighted
-	// asked is the topic that Ping asks for, and denied the one that refused these
-	// credentials.
-	asked, denied atomic.Pointer[string]
+	// asked is the topic that Ping asks for: the one that was last published to.
+	asked atomic.Pointer[string]
 
 	life   sync.RWMutex // held for reading by the calls under way
 	closed bool
@@ -77,7 +78,9 @@ func New(config Config) (*Publisher, error) {
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
 	p.life.RLock()
 	defer p.life.RUnlock()
-	b := &batch{Publisher: p, errs: make([]error, len(messages))}
+	b := &batch{
+		Publisher: p, errs: make([]error, len(messages)), begun: make([]time.Time, len(messages)), ended: make([]time.Time, len(messages)),
+	}
 	if p.closed {
 		for i := range b.errs {
 			b.errs[i] = outbox.Unavailable(errClosed)
@@ -89,6 +92,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []er
 		running.Go(func() { b.run(ctx, l) })
 	}
 	running.Wait()
+	bykey.Prove(messages, b.errs, b.begun, b.ended)
 	return b.errs
 }
 

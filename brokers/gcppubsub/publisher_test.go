@@ -128,7 +128,7 @@ func TestCreate(t *testing.T) {
 		messages[i].Topic = "new-topic"
 	}
 	errs := publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), messages[:1])
-	publishertest.Fates(t, errs, "retry")
+	publishertest.Fates(t, errs, "topic missing")
 	wantText(t, errs[0], "?create=true")
 	publishertest.Fates(t, publishertest.Publish(t, pubsubtest.Open(t, broker.URL()+"&create=true"), messages), make([]string, len(messages))...)
 	if all := broker.Server.Messages(); len(all) != len(messages) {

@@ -118,5 +118,8 @@ func (b *Broker) Start(t testing.TB) {
 	b.proxy.Restore(t)
 }
 
+// Proxy is what stands between clients and the server.
+func (b *Broker) Proxy() *tcpproxy.Proxy { return b.proxy }
+
 // Throttle makes the connections as slow as so many bytes per second; 0 lifts it.
 func (b *Broker) Throttle(bytesPerSecond int) { b.proxy.Throttle(bytesPerSecond) }

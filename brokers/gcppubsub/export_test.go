@@ -1,0 +1,4 @@
+package gcppubsub
+
+// Classify is classify, for answers that no test server gives.
+var Classify = classify
