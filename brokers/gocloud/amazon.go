@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	snstypes "github.com/aws/aws-sdk-go-v2/service/sns/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"gocloud.dev/pubsub"
 	"gocloud.dev/pubsub/awssnssqs"
@@ -29,10 +32,17 @@ type amazon struct {
 	// sends one. Who failed together is tried alone.
 	together, alone *pubsub.Topic
 	queue, fifo     bool
+	// place is the queue's URL or the topic's ARN.
+	place string
 }
 
 func openAmazon(ctx context.Context, u *url.URL) (*amazon, error) {
-	a := &amazon{queue: u.Scheme == awssnssqs.SQSScheme, fifo: strings.HasSuffix(u.Host+u.Path, ".fifo")}
+	a := &amazon{queue: u.Scheme == awssnssqs.SQSScheme, fifo: strings.HasSuffix(u.Host+u.Path, ".fifo"), place: path.Join(u.Host, u.Path)}
+	if a.queue {
+		a.place = "https://" + a.place
+	} else {
+		a.place = strings.TrimPrefix(a.place, "/")
+	}
 	var err error
 	// The driver's hundred requests at once would leave each with one message.
 	if a.together, err = openBatching(ctx, u, batcher.Options{MaxHandlers: 10}); err != nil {
@@ -49,15 +59,32 @@ func openBatching(ctx context.Context, u *url.URL, options batcher.Options) (*pu
 	return opener.OpenTopicURL(ctx, u)
 }
 
-func (a *amazon) publish(ctx context.Context, message *outbox.Message, attributes map[string]string) error {
-	if err := a.check(message, attributes); err != nil {
+func (a *amazon) publish(ctx context.Context, o *outgoing) error {
+	if err := a.check(o.Message, o.attributes); err != nil {
 		return outbox.Rejected(err)
 	}
-	err := a.together.Send(ctx, a.encode(message, attributes))
-	if err == nil || ctx.Err() != nil || outbox.Classify(classify(err)) == outbox.ClassUnavailable {
+	err := a.together.Send(ctx, a.encode(o))
+	if err == nil || ctx.Err() != nil || !mayBeOne(classify(err)) {
 		return err
 	}
-	return a.alone.Send(ctx, a.encode(message, attributes))
+	return a.alone.Send(ctx, a.encode(o))
+}
+
+// ping asks for the queue or topic, once.
+func (a *amazon) ping(ctx context.Context) error {
+	var queues *sqs.Client
+	var topics *sns.Client
+	switch {
+	case a.alone.As(&queues):
+		_, err := queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+			QueueUrl: &a.place, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameQueueArn},
+		}, func(o *sqs.Options) { o.RetryMaxAttempts = 1 })
+		return err
+	case a.alone.As(&topics):
+		_, err := topics.GetTopicAttributes(ctx, &sns.GetTopicAttributesInput{TopicArn: &a.place}, func(o *sns.Options) { o.RetryMaxAttempts = 1 })
+		return err
+	}
+	return nil
 }
 
 // check refuses what the service can never take.
@@ -87,11 +114,12 @@ func isGroupID(key string) bool {
 	return len(key) <= maxGroupID && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-func (a *amazon) encode(message *outbox.Message, attributes map[string]string) *pubsub.Message {
-	encoded := &pubsub.Message{Body: message.Payload, Metadata: attributes}
+func (a *amazon) encode(o *outgoing) *pubsub.Message {
+	encoded := o.encode()
 	if !a.fifo {
 		return encoded
 	}
+	message, send := o.Message, encoded.BeforeSend
 	// The id guards against duplicates for five minutes. A message without a key is a group
 	// of its own.
 	id, group := message.DuplicateID(), message.Key
@@ -109,7 +137,7 @@ func (a *amazon) encode(message *outbox.Message, attributes map[string]string) *
 		default:
 			return errors.New("the driver does not say how to set the message group")
 		}
-		return nil
+		return send(as)
 	}
 	return encoded
 }

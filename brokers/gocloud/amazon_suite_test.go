@@ -3,6 +3,7 @@ package gocloud_test
 import (
 	"encoding/base64"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -127,6 +128,10 @@ func (n *notifications) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer n.mu.Unlock()
 	n.arns[r.PostForm.Get("TopicArn")]++
 	w.Header().Set("Content-Type", "text/xml")
+	if r.PostForm.Get("Action") == "GetTopicAttributes" {
+		n.attributes(w, r.PostForm.Get("TopicArn"))
+		return
+	}
 	var answer strings.Builder
 	for i := 1; ; i++ {
 		member := fmt.Sprintf("PublishBatchRequestEntries.member.%d.", i)
@@ -147,6 +152,24 @@ func (n *notifications) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	_, _ = fmt.Fprintf(w, "<PublishBatchResponse><PublishBatchResult><Successful>%s</Successful></PublishBatchResult></PublishBatchResponse>",
 		answer.String()) // the client has gone away
+}
+
+// attributes answers a question for a topic; those that end in missing are.
+func (*notifications) attributes(w http.ResponseWriter, arn string) {
+	answer := "<GetTopicAttributesResponse><GetTopicAttributesResult><Attributes/></GetTopicAttributesResult></GetTopicAttributesResponse>"
+	if strings.HasSuffix(arn, "missing") {
+		w.WriteHeader(http.StatusNotFound)
+		answer = "<ErrorResponse><Error><Type>Sender</Type><Code>NotFound</Code><Message>no</Message></Error></ErrorResponse>"
+	}
+	_, _ = io.WriteString(w, answer) // the client has gone away
+}
+
+func TestNotificationPing(t *testing.T) {
+	t.Parallel()
+	publisher := open(t, newNotifications(t).url("arn:aws:sns:eu-west-1:1:{topic}"))
+	publishertest.Fates(t, []error{
+		publisher.Ping(t.Context()), publisher.PingTopic(t.Context(), "orders"), publisher.PingTopic(t.Context(), "missing"),
+	}, "", "", "topic missing")
 }
 
 // A topic of SNS takes the message group and the id against duplicates the way a queue does.

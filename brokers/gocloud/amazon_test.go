@@ -1,18 +1,15 @@
 package gocloud_test
 
 import (
-	"context"
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/packfinderz/outbox/publishertest"
 )
@@ -33,10 +30,11 @@ type queue struct {
 	intake
 	// answer is a status and a body for a request, or nothing for the ordinary answer.
 	answer   func(entries []entry) (int, string)
+	missing  string // a queue that is not there
 	requests int
 }
 
-func newQueue(t *testing.T, answer func([]entry) (int, string)) *queue {
+func newQueue(t testing.TB, answer func([]entry) (int, string)) *queue {
 	t.Helper()
 	q := &queue{answer: answer}
 	q.Server = httptest.NewServer(q)
@@ -49,7 +47,10 @@ func (q *queue) url(name string) string {
 }
 
 func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var request struct{ Entries []entry }
+	var request struct {
+		QueueURL string `json:"QueueUrl"`
+		Entries  []entry
+	}
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -58,12 +59,21 @@ func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer q.mu.Unlock()
 	q.requests++
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	if q.missing != "" && strings.HasSuffix(request.QueueURL, q.missing) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = fmt.Fprint(w, `{"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "no"}`) // the client has gone away
+		return
+	}
 	if q.answer != nil {
 		if code, body := q.answer(request.Entries); code != 0 {
 			w.WriteHeader(code)
 			_, _ = fmt.Fprint(w, body) // the client has gone away
 			return
 		}
+	}
+	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".GetQueueAttributes") {
+		_, _ = fmt.Fprint(w, `{"Attributes": {}}`) // the client has gone away
+		return
 	}
 	type success struct{ Id, MessageId, MD5OfMessageBody string }
 	var answer struct{ Successful []success }
@@ -130,91 +140,5 @@ func TestAmazonLimits(t *testing.T) {
 	}
 	if q.requests != 0 {
 		t.Errorf("%d requests were made", q.requests)
-	}
-}
-
-// The service refuses one message of a request, or the request for one of its messages:
-// only that one fails.
-func TestOneBadMessage(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct{ answer, fate string }{
-		"one of the request": {`200 {"Failed": [{"Id": "0", "Code": "InternalError", "Message": "as the test wants it"}]}`, "retry"},
-		"the request":        {`400 {"__type": "com.amazonaws.sqs#BatchRequestTooLong", "message": "as the test wants it"}`, "rejected"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			q := newQueue(t, func(entries []entry) (int, string) {
-				for _, e := range entries {
-					if e.Body == "bad" {
-						code, body, _ := strings.Cut(test.answer, " ")
-						return map[string]int{"200": 200, "400": 400}[code], body
-					}
-				}
-				return 0, ""
-			})
-			messages, fates := publishertest.Messages(300), make([]string, 300)
-			messages[150].Payload, fates[150] = []byte("bad"), test.fate
-			errs := publishertest.Publish(t, open(t, q.url("orders")), messages)
-			publishertest.Fates(t, errs, fates...)
-			wantText(t, errs[150], "as the test wants it")
-		})
-	}
-}
-
-// Every answer has its class.
-func TestAmazonClasses(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		code int
-		body string
-		fate string
-	}{
-		"no such queue": {400, `{"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "no"}`, "retry"},
-		"denied":        {403, `{"__type": "com.amazonaws.sqs#AccessDeniedException", "message": "no"}`, "away"},
-		"expired":       {403, `{"__type": "ExpiredToken", "message": "no"}`, "away"},
-		"over limit":    {400, `{"__type": "com.amazonaws.sqs#OverLimit", "message": "no"}`, "retry"},
-		"away":          {503, `{"__type": "ServiceUnavailable", "message": "no"}`, "away"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			q := newQueue(t, func([]entry) (int, string) { return test.code, test.body })
-			messages := publishertest.Messages(2)
-			messages[1].Key = messages[0].Key
-			publishertest.Fates(t, publishertest.Publish(t, open(t, q.url("orders")), messages), test.fate, "waits")
-		})
-	}
-}
-
-func TestNobodyThere(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t, nil)
-	q.Close()
-	publishertest.Fates(t, publishertest.Publish(t, open(t, q.url("orders")), publishertest.Messages(1)), "away")
-}
-
-// A service that does not answer costs the time that the caller gave, and what was not
-// acknowledged by then is not sent behind the caller's back.
-func TestSlowService(t *testing.T) {
-	t.Parallel()
-	gone, reached := make(chan struct{}), make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // the server looks out for the client only then
-		close(reached)
-		<-r.Context().Done()
-		close(gone)
-	}))
-	t.Cleanup(server.Close)
-	publisher := open(t, (&queue{Server: server}).url("orders"))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go func() {
-		<-reached
-		cancel()
-	}()
-	publishertest.Fates(t, publisher.Publish(ctx, publishertest.Messages(1)), "retry")
-	select {
-	case <-gone:
-	case <-time.After(patience):
-		t.Error("the request goes on")
 	}
 }

@@ -1,44 +1,75 @@
 package gocloud
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"gocloud.dev/gcerrors"
 
 	"github.com/packfinderz/outbox"
 )
 
-// classify says what a driver's error means for the message. What it does not know may
-// pass, and is retryable: a topic that is not there, quotas, timeouts.
+// classify says what a driver's error means.
 func classify(err error) error {
+	var dead *outbox.TerminalError
+	var known *outbox.UnavailableError
 	switch {
-	case outbox.Classify(err) == outbox.ClassTerminal:
+	case errors.As(err, &dead), errors.As(err, &known), errors.Is(err, outbox.ErrNotAttempted):
 		return err
-	case outbox.Classify(err) == outbox.ClassUnavailable, isRefused(err):
+	case outbox.Classify(err) == outbox.ClassUnavailable: // on the way there
 		return outbox.Unavailable(err)
-	case errors.Is(err, azservicebus.ErrMessageTooLarge), gcerrors.Code(err) == gcerrors.InvalidArgument:
-		return outbox.Rejected(err)
+	case outbox.Classify(err) == outbox.ClassUnclear: // silence
+		return err
 	}
-	return err
+	for _, classify := range []func(error) error{classifyAmazon, classifyBus, classifyHTTP, classifyCode} {
+		if sorted := classify(err); sorted != nil {
+			return sorted
+		}
+	}
+	return outbox.Unclear(err)
 }
 
-// isRefused reports whether the service is away, or does not take these credentials.
-func isRefused(err error) bool {
-	var bus *azservicebus.Error
-	if errors.As(err, &bus) {
-		switch bus.Code {
-		case azservicebus.CodeConnectionLost, azservicebus.CodeUnauthorizedAccess, azservicebus.CodeClosed:
-			return true
-		}
-	}
+// classifyHTTP goes by the status of an answer, where there is one that tells.
+func classifyHTTP(err error) error {
 	var answer interface{ HTTPStatusCode() int }
-	if errors.As(err, &answer) {
-		switch answer.HTTPStatusCode() {
-		case http.StatusUnauthorized, http.StatusForbidden, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-			return true
-		}
+	if !errors.As(err, &answer) {
+		return nil
 	}
-	return gcerrors.Code(err) == gcerrors.PermissionDenied
+	switch answer.HTTPStatusCode() {
+	case http.StatusUnauthorized:
+		return outbox.Misconfigured(err)
+	case http.StatusForbidden:
+		return outbox.TopicMissing(err)
+	case http.StatusTooManyRequests:
+		return outbox.TopicUnavailable(err)
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return outbox.Unavailable(err)
+	}
+	return nil
+}
+
+// classifyCode goes by the code that gocloud.dev has for the errors of all drivers.
+func classifyCode(err error) error {
+	switch gcerrors.Code(err) {
+	case gcerrors.InvalidArgument:
+		return outbox.Rejected(err)
+	case gcerrors.NotFound, gcerrors.PermissionDenied:
+		return outbox.TopicMissing(err)
+	case gcerrors.ResourceExhausted, gcerrors.FailedPrecondition:
+		return outbox.TopicUnavailable(err)
+	case gcerrors.DeadlineExceeded, gcerrors.Canceled:
+		return silence(err)
+	}
+	return nil
+}
+
+// silence is an error that says that no answer came in time.
+func silence(err error) error { return fmt.Errorf("%w: %w", context.DeadlineExceeded, err) }
+
+// mayBeOne reports whether one message of a request may be why the whole of it failed.
+func mayBeOne(err error) bool {
+	var unclear *outbox.UnclearError
+	return outbox.Classify(err) == outbox.ClassTerminal || errors.As(err, &unclear)
 }

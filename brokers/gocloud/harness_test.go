@@ -13,6 +13,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gocloud"
+	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/publishertest"
 	"github.com/packfinderz/outbox/wire"
 )
@@ -22,10 +23,10 @@ const patience = 20 * time.Second
 // The subscriptions of these tests may leave a read-ahead behind, which their Shutdown does
 // not end; publishing leaves nothing.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("gocloud.dev/pubsub.(*Subscription).Receive.func2"))
+	pgtest.Main(m, goleak.IgnoreAnyFunction("gocloud.dev/pubsub.(*Subscription).Receive.func2"))
 }
 
-func open(t *testing.T, url string) *gocloud.Publisher {
+func open(t testing.TB, url string) *gocloud.Publisher {
 	t.Helper()
 	return publishertest.Open(t, url, gocloud.ParseURL, gocloud.New)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/wire"
@@ -22,12 +23,12 @@ type Config struct {
 	Format wire.Format
 }
 
-// Publisher publishes through a driver. It is safe for concurrent use. It is no
-// outbox.Pinger: no driver can tell whether it would take a message except by being given
-// one, which is what the relay does then.
+// Publisher publishes through a driver. It is safe for concurrent use.
 type Publisher struct {
 	config Config
 	topics *topics
+	// asked is the URL that Ping asks for: the one that was last published to.
+	asked atomic.Pointer[string]
 
 	life   sync.RWMutex // held for reading by the calls under way
 	closed bool
@@ -50,6 +51,7 @@ func New(config Config) (*Publisher, error) {
 		return nil, err
 	}
 	p.topics.release(used)
+	p.asked.Store(&url)
 	return p, nil
 }
 
@@ -86,19 +88,31 @@ func (p *Publisher) one(ctx context.Context, message *outbox.Message) error {
 	}
 	topic, err := p.topics.acquire(url)
 	if err != nil {
-		return err
+		return outbox.Misconfigured(err)
 	}
 	defer p.topics.release(topic)
-	err = topic.publish(ctx, message, attributes(p.config.Format, message))
-	if err != nil && ctx.Err() != nil {
+	p.asked.Store(&url)
+	o := &outgoing{Message: message, attributes: attributes(p.config.Format, message), topic: topic}
+	err = topic.publish(ctx, o)
+	if err == nil {
+		return nil
+	}
+	ended := ctx.Err()
+	if ended != nil {
 		// The driver goes on with a message that nobody waits for any more, and would send it
 		// after others of its key. That ends with the topic.
 		p.topics.drop(topic)
+	} else if topic.dropped.Load() {
+		ended = context.Canceled // by another call, whose time was up
+		p.topics.drop(topic)     // it is closed afterwards
 	}
-	if err != nil {
+	switch {
+	case ended == nil || outbox.Classify(err) == outbox.ClassTerminal && !o.sent.Load():
 		return classify(fmt.Errorf("publish to %s: %w", topic.name, err))
+	case !o.sent.Load():
+		return outbox.ErrNotAttempted
 	}
-	return nil
+	return fmt.Errorf("publish to %s: no answer in time: %w", topic.name, ended)
 }
 
 // KeepsOrder is true: of a key one message is under way at a time.

@@ -25,6 +25,8 @@ const maxSessionID = 128
 type serviceBus struct {
 	client busClient
 	sender busSender
+	// ask opens a link to the topic or queue, which tells whether it is there.
+	ask func(context.Context) error
 }
 
 // busClient is what is used of azservicebus.Client, and busSender of azservicebus.Sender.
@@ -48,11 +50,19 @@ func openServiceBus(u *url.URL) (*serviceBus, error) {
 	if err != nil {
 		return nil, err
 	}
-	sender, err := azuresb.NewSender(client, path.Join(u.Host, u.Path), nil)
+	name := path.Join(u.Host, u.Path)
+	sender, err := azuresb.NewSender(client, name, nil)
 	if err != nil {
 		return nil, errors.Join(err, client.Close(context.Background()))
 	}
-	return &serviceBus{client: client, sender: sender}, nil
+	return &serviceBus{client: client, sender: sender, ask: func(ctx context.Context) error {
+		asking, err := client.NewSender(name, nil)
+		if err != nil {
+			return err
+		}
+		_, err = asking.NewMessageBatch(ctx, nil)
+		return errors.Join(err, asking.Close(ctx))
+	}}, nil
 }
 
 // newClient takes the address and the credentials from where the driver takes them.
@@ -74,10 +84,11 @@ func newClient(options *azservicebus.ClientOptions) (*azservicebus.Client, error
 // publish sends a message with its duplicate id, which is the service's guard against duplicates
 // where the topic has that switched on, and its key as the session, which orders it where
 // the topic has sessions.
-func (s *serviceBus) publish(ctx context.Context, message *outbox.Message, attributes map[string]string) error {
+func (s *serviceBus) publish(ctx context.Context, o *outgoing) error {
+	message := o.Message
 	id := message.DuplicateID()
-	encoded := &azservicebus.Message{MessageID: &id, Body: message.Payload, ApplicationProperties: make(map[string]any, len(attributes))}
-	for name, value := range attributes {
+	encoded := &azservicebus.Message{MessageID: &id, Body: message.Payload, ApplicationProperties: make(map[string]any, len(o.attributes))}
+	for name, value := range o.attributes {
 		encoded.ApplicationProperties[name] = value
 	}
 	if message.ContentType != "" {
@@ -89,7 +100,23 @@ func (s *serviceBus) publish(ctx context.Context, message *outbox.Message, attri
 	if message.Key != "" {
 		encoded.SessionID = &message.Key
 	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	o.sent.Store(true)
 	return s.sender.SendMessage(ctx, encoded, nil)
+}
+
+// ping ends with ctx, whatever the client does.
+func (s *serviceBus) ping(ctx context.Context) error {
+	answer := make(chan error, 1)
+	go func() { answer <- s.ask(ctx) }()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (s *serviceBus) close(ctx context.Context) error {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/go-amqp"
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
@@ -24,12 +25,14 @@ type bus struct {
 	taken     []*azservicebus.Message
 	// answer is the service's, where it does not take a message.
 	answer func(*azservicebus.Message) error
+	// asked is its answer to a ping.
+	asked error
 }
 
 func newBus(t *testing.T) *bus {
 	t.Helper()
 	b := &bus{}
-	b.publisher = gocloud.NewOnBus(b.take)
+	b.publisher = gocloud.NewOnBus(b.take, func(context.Context) error { return b.asked })
 	t.Cleanup(func() {
 		if err := b.publisher.Close(); err != nil {
 			t.Error(err)
@@ -122,29 +125,42 @@ func TestServiceBusSession(t *testing.T) {
 	}
 }
 
-// Every answer of the service has its class.
+// Every answer of the service has its class, for a message and for a ping.
 func TestServiceBusClasses(t *testing.T) {
 	t.Parallel()
-	for fate, answers := range map[string][]error{
-		"rejected": {azservicebus.ErrMessageTooLarge},
-		"away": {
-			&azservicebus.Error{Code: azservicebus.CodeConnectionLost}, &azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess},
-			&azservicebus.Error{Code: azservicebus.CodeClosed},
-		},
-		"retry": {&azservicebus.Error{Code: azservicebus.CodeTimeout}, errors.New("busy")},
+	amqpError := func(condition amqp.ErrCond) error { return &amqp.Error{Condition: condition} }
+	for _, test := range []struct {
+		answer             error
+		fate, ping, topics string
+	}{
+		{azservicebus.ErrMessageTooLarge, "rejected", "rejected", "rejected"},
+		{amqpError(amqp.ErrCondMessageSizeExceeded), "rejected", "rejected", "rejected"},
+		{&azservicebus.Error{Code: azservicebus.CodeConnectionLost}, "away", "away", "away"},
+		{&azservicebus.Error{Code: azservicebus.CodeClosed}, "away", "away", "away"},
+		{amqpError(amqp.ErrCondConnectionForced), "away", "away", "away"},
+		{&azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}, "topic missing", "misconfigured", "topic missing"},
+		{&azservicebus.Error{Code: azservicebus.CodeNotFound}, "topic missing", "misconfigured", "topic missing"},
+		{&amqp.LinkError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondNotFound}}, "topic missing", "misconfigured", "topic missing"},
+		{amqpError("com.microsoft:entity-disabled"), "topic missing", "misconfigured", "topic missing"},
+		{amqpError(amqp.ErrCondResourceLimitExceeded), "topic away", "away", "topic away"},
+		{amqpError("com.microsoft:server-busy"), "topic away", "away", "topic away"},
+		{&azservicebus.Error{Code: azservicebus.CodeTimeout}, "silence", "silence", "silence"},
+		{amqpError("com.microsoft:timeout"), "silence", "silence", "silence"},
+		{amqpError(amqp.ErrCondInternalError), "unclear", "unclear", "unclear"},
+		{errors.New("something else"), "unclear", "unclear", "unclear"},
 	} {
-		for _, answer := range answers {
-			b := newBus(t)
-			messages := publishertest.Messages(3)
-			messages[1].Key = messages[0].Key
-			b.answer = func(m *azservicebus.Message) error {
-				if text(m.SessionID) == messages[0].Key {
-					return answer
-				}
-				return nil
+		b := newBus(t)
+		messages := publishertest.Messages(3)
+		messages[1].Key = messages[0].Key
+		b.answer = func(m *azservicebus.Message) error {
+			if text(m.SessionID) == messages[0].Key {
+				return test.answer
 			}
-			publishertest.Fates(t, publishertest.Publish(t, b.publisher, messages), fate, "waits", "")
+			return nil
 		}
+		publishertest.Fates(t, publishertest.Publish(t, b.publisher, messages), test.fate, "waits", "")
+		b.asked = test.answer
+		publishertest.Fates(t, []error{b.publisher.Ping(t.Context()), b.publisher.PingTopic(t.Context(), "orders")}, test.ping, test.topics)
 	}
 }
 
@@ -157,6 +173,7 @@ func TestServiceBusAway(t *testing.T) {
 	errs := publishertest.Publish(t, publisher, messages)
 	publishertest.Fates(t, errs, "away", "rejected")
 	wantNoSecret(t, errs[0])
+	publishertest.Fates(t, []error{publisher.Ping(t.Context()), publisher.PingTopic(t.Context(), "orders")}, "away", "away")
 	if outbox.ReasonOf(errs[1]) != outbox.ReasonRejected {
 		t.Errorf("the reason is %s", outbox.ReasonOf(errs[1]))
 	}

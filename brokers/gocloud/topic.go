@@ -2,8 +2,11 @@ package gocloud
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
+	"sync"
+	"sync/atomic"
 
 	"gocloud.dev/pubsub"
 	_ "gocloud.dev/pubsub/mempubsub" // the driver for mem://
@@ -18,12 +21,37 @@ type topic struct {
 	name string // the URL without its options
 	// users is how many use it now, and used when it was last asked for.
 	users, used int
+	// dropped is set, once, when it is closed over the heads of its users.
+	dropped atomic.Bool
+	drop    sync.Once
 }
+
+// outgoing is a message on its way.
+type outgoing struct {
+	*outbox.Message
+	attributes map[string]string
+	topic      *topic
+	// sent is set when it is handed to the service.
+	sent atomic.Bool
+}
+
+// encode makes the driver's message, which notes when it is sent.
+func (o *outgoing) encode() *pubsub.Message {
+	return &pubsub.Message{Body: o.Payload, Metadata: o.attributes, BeforeSend: func(func(any) bool) error {
+		if o.topic.dropped.Load() {
+			return errDropped
+		}
+		o.sent.Store(true)
+		return nil
+	}}
+}
+
+var errDropped = errors.New("the topic was closed")
 
 // sender is what differs between the drivers.
 type sender interface {
 	// publish publishes one message.
-	publish(ctx context.Context, message *outbox.Message, attributes map[string]string) error
+	publish(ctx context.Context, o *outgoing) error
 	// close waits for what is on its way until ctx is done, and then no longer.
 	close(ctx context.Context) error
 }
@@ -65,9 +93,7 @@ func openPlain(ctx context.Context, u *url.URL) (*plain, error) {
 	return &plain{topic: opened, shared: u.Scheme == "mem"}, nil
 }
 
-func (p *plain) publish(ctx context.Context, message *outbox.Message, attributes map[string]string) error {
-	return p.topic.Send(ctx, &pubsub.Message{Body: message.Payload, Metadata: attributes})
-}
+func (p *plain) publish(ctx context.Context, o *outgoing) error { return p.topic.Send(ctx, o.encode()) }
 
 func (p *plain) close(ctx context.Context) error {
 	if p.shared {

@@ -61,20 +61,19 @@ func (ts *topics) release(t *topic) {
 	}
 }
 
-// drop closes a topic at once, whoever uses it.
+// drop closes a topic at once, whoever uses it. Nothing is sent to it after drop has returned.
 func (ts *topics) drop(t *topic) {
 	ts.mu.Lock()
-	last := ts.open[t.url] == t
-	if last {
+	if ts.open[t.url] == t {
 		delete(ts.open, t.url)
 	}
 	ts.mu.Unlock()
-	if !last {
-		return // somebody else did
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = t.close(ctx) // it says that it did not wait, as it should not
+	t.drop.Do(func() {
+		t.dropped.Store(true)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = t.close(ctx) // it says that it did not wait, as it should not
+	})
 }
 
 func (ts *topics) close() error {

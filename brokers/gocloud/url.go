@@ -68,10 +68,13 @@ func checkURL(raw string) error {
 	return nil
 }
 
+// hasTopic reports whether events of different topics go to different places.
+func (c Config) hasTopic() bool { return strings.Contains(c.URL, placeholder) }
+
 // topicURL is where a message goes.
 func (c Config) topicURL(message *outbox.Message) (string, error) {
 	switch {
-	case !strings.Contains(c.URL, placeholder):
+	case !c.hasTopic():
 		return c.URL, nil
 	case message.Topic == "":
 		return "", errors.New("the event has no topic; set one with --topic-default")

@@ -1,0 +1,75 @@
+package gocloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gocloud.dev/gcerrors"
+
+	"github.com/packfinderz/outbox"
+)
+
+// pinger is a sender that can ask for its topic or queue without sending a message.
+type pinger interface {
+	ping(ctx context.Context) error
+}
+
+// Ping is nil if the service answers and takes these credentials. A topic or queue that is missing is
+// the destination's fault only where all events go to that one. Where a driver has nobody to ask it
+// is nil: a few messages will tell.
+func (p *Publisher) Ping(ctx context.Context) error {
+	err := p.ask(ctx, *p.asked.Load())
+	var away *outbox.UnavailableError
+	switch {
+	case !errors.As(err, &away) || !away.Topic:
+		return err
+	case p.config.hasTopic():
+		return nil
+	case away.Setting:
+		return outbox.Misconfigured(err)
+	}
+	return outbox.Unavailable(err)
+}
+
+// PingTopic is Ping for the messages of a topic, and sees that theirs is there.
+func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
+	url, err := p.config.topicURL(&outbox.Message{Event: outbox.Event{Topic: topic}})
+	if err != nil {
+		return err
+	}
+	return p.ask(ctx, url)
+}
+
+// ask asks for a topic. That we may not ask is an answer, too: the right to publish does not
+// include the question.
+func (p *Publisher) ask(ctx context.Context, url string) error {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if p.closed {
+		return outbox.Unavailable(errClosed)
+	}
+	topic, err := p.topics.acquire(url)
+	if err != nil {
+		return outbox.Misconfigured(err)
+	}
+	defer p.topics.release(topic)
+	asking, ok := topic.sender.(pinger)
+	if !ok {
+		return nil
+	}
+	err = asking.ping(ctx)
+	if err == nil || isDenied(err) {
+		return nil
+	}
+	return classify(fmt.Errorf("ask for %s: %w", topic.name, err))
+}
+
+// isDenied reports whether the service knows us, but we may not do this.
+func isDenied(err error) bool {
+	if gcerrors.Code(err) == gcerrors.PermissionDenied {
+		return true
+	}
+	code, _ := amazonCode(err)
+	return code == "AccessDenied" || code == "AccessDeniedException" || code == "AuthorizationError"
+}
