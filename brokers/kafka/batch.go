@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -19,22 +20,25 @@ const maxWaveRecords = 4000
 // message of a key would overtake. So a wave is buffered whole before anything of it is sent,
 // is small enough to be a single record batch in each partition, and the next is sent when all
 // of it is answered. A refused record batch says that something in it is too large or invalid,
-// or that all of it together is: it is halved until the one message to blame is alone.
+// or that all of it together is: it is halved until the one message to blame is alone, and
+// nothing is held against the others.
 type batch struct {
 	publisher *Publisher
+	client    *kgo.Client
 	messages  []outbox.Message
 	records   []*kgo.Record
 	sizes     []int
 	errs      []error
 	failed    map[string]bool // by key
-	away      bool
+	closed    map[string]bool // topics that take nothing
+	away      bool            // nor does the whole cluster
 }
 
 func newBatch(p *Publisher, messages []outbox.Message) *batch {
 	return &batch{
 		publisher: p, messages: messages, errs: make([]error, len(messages)),
 		records: make([]*kgo.Record, len(messages)), sizes: make([]int, len(messages)),
-		failed: make(map[string]bool),
+		failed: make(map[string]bool), closed: make(map[string]bool),
 	}
 }
 
@@ -43,6 +47,7 @@ func (b *batch) publish(ctx context.Context) {
 	if len(b.messages) == 0 {
 		return
 	}
+	b.client = b.publisher.renew(ctx)
 	topics := b.publisher.checkTopics(ctx, b.topics())
 	left := make([]int, 0, len(b.messages))
 	for i := range b.messages {
@@ -103,7 +108,7 @@ func (b *batch) send(ctx context.Context, wave []int) {
 	places := make([]int, 0, len(wave))
 	records := make([]*kgo.Record, 0, len(wave))
 	for _, i := range wave {
-		if b.away || b.failed[b.messages[i].Key] || ctx.Err() != nil {
+		if b.away || b.closed[b.messages[i].Topic] || b.failed[b.messages[i].Key] || ctx.Err() != nil {
 			b.errs[i] = outbox.ErrNotAttempted
 			continue
 		}
@@ -115,20 +120,29 @@ func (b *batch) send(ctx context.Context, wave []int) {
 		return
 	}
 	var refused []int
-	var refusal error
-	for n, err := range b.publisher.produce(ctx, records) {
+	var refusals []error
+	failures := make(map[int]error)
+	for n, err := range b.publisher.produce(ctx, b.client, records) {
 		i := places[n]
-		switch {
-		case err == nil:
+		told := classify(err, b.messages[i].Topic)
+		switch class := outbox.Classify(told); {
+		case told == nil:
 			b.publisher.warmed(b.messages[i].Topic)
-		case isRefusal(err):
-			refused, refusal = append(refused, i), err
+		case isAnswer(err) && class != outbox.ClassUnavailable:
+			refused, refusals = append(refused, i), append(refusals, told)
+		case errors.Is(told, outbox.ErrNotAttempted):
+			b.errs[i] = told
 		default:
-			b.fail(i, b.publisher.classify(err, b.messages[i].Topic))
+			b.fail(i, told)
+			failures[i] = told
 		}
 	}
+	for i, err := range failures {
+		b.learn(i, err)
+	}
 	if len(refused) == 1 {
-		b.fail(refused[0], b.publisher.classify(refusal, b.messages[refused[0]].Topic))
+		b.fail(refused[0], refusals[0])
+		b.learn(refused[0], refusals[0])
 		return
 	}
 	if half := len(refused) / 2; half > 0 {
@@ -138,10 +152,11 @@ func (b *batch) send(ctx context.Context, wave []int) {
 }
 
 // fail notes a failure. The others of its key in the same record batch share its fate and are
-// not attempts of their own.
+// not attempts of their own; but where it is not known whether the batch was stored, that is said
+// of each.
 func (b *batch) fail(i int, err error) {
 	key := b.messages[i].Key
-	if b.failed[key] {
+	if b.failed[key] && !isDoubt(err) {
 		b.errs[i] = outbox.ErrNotAttempted
 		return
 	}
@@ -149,5 +164,31 @@ func (b *batch) fail(i int, err error) {
 	if key != "" {
 		b.failed[key] = true
 	}
-	b.away = b.away || outbox.Classify(err) == outbox.ClassUnavailable
+	var away *outbox.UnavailableError
+	switch {
+	case errors.As(err, &away) && away.Topic:
+		b.closed[b.messages[i].Topic] = true
+	case outbox.Classify(err) == outbox.ClassUnavailable:
+		b.away = true
+	}
+}
+
+// learn notes a topic that does not answer, has one that was missing asked for before the next
+// message to it, and a client that met with a refusal replaced. So is one that heard of nobody: it
+// may keep to a broker that hangs, and not ask the others.
+func (b *batch) learn(i int, err error) {
+	var unclear *outbox.UnclearError
+	var unreachable unreachableError
+	switch {
+	case !isAnswer(err):
+		b.publisher.silence(b.messages[i].Topic)
+		if errors.As(err, &unreachable) && !unreachable.partial {
+			b.publisher.wear(b.client)
+		}
+	case outbox.IsMisconfigured(err):
+		b.publisher.forget(b.messages[i].Topic)
+		b.publisher.wear(b.client)
+	case errors.As(err, &unclear):
+		b.publisher.wear(b.client)
+	}
 }

@@ -2,10 +2,8 @@ package kafka
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -14,48 +12,97 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// unreachableError is a cluster, or a part of it, that cannot be reached.
-type unreachableError struct{ err error }
+// unreachableError is a cluster that cannot be reached. It is partial when other brokers answer:
+// then only some partitions have nobody who takes their messages.
+type unreachableError struct {
+	err     error
+	partial bool
+}
 
 func (e unreachableError) Error() string { return e.err.Error() }
 func (e unreachableError) Unwrap() error { return e.err }
 
-// isRefusal reports whether a record batch was refused for what is in it.
-func isRefusal(err error) bool {
-	return isAny(err, kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp)
-}
+// behindError is a message without an answer in time, while others of its topic had theirs. A
+// partition takes its messages in order, and answers each: it is the partition that is slow.
+type behindError struct{ err error }
 
-// classify says what a failure means: Rejected, Unavailable, or try again.
-func (p *Publisher) classify(err error, topic string) error {
-	if err == nil {
-		return nil
-	}
+func (e behindError) Error() string {
+	return "no acknowledgement, while other partitions answer: " + e.err.Error()
+}
+func (e behindError) Unwrap() error { return e.err }
+
+// classify says what a failed publish means. What the cluster refuses for what is in a message
+// is Rejected, and what it says nobody knows why is Unclear; everything else says nothing about
+// the message.
+func classify(err error, topic string) error {
 	told := fmt.Errorf("publish to %s: %w", topic, err)
 	var unreachable unreachableError
-	var first *kgo.ErrFirstReadEOF
-	var certificate *tls.CertificateVerificationError
-	var noTLS tls.RecordHeaderError
-	var network *net.OpError // a dial, a read or write, or the other side's word against TLS
+	var behind behindError
+	var answer *kerr.Error
 	switch {
-	case errors.As(err, &unreachable):
-		return outbox.Unavailable(told)
+	case err == nil, errors.Is(err, outbox.ErrNotAttempted):
+		return err
+	case errors.As(err, &unreachable) && !unreachable.partial:
+		return unreached(told)
+	case errors.As(err, &unreachable), errors.As(err, &behind):
+		return outbox.TopicUnavailable(told)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fmt.Errorf("publish to %s: no acknowledgement: %w", topic, err)
-	case isRefusal(err), errors.Is(err, kerr.InvalidTopicException):
+	case isAny(err, kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp, kerr.InvalidTopicException):
 		return outbox.Rejected(told)
 	case isAny(err, kerr.UnknownTopicOrPartition, kerr.UnknownTopicID):
-		p.forget(topic)
-		return fmt.Errorf("%w; create the topic, or let the relay do it with ?create=true", told)
-	case isAny(err, kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState,
-		kerr.ClusterAuthorizationFailed, kerr.BrokerNotAvailable, kerr.NetworkException):
-		return outbox.Unavailable(told)
-	case errors.Is(err, kgo.ErrClientClosed), errors.Is(err, io.EOF),
-		errors.As(err, &first), errors.As(err, &certificate), errors.As(err, &noTLS), errors.As(err, &network),
-		kgo.IsRetryableBrokerErr(err), outbox.Classify(err) == outbox.ClassUnavailable:
-		return outbox.Unavailable(told)
+		return outbox.TopicMissing(fmt.Errorf("%w; create the topic, or let the relay do it with ?create=true", told))
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		return outbox.TopicMissing(fmt.Errorf("%w; allow this user to write to the topic", told))
+	case isAny(err, kerr.UnsupportedCompressionType, kerr.UnsupportedForMessageFormat):
+		return outbox.TopicMissing(fmt.Errorf("%w; change the topic, or choose another compression", told))
+	case isSetting(err), isDisconnect(err),
+		isAny(err, kerr.BrokerNotAvailable, kerr.NetworkException, kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress, kerr.NotCoordinator):
+		return unreached(told)
+	case errors.As(err, &answer) && answer.Retriable && answer != kerr.CorruptMessage,
+		isAny(err, kerr.OutOfOrderSequenceNumber, kerr.UnknownProducerID, kerr.InvalidProducerEpoch, kerr.InvalidProducerIDMapping),
+		errors.Is(err, kgo.ErrRecordRetries), errors.Is(err, kgo.ErrRecordTimeout):
+		// A leader to be elected, too few replicas, a quota, a disk that failed.
+		return outbox.TopicUnavailable(told)
 	}
-	// A topic that may not be written to, too few replicas, a quota, a leader to be elected.
-	return told
+	return outbox.Unclear(told)
+}
+
+// unreached says what is wrong with a cluster that takes nothing from us: a setting, if it says
+// so itself.
+func unreached(err error) error {
+	if isSetting(err) {
+		return outbox.Misconfigured(err)
+	}
+	return outbox.Unavailable(err)
+}
+
+func isSetting(err error) bool {
+	return isAny(err, kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState,
+		kerr.ClusterAuthorizationFailed, kerr.UnsupportedVersion)
+}
+
+// isDisconnect reports whether a connection could not be made or broke.
+func isDisconnect(err error) bool {
+	var first *kgo.ErrFirstReadEOF
+	var network *net.OpError // a dial, a read or write, or the other side's word against TLS
+	return errors.Is(err, kgo.ErrClientClosed) || errors.As(err, &first) || errors.As(err, &network) ||
+		kgo.IsRetryableBrokerErr(err) || outbox.Classify(err) == outbox.ClassUnavailable
+}
+
+// isAnswer reports whether the cluster itself refused a record batch, for something in it or for
+// all of it.
+func isAnswer(err error) bool {
+	var answer *kerr.Error
+	return errors.As(err, &answer)
+}
+
+// isDoubt reports whether a record batch may have been stored although it failed. A connection
+// that is refused when it is made again says nothing about what was sent on the last one.
+func isDoubt(err error) bool {
+	var unreachable unreachableError
+	return !isAnswer(err) || errors.As(err, &unreachable) || isAny(err, kerr.RequestTimedOut, kerr.NotEnoughReplicasAfterAppend,
+		kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState)
 }
 
 func isAny(err error, kinds ...*kerr.Error) bool {

@@ -2,7 +2,6 @@ package kafka_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -10,54 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
 	"github.com/packfinderz/outbox/publishertest"
 )
-
-func TestUnknownTopic(t *testing.T) {
-	t.Parallel()
-	broker := kafkatest.New(t)
-	publisher := kafkatest.Open(t, broker.URL())
-	messages := publishertest.Messages(4)
-	messages[0].Topic, messages[1].Topic, messages[2].Topic = "nobody-has-this", "", "no topic/at all"
-	errs := publishertest.Publish(t, publisher, messages)
-	publishertest.Fails(t, errs[0], outbox.ClassRetryable, "nobody-has-this", "?create=true")
-	publishertest.Fails(t, errs[1], outbox.ClassRetryable, "--topic-default")
-	publishertest.Fails(t, errs[2], outbox.ClassTerminal, "no topic/at all")
-	if errs[3] != nil {
-		t.Error(errs[3])
-	}
-}
-
-// TestDeletedTopic deletes a topic that was used before.
-func TestDeletedTopic(t *testing.T) {
-	t.Parallel()
-	broker := kafkatest.New(t)
-	publisher := kafkatest.Open(t, broker.URL())
-	publishertest.Deliver(t, publisher, publishertest.Messages(2))
-	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(broker.Addresses(), ",")...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	request := kmsg.NewPtrDeleteTopicsRequest()
-	request.TopicNames = []string{publishertest.Topic}
-	topic := kmsg.NewDeleteTopicsRequestTopic()
-	topic.Topic = kmsg.StringPtr(publishertest.Topic)
-	request.Topics = append(request.Topics, topic)
-	if _, err := request.RequestWith(t.Context(), client); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.ClassRetryable, "?create=true")
-	}
-}
 
 func TestCreate(t *testing.T) {
 	t.Parallel()
@@ -71,82 +28,6 @@ func TestCreate(t *testing.T) {
 	list, err := kafkatest.Read("shop.topic3", strings.Split(broker.Addresses(), ",")...)
 	if err != nil || len(list) != 10 {
 		t.Errorf("%d messages arrived (%v)", len(list), err)
-	}
-}
-
-// TestFaults has the cluster answer with errors.
-func TestFaults(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		err   *kerr.Error
-		count int
-		class outbox.Class
-		fine  bool
-	}{
-		{kerr.InvalidRecord, -1, outbox.ClassTerminal, false},
-		{kerr.InvalidTimestamp, -1, outbox.ClassTerminal, false},
-		{kerr.RecordListTooLarge, -1, outbox.ClassTerminal, false},
-		{kerr.InvalidRecord, 1, 0, true}, // something else in the record batch
-		{kerr.TopicAuthorizationFailed, -1, outbox.ClassRetryable, false},
-		{kerr.ClusterAuthorizationFailed, -1, outbox.ClassUnavailable, false},
-		{kerr.NotEnoughReplicas, -1, outbox.ClassRetryable, false},
-		{kerr.NotEnoughReplicas, 1, 0, true},
-		{kerr.NotLeaderForPartition, 1, 0, true},
-		{kerr.ThrottlingQuotaExceeded, -1, outbox.ClassRetryable, false},
-	} {
-		t.Run(fmt.Sprintf("%s %d", test.err.Message, test.count), func(t *testing.T) {
-			t.Parallel()
-			broker := kafkatest.New(t)
-			publisher := kafkatest.Open(t, broker.URL())
-			publishertest.Deliver(t, publisher, publishertest.Messages(10))
-			fault := broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: test.err, Count: test.count})
-			messages := publishertest.Messages(6)
-			for i := range messages {
-				messages[i].Key = fmt.Sprintf("key%d", i%2)
-			}
-			errs := publishertest.Publish(t, publisher, messages)
-			fault.Remove()
-			if test.fine {
-				for _, err := range errs {
-					if err != nil {
-						t.Error(err)
-					}
-				}
-				return
-			}
-			publishertest.Fails(t, errs[0], test.class, test.err.Message)
-			for _, err := range errs[2:] {
-				if !errors.Is(err, outbox.ErrNotAttempted) {
-					t.Errorf("after the first of its key: %v", err)
-				}
-			}
-			publishertest.Deliver(t, publisher, messages)
-		})
-	}
-}
-
-func TestAuthorization(t *testing.T) {
-	t.Parallel()
-	broker := kafkatest.New(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "relay", "s3cret/@word"),
-		kfake.Superuser("SCRAM-SHA-512", "relay5", "s3cret"), kfake.Superuser("PLAIN", "relay1", "s3cret"))
-	for user, sasl := range map[string]string{"relay:s3cret%2F%40word": "scram-sha-256", "relay5:s3cret": "scram-sha-512", "relay1:s3cret": "plain"} {
-		publisher := kafkatest.Open(t, "kafka://"+user+"@"+broker.Addresses()+"?sasl="+sasl)
-		publishertest.Answers(t, publisher) // to greet takes some computing
-		publishertest.Deliver(t, publisher, publishertest.Messages(2))
-	}
-	const wrong = "wr0ngpassw0rd"
-	for _, url := range []string{
-		"kafka://relay:" + wrong + "@" + broker.Addresses() + "?sasl=scram-sha-256",
-		"kafka://relay1:" + wrong + "@" + broker.Addresses(),
-		"kafka://" + broker.Addresses(),
-	} {
-		publisher := kafkatest.Open(t, url)
-		for _, err := range append(publishertest.Publish(t, publisher, publishertest.Messages(1)), publisher.Ping(t.Context())) {
-			publishertest.Fails(t, err, outbox.ClassUnavailable)
-			if strings.Contains(err.Error(), wrong) {
-				t.Errorf("the error shows a secret: %v", err)
-			}
-		}
 	}
 }
 
@@ -210,9 +91,8 @@ func TestSlow(t *testing.T) {
 	messages := publishertest.Messages(2)
 	messages[0].Key, messages[1].Key = "slow", "slow"
 	errs := publishertest.Abandon(t, publisher, messages, func() { <-came })
-	publishertest.Fails(t, errs[0], outbox.ClassRetryable, "no acknowledgement")
-	if !errors.Is(errs[1], outbox.ErrNotAttempted) {
-		t.Errorf("the next of its key: %v", errs[1])
+	for _, err := range errs { // in one record batch: the second may have been stored as well
+		publishertest.Fails(t, err, outbox.ClassUnclear, "no acknowledgement")
 	}
 	release()
 	publishertest.Deliver(t, publisher, messages)

@@ -22,12 +22,15 @@ var errClosed = errors.New("the publisher is closed")
 // Publisher publishes to the topics of a Kafka cluster. It is safe for concurrent use; calls
 // that overlap are sent one after the other.
 type Publisher struct {
-	config Config
-	client *kgo.Client
-	health *health
-	turn   chan struct{} // held by the wave that is under way
+	config  Config
+	options []kgo.Opt
+	health  *health
+	turn    chan struct{} // held by the wave that is under way
 
 	mu      sync.Mutex
+	client  *kgo.Client
+	worn    bool            // the next batch is sent by a new client
+	silent  map[string]bool // topics with messages that got no answer, and none that did since
 	known   map[string]bool // topics that are there
 	warm    map[string]bool // topics whose partitions the client knows
 	closed  bool
@@ -46,22 +49,20 @@ func New(config Config) (*Publisher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	client, err := kgo.NewClient(append(options, kgo.WithHooks(watch))...)
-	if err != nil {
+	p := &Publisher{
+		config: config, options: append(options, kgo.WithHooks(watch)), health: watch, turn: make(chan struct{}, 1),
+	}
+	if err := p.connect(); err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	return &Publisher{
-		config: config, client: client, health: watch, turn: make(chan struct{}, 1),
-		known: make(map[string]bool), warm: make(map[string]bool),
-	}, nil
+	return p, nil
 }
 
 // KeepsOrder is true; see batch.
 func (p *Publisher) KeepsOrder() bool { return true }
 
 // Publish publishes the messages, each to its topic, and waits until the in-sync replicas
-// have them. After a timeout the client may hold messages for some seconds more, until it has
-// given them up.
+// have them.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
 	if !p.enter() {
 		errs := make([]error, len(messages))
@@ -76,21 +77,6 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []er
 	return b.errs
 }
 
-// Ping asks a broker, any of them, for the cluster's brokers.
-func (p *Publisher) Ping(ctx context.Context) error {
-	if !p.enter() {
-		return outbox.Unavailable(errClosed)
-	}
-	defer p.running.Done()
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	_, err := within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.client.Ping(ctx) })
-	if err != nil {
-		return outbox.Unavailable(fmt.Errorf("ping Kafka: %w", err))
-	}
-	return nil
-}
-
 // Close waits for the calls that are under way, which have their own deadlines, and ends the
 // connections.
 func (p *Publisher) Close() error {
@@ -98,7 +84,7 @@ func (p *Publisher) Close() error {
 	p.closed = true
 	p.mu.Unlock()
 	p.running.Wait()
-	p.client.Close()
+	p.current().Close()
 	return nil
 }
 

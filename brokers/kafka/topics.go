@@ -15,9 +15,6 @@ import (
 	"github.com/packfinderz/outbox/brokers/kafka/internal/topic"
 )
 
-// askTimeout bounds a question to the cluster.
-const askTimeout = 5 * time.Second
-
 // CheckTopics asks the cluster for topics, and makes those that are not there with Create, before
 // there is anything to publish. It is an error if messages could not go to all of them.
 func (p *Publisher) CheckTopics(ctx context.Context, topics ...string) error {
@@ -55,13 +52,23 @@ func (p *Publisher) checkTopics(ctx context.Context, topics iter.Seq[string]) ma
 	if len(unknown) == 0 {
 		return bad
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	// Half of the time that is left: what nobody answers must be known while there is a context.
+	asking, cancel := context.WithTimeout(ctx, askFor(ctx))
 	defer cancel()
-	missing := p.ask(ctx, unknown, bad)
-	if len(missing) > 0 && p.config.Create {
-		p.create(ctx, missing, bad)
+	for topic, err := range p.examine(asking, unknown, false) {
+		if ctx.Err() != nil && outbox.Classify(err) == outbox.ClassUnavailable {
+			err = outbox.ErrNotAttempted
+		}
+		bad[topic] = err
 	}
 	return bad
+}
+
+func askFor(ctx context.Context) time.Duration {
+	if deadline, bounded := ctx.Deadline(); bounded {
+		return min(askTimeout, time.Until(deadline)/2)
+	}
+	return askTimeout
 }
 
 func checkName(name string) error {
@@ -74,44 +81,73 @@ func checkName(name string) error {
 	return nil
 }
 
-// ask asks the cluster for topics, and gives those that are not there.
-func (p *Publisher) ask(ctx context.Context, topics []string, bad map[string]error) (missing []string) {
+// examine asks the cluster for topics, makes those that are not there with Create, and gives
+// those that messages cannot go to. When leaders is set, a topic needs one: at a publish the
+// client waits for it.
+func (p *Publisher) examine(ctx context.Context, topics []string, leaders bool) (bad map[string]error) {
+	bad = make(map[string]error)
 	request := kmsg.NewPtrMetadataRequest()
+	request.IncludeTopicAuthorizedOperations = true
 	for _, topic := range topics {
 		t := kmsg.NewMetadataRequestTopic()
 		t.Topic = kmsg.StringPtr(topic)
 		request.Topics = append(request.Topics, t)
 	}
-	response, err := within(ctx, func(ctx context.Context) (*kmsg.MetadataResponse, error) {
-		return request.RequestWith(ctx, p.client)
-	})
+	response, err := ask(ctx, p, with(request, (*kmsg.MetadataRequest).RequestWith))
 	if err != nil {
-		if ctx.Err() != nil {
-			err = unreachableError{err}
-		}
 		for _, topic := range topics {
-			bad[topic] = p.classify(err, topic)
+			bad[topic] = unreached(fmt.Errorf("ask Kafka for topic %s: %w", topic, err))
 		}
-		return nil
+		return bad
 	}
-	for _, t := range response.Topics {
+	var missing []string
+	for i := range response.Topics {
+		t := &response.Topics[i]
 		if t.Topic == nil {
 			continue
 		}
-		switch err := kerr.ErrorForCode(t.ErrorCode); {
-		case err == nil, errors.Is(err, kerr.LeaderNotAvailable):
+		err := stateOf(t)
+		if err == nil && leaders && p.isSilent(*t.Topic) {
+			if bad[*t.Topic] = p.askLeaders(ctx, t); bad[*t.Topic] != nil {
+				continue
+			}
+			delete(bad, *t.Topic)
+		}
+		switch {
+		case err == nil, errors.Is(err, kerr.LeaderNotAvailable) && !leaders:
 			p.setKnown(*t.Topic)
-		case errors.Is(err, kerr.UnknownTopicOrPartition):
+		case errors.Is(err, kerr.UnknownTopicOrPartition) && p.config.Create:
 			missing = append(missing, *t.Topic)
-			bad[*t.Topic] = p.classify(err, *t.Topic)
 		default:
-			bad[*t.Topic] = p.classify(err, *t.Topic)
+			p.forget(*t.Topic)
+			bad[*t.Topic] = classify(err, *t.Topic)
 		}
 	}
-	return missing
+	if len(missing) > 0 {
+		p.create(ctx, missing, bad)
+	}
+	return bad
 }
 
-// create makes topics, and takes them off the bad ones.
+// stateOf is why messages cannot go to a topic; nil if they can, to one partition at least.
+func stateOf(t *kmsg.MetadataResponseTopic) error {
+	if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+		return err
+	}
+	// A cluster that does not tell what is allowed gives a number below zero; who may ask for a
+	// topic has some right on it.
+	if rights := t.AuthorizedOperations; rights > 0 && rights&(1<<kmsg.ACLOperationWrite) == 0 {
+		return kerr.TopicAuthorizationFailed
+	}
+	for i := range t.Partitions {
+		if t.Partitions[i].ErrorCode == 0 && t.Partitions[i].Leader >= 0 {
+			return nil
+		}
+	}
+	return kerr.LeaderNotAvailable
+}
+
+// create makes topics, and notes those that cannot be made.
 func (p *Publisher) create(ctx context.Context, topics []string, bad map[string]error) {
 	request := kmsg.NewPtrCreateTopicsRequest()
 	request.TimeoutMillis = int32(askTimeout.Milliseconds())
@@ -121,44 +157,26 @@ func (p *Publisher) create(ctx context.Context, topics []string, bad map[string]
 		t.NumPartitions, t.ReplicationFactor = int32(p.config.Partitions), int16(p.config.Replication)
 		request.Topics = append(request.Topics, t)
 	}
-	response, err := within(ctx, func(ctx context.Context) (*kmsg.CreateTopicsResponse, error) {
-		return request.RequestWith(ctx, p.client)
-	})
+	response, err := ask(ctx, p, with(request, (*kmsg.CreateTopicsRequest).RequestWith))
 	if err != nil {
 		for _, topic := range topics {
-			bad[topic] = p.classify(fmt.Errorf("create the topic: %w", err), topic)
+			bad[topic] = unreached(fmt.Errorf("create topic %s: %w", topic, err))
 		}
 		return
 	}
 	for _, t := range response.Topics {
 		err := kerr.ErrorForCode(t.ErrorCode)
-		if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-			bad[t.Topic] = p.classify(fmt.Errorf("create the topic: %w", err), t.Topic)
-			continue
+		told := fmt.Errorf("create topic %s: %w", t.Topic, err)
+		switch {
+		case err == nil, errors.Is(err, kerr.TopicAlreadyExists):
+			p.setKnown(t.Topic)
+		case errors.Is(err, kerr.InvalidTopicException):
+			bad[t.Topic] = outbox.Rejected(told)
+		case kerr.IsRetriable(err):
+			bad[t.Topic] = outbox.TopicUnavailable(told)
+		default: // no right to, a number of partitions or replicas that cannot be, a policy
+			bad[t.Topic] = outbox.TopicMissing(told)
 		}
-		delete(bad, t.Topic)
-		p.setKnown(t.Topic)
-	}
-}
-
-// within asks the cluster, but no longer than the context: while the client greets a broker
-// that does not answer, it does not look at it.
-func within[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	results := make(chan result, 1)
-	go func() {
-		value, err := ask(ctx)
-		results <- result{value, err}
-	}()
-	select {
-	case r := <-results:
-		return r.value, r.err
-	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
 	}
 }
 
@@ -185,7 +203,19 @@ func (p *Publisher) isWarm(topic string) bool {
 func (p *Publisher) warmed(topic string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.warm[topic] {
-		p.warm[topic] = true
-	}
+	p.warm[topic] = true
+	delete(p.silent, topic)
+}
+
+// silence notes that a message to a topic got no answer.
+func (p *Publisher) silence(topic string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent[topic] = true
+}
+
+func (p *Publisher) isSilent(topic string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.silent[topic]
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/packfinderz/outbox"
 )
 
 const (
@@ -16,15 +18,13 @@ const (
 	lookEvery = 100 * time.Millisecond
 )
 
-var (
-	// errStuck is a wave before this one that the client has not given up yet.
-	errStuck = errors.New("the cluster has not answered for the messages before these")
-	// errUnanswered stands for an answer that has not come.
-	errUnanswered = errors.New("unanswered")
-)
+// errUnanswered stands for an answer that has not come.
+var errUnanswered = errors.New("unanswered")
 
 // wave is records that are under way together.
 type wave struct {
+	records []*kgo.Record
+
 	mu   sync.Mutex
 	errs []error
 	left int
@@ -35,24 +35,29 @@ type wave struct {
 // produce sends records and waits for the answer to each. When it gives up before all are
 // there, the next wave has to wait for the rest: the client cannot take back what is on a
 // connection.
-func (p *Publisher) produce(ctx context.Context, records []*kgo.Record) []error {
+func (p *Publisher) produce(ctx context.Context, client *kgo.Client, records []*kgo.Record) []error {
 	select {
 	case p.turn <- struct{}{}:
 	case <-ctx.Done():
-		return slices.Repeat([]error{unreachableError{errStuck}}, len(records))
+		return slices.Repeat([]error{outbox.ErrNotAttempted}, len(records))
+	}
+	if client != p.current() {
+		<-p.turn // it was replaced: what the wave was cut for does not hold
+		return slices.Repeat([]error{outbox.ErrNotAttempted}, len(records))
 	}
 	began := time.Now()
 	w := &wave{
-		errs: slices.Repeat([]error{errUnanswered}, len(records)), left: len(records), last: began, done: make(chan struct{}),
+		records: records,
+		errs:    slices.Repeat([]error{errUnanswered}, len(records)), left: len(records), last: began, done: make(chan struct{}),
 	}
 	// When this ends, the client drops what it can.
 	sending, giveUp := context.WithCancel(ctx)
 	for i, record := range records {
-		p.client.Produce(sending, record, func(_ *kgo.Record, err error) { w.answer(i, err) })
+		client.Produce(sending, record, func(_ *kgo.Record, err error) { w.answer(i, err) })
 	}
 	go func() {
 		// It returns when every record is answered, at the latest when the client is closed.
-		_ = p.client.Flush(context.WithoutCancel(ctx))
+		_ = client.Flush(context.WithoutCancel(ctx))
 		giveUp()
 		<-p.turn
 	}()
@@ -61,14 +66,15 @@ func (p *Publisher) produce(ctx context.Context, records []*kgo.Record) []error 
 	for {
 		select {
 		case <-w.done:
-			return w.complete(p.health, began)
+			w.explain(p.health, began)
+			return w.rest(p.health.since(began, nil), ctx.Err())
 		case <-ctx.Done():
 			giveUp()
-			return w.rest(p.health.since(began, ctx.Err()))
+			return w.rest(p.health.since(began, nil), ctx.Err())
 		case <-look.C:
 			if failure := p.health.since(began, nil); failure != nil && w.idle() > patience {
 				giveUp()
-				return w.rest(failure)
+				return w.rest(failure, nil)
 			}
 		}
 	}
@@ -84,9 +90,9 @@ func (w *wave) answer(i int, err error) {
 	}
 }
 
-// complete is the answers when all have come. The client tells of connections that failed
-// over and over only that it has tried often enough.
-func (w *wave) complete(h *health, began time.Time) []error {
+// explain puts in why connections failed, where the client tells only that it has tried often
+// enough.
+func (w *wave) explain(h *health, began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, err := range w.errs {
@@ -94,7 +100,6 @@ func (w *wave) complete(h *health, began time.Time) []error {
 			w.errs[i] = h.since(began, err)
 		}
 	}
-	return w.errs
 }
 
 func (w *wave) idle() time.Duration {
@@ -103,14 +108,26 @@ func (w *wave) idle() time.Duration {
 	return time.Since(w.last)
 }
 
-// rest is the answers, with this error where there is none.
-func (w *wave) rest(err error) []error {
+// rest is the answers. Where there is none it is the failure of connections or, if nothing
+// failed, that the time is up.
+func (w *wave) rest(failure, ended error) []error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	errs := slices.Clone(w.errs)
-	for i := range errs {
-		if errors.Is(errs[i], errUnanswered) || errors.Is(errs[i], context.Canceled) {
-			errs[i] = err
+	answers := make(map[string]bool)
+	for i, err := range errs {
+		answers[w.records[i].Topic] = answers[w.records[i].Topic] || err == nil
+	}
+	for i, err := range errs {
+		switch {
+		case !errors.Is(err, errUnanswered) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
+		case failure != nil:
+			errs[i] = failure
+		case ended == nil: // some other time was up, inside the client
+		case answers[w.records[i].Topic]:
+			errs[i] = behindError{ended}
+		default:
+			errs[i] = ended
 		}
 	}
 	return errs

@@ -126,6 +126,15 @@ func (b *Broker) Start(t testing.TB) {
 	}
 }
 
+// Proxies stand before the brokers, for tests that do more with the connections.
+func (b *Broker) Proxies() []*tcpproxy.Proxy { return b.proxies }
+
+// Leader stands before the broker that leads a partition of publishertest.Topic. The cluster elects
+// no other while it is away.
+func (b *Broker) Leader(partition int32) *tcpproxy.Proxy {
+	return b.proxies[b.Cluster.LeaderFor(publishertest.Topic, partition)]
+}
+
 // Throttle makes the connections as slow as so many bytes per second; 0 lifts it.
 func (b *Broker) Throttle(bytesPerSecond int) {
 	for _, proxy := range b.proxies {

@@ -19,9 +19,14 @@ const patience = 30 * time.Second
 
 // Read is all that is in a topic, partition by partition.
 func Read(topic string, brokers ...string) ([]publishertest.Received, error) {
+	return ReadAs(topic, kgo.SeedBrokers(brokers...))
+}
+
+// ReadAs is Read with a client of these options.
+func ReadAs(topic string, options ...kgo.Opt) ([]publishertest.Received, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	client, err := kgo.NewClient(options...)
 	if err != nil {
 		return nil, fmt.Errorf("read topic %s: %w", topic, err)
 	}
