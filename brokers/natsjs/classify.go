@@ -5,19 +5,33 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/packfinderz/outbox"
 )
 
-// The server's error codes that mean something else than "try this message again".
+// The server's error codes that mean something else than "who knows".
 const (
-	codeUnavailable    = 10008 // JetStream is temporarily unavailable
-	codeNotForAccount  = 10039
-	codeMessageTooBig  = 10054
-	codeNotEnabled     = 10076
-	codeHeaderTooLarge = 10097
+	codeAccountResources = 10002
+	codeUnavailable      = 10008 // JetStream is temporarily unavailable
+	codeNoLeader         = 10009
+	codeResources        = 10023
+	codeMemory           = 10028
+	codeNotForAccount    = 10039
+	codeStorage          = 10047
+	codeMessageTooBig    = 10054
+	codeOtherStream      = 10060
+	codeNotEnabled       = 10076
+	codeStoreFailed      = 10077 // for one: the stream is at its limits and discards what is new
+	codeHeaderTooLarge   = 10097
+	codeSealed           = 10109
+	codeOffline          = 10118
+	codeInProcess        = 10158 // the same message is still being stored
+	codeTooMany          = 10167
+	codeOfflineReason    = 10194
 )
 
 // apiError is what JetStream answers instead of an acknowledgement.
@@ -31,11 +45,25 @@ func (e *apiError) Error() string {
 	return fmt.Sprintf("%s (JetStream error %d)", e.Description, e.ErrCode)
 }
 
+// isTooLarge reports whether the server will never take the message.
+func (e *apiError) isTooLarge() bool {
+	return e.ErrCode == codeMessageTooBig || e.ErrCode == codeHeaderTooLarge ||
+		e.ErrCode == codeStoreFailed && (strings.Contains(e.Description, "message too large") || strings.Contains(e.Description, "message to large"))
+}
+
 // disconnectedError is a connection that was lost before the answer came.
 type disconnectedError struct{ err error }
 
 func (e disconnectedError) Error() string { return e.err.Error() }
 func (e disconnectedError) Unwrap() error { return e.err }
+
+// unreadableError is a user who may not read acknowledgements.
+type unreadableError struct{ err error }
+
+func (e unreadableError) Error() string {
+	return "acknowledgements cannot be read: " + e.err.Error() + "; allow this user to subscribe to _INBOX.>"
+}
+func (e unreadableError) Unwrap() error { return e.err }
 
 // deniedError is a subject that the user may not publish to.
 type deniedError struct{ err error }
@@ -43,8 +71,26 @@ type deniedError struct{ err error }
 func (e deniedError) Error() string { return e.err.Error() }
 func (e deniedError) Unwrap() error { return e.err }
 
+// behindError is a message without an answer in time, while others to its subject had theirs. A
+// stream answers each message, so that this one got lost on the way or the stream is slow.
+type behindError struct{ err error }
+
+func (e behindError) Error() string {
+	return "no acknowledgement, while others came: " + e.err.Error()
+}
+func (e behindError) Unwrap() error { return e.err }
+
 // errUnknownStream is a subject that no stream has.
 var errUnknownStream = errors.New("no stream has this subject; create one, or let the relay do it with ?create=true")
+
+// uncreatedError is a stream that the server does not make.
+type uncreatedError struct {
+	err  error
+	code int
+}
+
+func (e uncreatedError) Error() string { return e.err.Error() }
+func (e uncreatedError) Unwrap() error { return e.err }
 
 // leaderlessError is a stream that cannot take messages until it has elected a leader.
 type leaderlessError struct{ stream string }
@@ -75,39 +121,92 @@ func (a answer) failure() error {
 	return nil
 }
 
-// classify says what a failure means: Rejected, Unavailable, or try again.
+// classify says what a failure means: what the server refuses for its size is Rejected, and what
+// it says nobody knows why is Unclear; everything else says nothing about the message.
 func classify(err error, subject string) error {
-	if err == nil {
-		return nil
-	}
-	var lost disconnectedError
+	told := fmt.Errorf("publish to %s: %w", subject, err)
+	var behind behindError
+	var denied deniedError
 	var api *apiError
 	var leaderless leaderlessError
-	told := fmt.Errorf("publish to %s: %w", subject, err)
+	var uncreated uncreatedError
 	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case err == nil, errors.Is(err, outbox.ErrNotAttempted):
+		return err
+	case errors.As(err, &behind), errors.As(err, &leaderless):
+		return outbox.TopicUnavailable(told)
+	case isAway(err):
+		return away(told)
+	case isOver(err):
 		return fmt.Errorf("publish to %s: no acknowledgement: %w", subject, err)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return outbox.Rejected(told)
-	case errors.As(err, &api):
-		switch api.ErrCode {
-		case codeMessageTooBig, codeHeaderTooLarge:
-			return outbox.Rejected(told)
-		case codeUnavailable, codeNotForAccount, codeNotEnabled:
-			return outbox.Unavailable(told)
+	case errors.As(err, &denied):
+		return outbox.TopicMissing(fmt.Errorf("%w; allow this user to publish to the subject", told))
+	case errors.Is(err, errUnknownStream):
+		return outbox.TopicMissing(told)
+	case errors.As(err, &uncreated):
+		if isShort(uncreated.code) {
+			return outbox.TopicUnavailable(told)
 		}
-		return told
-	case errors.As(err, &lost), errors.As(err, &leaderless), errors.Is(err, errNoJetStream),
-		errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionClosed),
-		errors.Is(err, nats.ErrConnectionDraining), errors.Is(err, nats.ErrHeadersNotSupported),
-		isWriteFailure(err):
-		return outbox.Unavailable(told)
+		return outbox.TopicMissing(told)
+	case errors.As(err, &api):
+		return classifyAnswer(api, told)
 	}
-	// A subject without a stream, one that may not be published to, a stream that is full.
-	return told
+	return outbox.Unclear(told)
 }
 
-// isWriteFailure reports whether a message could not be written to the connection.
-func isWriteFailure(err error) bool {
-	return !errors.Is(err, nats.ErrNoResponders) && outbox.Classify(err) == outbox.ClassUnavailable
+// classifyAnswer is for what JetStream itself said.
+func classifyAnswer(api *apiError, told error) error {
+	switch {
+	case api.isTooLarge():
+		return outbox.Rejected(told)
+	case isShort(api.ErrCode):
+		return outbox.TopicUnavailable(told)
+	}
+	switch api.ErrCode {
+	case codeOtherStream, codeSealed:
+		return outbox.TopicMissing(told)
+	case codeStoreFailed, codeNoLeader, codeOffline, codeOfflineReason, codeInProcess, codeTooMany:
+		return outbox.TopicUnavailable(told)
+	}
+	return outbox.Unclear(told)
+}
+
+// isShort reports whether JetStream lacks memory or disk for a stream.
+func isShort(code int) bool {
+	return code == codeAccountResources || code == codeResources || code == codeMemory || code == codeStorage
+}
+
+// isOver reports whether nobody waits for an answer any more.
+func isOver(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// isAway reports whether the server takes nothing from us at all.
+func isAway(err error) bool {
+	var lost disconnectedError
+	var api *apiError
+	return errors.As(err, &lost) || isSetting(err) || errors.Is(err, errNoJetStream) ||
+		errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
+		errors.Is(err, nats.ErrConnectionDraining) || errors.Is(err, nats.ErrHeadersNotSupported) ||
+		errors.As(err, &api) && api.ErrCode == codeUnavailable ||
+		!errors.Is(err, nats.ErrNoResponders) && outbox.Classify(err) == outbox.ClassUnavailable // it could not be written
+}
+
+// away says what is wrong with a server that takes nothing from us: a setting, if it says so
+// itself.
+func away(err error) error {
+	if isSetting(err) {
+		return outbox.Misconfigured(err)
+	}
+	return outbox.Unavailable(err)
+}
+
+func isSetting(err error) bool {
+	var unreadable unreadableError
+	var api *apiError
+	return errors.As(err, &unreadable) || errors.As(err, &api) && (api.ErrCode == codeNotForAccount || api.ErrCode == codeNotEnabled) ||
+		errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) ||
+		errors.Is(err, nats.ErrAccountAuthExpired) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }

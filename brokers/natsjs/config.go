@@ -36,6 +36,9 @@ type Config struct {
 	// Create makes the stream of a subject that none has: Stream, or one named after the
 	// subject. For demonstrations: it has the server's defaults and keeps everything.
 	Create bool
+	// SyncAlways says that the servers have sync_interval: always, so that Warnings need not tell
+	// of it. It changes nothing else.
+	SyncAlways bool
 	// Format is how the event's fields are written as headers.
 	Format wire.Format
 	// Window is how many messages wait for their acknowledgement at once. Default
@@ -80,6 +83,7 @@ func parseURL(raw string) (Config, error) {
 	config.Stream = options.String("stream", "")
 	config.SubjectPrefix = options.String("subject-prefix", "")
 	config.Create = options.Bool("create")
+	config.SyncAlways = options.Bool("sync-always")
 	config.Creds = options.String("creds", "")
 	config.CA = options.String("ca", "")
 	config.Cert = options.String("cert", "")

@@ -19,12 +19,9 @@ const maxSubject = 1024
 
 // encode makes a NATS message of an event's.
 func (c *Config) encode(m *outbox.Message) (request, error) {
-	if m.Topic == "" {
-		return request{}, errors.New("the event has no topic; set one with --topic-default")
-	}
-	subject := c.SubjectPrefix + m.Topic
-	if err := checkSubject(subject); err != nil {
-		return request{}, outbox.Rejected(fmt.Errorf("topic %.100q cannot be a NATS subject: %w", m.Topic, err))
+	subject, err := c.subject(m.Topic)
+	if err != nil {
+		return request{}, err
 	}
 	attributes := c.Format.Attributes(m, header.CloudEventsPrefix)
 	headers := make(nats.Header, len(attributes)+3)
@@ -55,6 +52,18 @@ func (c *Config) encode(m *outbox.Message) (request, error) {
 		set(jetstream.ExpectedStreamHeader, c.Stream)
 	}
 	return request{msg: &nats.Msg{Subject: subject, Header: headers, Data: m.Payload}}, nil
+}
+
+// subject is where a topic's messages go.
+func (c *Config) subject(topic string) (string, error) {
+	if topic == "" {
+		return "", errors.New("the event has no topic; set one with --topic-default")
+	}
+	subject := c.SubjectPrefix + topic
+	if err := checkSubject(subject); err != nil {
+		return "", outbox.Rejected(fmt.Errorf("topic %.100q cannot be a NATS subject: %w", topic, err))
+	}
+	return subject, nil
 }
 
 // checkSubject refuses what is no subject that a message can be published to.

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/packfinderz/outbox"
 )
 
 // The client's own asynchronous publish keeps what was never answered until a timer of its
@@ -64,7 +66,7 @@ func (l *link) exchange(ctx context.Context, requests []request) []answer {
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-		r.fail(ctx.Err(), "")
+		r.expire(ctx.Err())
 	}
 	l.mu.Lock()
 	delete(l.rounds, id)
@@ -146,6 +148,18 @@ func (r *round) fail(err error, subject string) {
 		if subject == "" || r.requests[i].msg.Subject == subject {
 			r.note(i, answer{err: err})
 		}
+	}
+}
+
+// expire gives every request that has no answer this error, if it was sent.
+func (r *round) expire(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.answers {
+		if !r.sent[i] {
+			r.note(i, answer{err: outbox.ErrNotAttempted})
+		}
+		r.note(i, answer{err: err})
 	}
 }
 

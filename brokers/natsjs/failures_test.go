@@ -2,11 +2,11 @@ package natsjs_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/packfinderz/outbox"
@@ -58,12 +58,14 @@ func TestUnknownStream(t *testing.T) {
 	messages[0].Topic = "nobody.has.this"
 	messages[1].Topic = ""
 	errs := publishertest.Publish(t, publisher, messages)
-	publishertest.Fails(t, errs[0], outbox.ClassRetryable, "nobody.has.this", "?create=true")
+	away(t, errs[0], true, true, "nobody.has.this", "?create=true")
 	publishertest.Fails(t, errs[1], outbox.ClassRetryable, "--topic-default")
 	if errs[2] != nil {
 		t.Error(errs[2])
 	}
-	publishertest.Fails(t, publishertest.Publish(t, open(t, broker.URL()+"?stream=OTHER"), publishertest.Messages(1))[0], outbox.ClassRetryable, "expected stream does not match")
+	other := open(t, broker.URL()+"?stream=OTHER")
+	away(t, publishertest.Publish(t, other, publishertest.Messages(1))[0], true, true, "expected stream does not match")
+	away(t, other.PingTopic(t.Context(), publishertest.Topic), true, true, `"OTHER"`)
 }
 
 func TestCreate(t *testing.T) {
@@ -90,48 +92,13 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-func TestFullStream(t *testing.T) {
-	t.Parallel()
-	broker := natstest.Bare(t, natstest.Settings{})
-	stream(t, broker, jetstream.StreamConfig{Name: "FULL", Subjects: []string{publishertest.Topic}, MaxMsgs: 1, Discard: jetstream.DiscardNew})
-	errs := publishertest.Publish(t, open(t, broker.URL()), publishertest.Messages(2))
-	if errs[0] != nil {
-		t.Fatal(errs[0])
-	}
-	publishertest.Fails(t, errs[1], outbox.ClassRetryable, "maximum messages exceeded")
-}
-
 func TestNoJetStream(t *testing.T) {
 	t.Parallel()
 	broker := natstest.Bare(t, natstest.Settings{NoJetStream: true})
 	publisher := open(t, broker.URL())
-	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.ClassUnavailable, "JetStream")
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, "JetStream")
-}
-
-// TestNoLeader has a stream that exists and does not answer: plain subscribers stand for the
-// rest of a cluster.
-func TestNoLeader(t *testing.T) {
-	t.Parallel()
-	broker := natstest.Bare(t, natstest.Settings{NoJetStream: true})
-	cluster := broker.Connect(t)
-	answer := func(subject, text string) {
-		if _, err := cluster.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond([]byte(text)) }); err != nil {
-			t.Fatal(err)
-		}
-		if err := cluster.Flush(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	answer("$JS.API.INFO", `{}`)
-	answer("$JS.API.STREAM.NAMES", `{"streams":["ORDERS"]}`)
-	publisher := open(t, broker.URL())
-	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.ClassUnavailable, `"ORDERS"`, "no leader")
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, "no leader")
-	answer("$JS.API.STREAM.INFO.ORDERS", `{}`)
-	if err := publisher.Ping(t.Context()); err != nil {
-		t.Error(err)
-	}
+	away(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], false, false, "JetStream")
+	away(t, publisher.Ping(t.Context()), false, false, "JetStream")
+	away(t, publisher.PingTopic(t.Context(), publishertest.Topic), false, false, "JetStream")
 }
 
 const users = `authorization { users = [
@@ -155,7 +122,7 @@ func TestAuthorization(t *testing.T) {
 		const wrong = "wr0ngpassw0rd"
 		publisher := open(t, as("relay:"+wrong))
 		for _, err := range append(publishertest.Publish(t, publisher, publishertest.Messages(2)), publisher.Ping(t.Context())) {
-			publishertest.Fails(t, err, outbox.ClassUnavailable)
+			away(t, err, false, true)
 			if !strings.Contains(strings.ToLower(err.Error()), "authorization violation") || strings.Contains(err.Error(), wrong) {
 				t.Errorf("the error is %q", err)
 			}
@@ -167,17 +134,22 @@ func TestAuthorization(t *testing.T) {
 		messages := publishertest.Messages(2)
 		messages[0].Topic = "secret"
 		errs := publishertest.Publish(t, publisher, messages)
-		publishertest.Fails(t, errs[0], outbox.ClassRetryable, "ermissions")
+		away(t, errs[0], true, true, "ermissions", "allow this user")
 		if errs[1] != nil {
 			t.Error(errs[1])
 		}
 		if err := publisher.Ping(t.Context()); err != nil {
 			t.Errorf("a user who may not ask: %v", err)
 		}
+		if err := publisher.PingTopic(t.Context(), publishertest.Topic); err != nil {
+			t.Errorf("a user who may not ask: %v", err)
+		}
 	})
 	t.Run("no answers", func(t *testing.T) {
 		t.Parallel()
-		publishertest.Fails(t, publishertest.Publish(t, open(t, as("deaf:deaf")), publishertest.Messages(1))[0], outbox.ClassUnavailable, "acknowledgements cannot be read")
+		publisher := open(t, as("deaf:deaf"))
+		away(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], false, true, "acknowledgements cannot be read")
+		away(t, publisher.Ping(t.Context()), false, true, "acknowledgements cannot be read")
 	})
 }
 
@@ -226,7 +198,10 @@ func TestFrozen(t *testing.T) {
 			return same == 20
 		})
 	})
-	publishertest.Fails(t, errs[0], outbox.ClassRetryable, "no acknowledgement")
+	publishertest.Fails(t, errs[0], outbox.ClassUnclear, "no acknowledgement")
+	if last := errs[len(errs)-1]; !errors.Is(last, outbox.ErrNotAttempted) {
+		t.Errorf("the last cannot have been sent: %v", last)
+	}
 	broker.Thaw(t)
 	publishertest.Answers(t, publisher)
 	publishertest.Deliver(t, publisher, publishertest.Messages(5))

@@ -52,10 +52,10 @@ func (p *Publisher) link(ctx context.Context) (*link, error) {
 		return nil, outbox.Unavailable(fmt.Errorf("connect to NATS: %w", ctx.Err()))
 	}
 	if current.err != nil {
-		return nil, outbox.Unavailable(fmt.Errorf("connect to NATS: %w", current.err))
+		return nil, away(fmt.Errorf("connect to NATS: %w", current.err))
 	}
 	if !current.link.conn.IsConnected() {
-		return nil, outbox.Unavailable(current.link.absence())
+		return nil, away(current.link.absence())
 	}
 	return current.link, nil
 }
@@ -136,7 +136,7 @@ func (l *link) complaint(err error) {
 		return
 	}
 	if strings.Contains(err.Error(), "Subscription to") {
-		err = fmt.Errorf("acknowledgements cannot be read: %w", err)
+		err = unreadableError{err}
 		l.mu.Lock()
 		l.refused = err
 		l.mu.Unlock()

@@ -3,15 +3,14 @@ package natsjs_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/natsjs"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
+	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // open makes a publisher from a URL, and closes it with the test.
 func open(t testing.TB, url string) *natsjs.Publisher {

@@ -26,7 +26,6 @@ type Publisher struct {
 
 	mu      sync.Mutex
 	current *attempt // the connection, or the attempt to make one
-	suspect string   // a stream that had no leader when it was last needed
 	closed  bool
 	running sync.WaitGroup
 }
@@ -64,6 +63,9 @@ func (p *Publisher) publish(ctx context.Context, messages []outbox.Message) []er
 		return nil
 	}
 	l, err := p.link(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = outbox.ErrNotAttempted // who hangs when we connect is given up before the time ends
+	}
 	if err != nil {
 		return all(len(messages), err)
 	}
@@ -80,44 +82,19 @@ func (p *Publisher) publish(ctx context.Context, messages []outbox.Message) []er
 	}
 	answers := l.exchange(ctx, requests)
 	p.resolveUnknown(ctx, l, requests, answers)
+	heard := make(map[string]bool)
 	for i, a := range answers {
-		errs[places[i]] = classify(a.failure(), requests[i].msg.Subject)
+		heard[requests[i].msg.Subject] = heard[requests[i].msg.Subject] || a.err == nil
+	}
+	for i, a := range answers {
+		subject := requests[i].msg.Subject
+		err := a.failure()
+		if isOver(err) && heard[subject] {
+			err = behindError{err}
+		}
+		errs[places[i]] = classify(err, subject)
 	}
 	return errs
-}
-
-// Ping asks the server whether JetStream works there, and a stream that had no leader
-// whether it has one now.
-func (p *Publisher) Ping(ctx context.Context) error {
-	if !p.enter() {
-		return outbox.Unavailable(errClosed)
-	}
-	defer p.running.Done()
-	l, err := p.link(ctx)
-	if err != nil {
-		return err
-	}
-	if err := l.askAccount(ctx); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	suspect := p.suspect
-	p.mu.Unlock()
-	if suspect == "" {
-		return nil
-	}
-	if err := l.askStream(ctx, suspect); err != nil {
-		return err
-	}
-	p.suspected("")
-	return nil
-}
-
-// suspected remembers a stream without a leader for the next Ping.
-func (p *Publisher) suspected(stream string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.suspect = stream
 }
 
 // Close waits for the calls that are under way, which have their own deadlines, and ends the

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/natsjs/internal/streams"
 )
 
@@ -70,14 +70,27 @@ func (p *Publisher) resolve(ctx context.Context, l *link, subject string) error 
 	case errors.As(err, &denied):
 		return errUnknownStream // as far as this user may know
 	case err != nil:
-		return err
+		return disconnectedError{err}
 	case stream != "":
-		p.suspected(stream)
 		return leaderlessError{stream}
-	case !p.config.Create:
+	}
+	return p.create(ctx, l, subject)
+}
+
+// create makes the stream of a subject, if that is wanted.
+func (p *Publisher) create(ctx context.Context, l *link, subject string) error {
+	if !p.config.Create {
 		return errUnknownStream
 	}
-	return streams.Create(ctx, l.conn, p.config.streamName(subject), subject)
+	err := streams.Create(ctx, l.conn, p.config.streamName(subject), subject)
+	var refusal *jetstream.APIError
+	if errors.As(err, &refusal) {
+		return uncreatedError{err, int(refusal.ErrorCode)}
+	}
+	if err != nil {
+		return disconnectedError{err}
+	}
+	return nil
 }
 
 // ask sends one request to JetStream's API.
@@ -125,30 +138,6 @@ func (l *link) streamOf(ctx context.Context, subject string) (string, error) {
 		return "", nil
 	}
 	return reply.Streams[0], nil
-}
-
-// askAccount is nil if JetStream works. A user who may not ask is told only that the server
-// is there.
-func (l *link) askAccount(ctx context.Context) error {
-	_, err := l.ask(ctx, apiAccount, nil)
-	var denied deniedError
-	if err == nil || errors.As(err, &denied) {
-		return nil
-	}
-	return outbox.Unavailable(fmt.Errorf("ping NATS: %w", err))
-}
-
-// askStream is nil if a stream has a leader, or is gone.
-func (l *link) askStream(ctx context.Context, stream string) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	_, err := l.ask(ctx, apiStream+stream, nil)
-	var api *apiError
-	var denied deniedError
-	if err == nil || errors.As(err, &api) && api.Code == 404 || errors.As(err, &denied) {
-		return nil
-	}
-	return outbox.Unavailable(fmt.Errorf("%w: %w", leaderlessError{stream}, err))
 }
 
 // streamName is the stream that Create makes for a subject: one that is named after it, without

@@ -109,26 +109,32 @@ func (b *Broker) Connect(t testing.TB) *nats.Conn {
 // Received is all that has arrived in Stream, in its order.
 func (b *Broker) Received(t testing.TB) []publishertest.Received {
 	t.Helper()
+	return b.ReceivedIn(t, Stream)
+}
+
+// ReceivedIn is Received for another stream.
+func (b *Broker) ReceivedIn(t testing.TB, stream string) []publishertest.Received {
+	t.Helper()
 	conn, err := nats.Connect(b.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	list, err := read(conn)
+	list, err := read(conn, stream)
 	if err != nil {
-		t.Fatalf("read stream %s: %v", Stream, err)
+		t.Fatalf("read stream %s: %v", stream, err)
 	}
 	return list
 }
 
-func read(conn *nats.Conn) ([]publishertest.Received, error) {
+func read(conn *nats.Conn, name string) ([]publishertest.Received, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	js, err := jetstream.New(conn)
 	if err != nil {
 		return nil, err
 	}
-	stream, err := js.Stream(ctx, Stream)
+	stream, err := js.Stream(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -199,6 +205,14 @@ func (b *Broker) Start(t testing.TB) {
 		t.Fatalf("start a NATS server: %v", err)
 	}
 	b.process, b.settings.Port = process, port
+}
+
+// Restart kills the server and starts it with another configuration.
+func (b *Broker) Restart(t testing.TB, config string) {
+	t.Helper()
+	b.Stop(t)
+	b.settings.Config = config
+	b.Start(t)
 }
 
 // Freeze stops the server from doing anything, with its connections left open, until Thaw.

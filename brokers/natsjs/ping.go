@@ -1,0 +1,121 @@
+package natsjs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/packfinderz/outbox"
+)
+
+// Ping asks the server whether JetStream works there. A user who may not ask is told only that
+// the server is there.
+func (p *Publisher) Ping(ctx context.Context) error {
+	if !p.enter() {
+		return outbox.Unavailable(errClosed)
+	}
+	defer p.running.Done()
+	l, err := p.link(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = l.ask(ctx, apiAccount, nil)
+	var denied deniedError
+	if err == nil || errors.As(err, &denied) {
+		return nil
+	}
+	return away(fmt.Errorf("ping NATS: %w", err))
+}
+
+// PingTopic asks JetStream whether a stream has the topic's subject, and that stream whether it
+// has a leader and room for more. With Create it makes the stream. A user who may not ask is told
+// what Ping tells.
+func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
+	if !p.enter() {
+		return outbox.Unavailable(errClosed)
+	}
+	defer p.running.Done()
+	subject, err := p.config.subject(topic)
+	if err != nil {
+		return err
+	}
+	l, err := p.link(ctx)
+	if err != nil {
+		return err
+	}
+	info, err := p.infoOf(ctx, l, subject)
+	var denied deniedError
+	switch {
+	case errors.As(err, &denied):
+		return nil
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return away(fmt.Errorf("ping %s: %w", subject, err))
+	case err != nil:
+		return classify(err, subject)
+	}
+	return classify(info.refusal(subject), subject)
+}
+
+// streamInfo is what a stream says of itself.
+type streamInfo struct {
+	Config jetstream.StreamConfig `json:"config"`
+	State  struct {
+		Msgs     int64            `json:"messages"`
+		Bytes    int64            `json:"bytes"`
+		Subjects map[string]int64 `json:"subjects"`
+	} `json:"state"`
+}
+
+// infoOf asks the stream that has a subject. It may be one that was just made.
+func (p *Publisher) infoOf(ctx context.Context, l *link, subject string) (*streamInfo, error) {
+	name, err := l.streamOf(ctx, subject)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" {
+		if err := p.create(ctx, l, subject); err != nil {
+			return nil, err
+		}
+		name = p.config.streamName(subject)
+	}
+	if p.config.Stream != "" && name != p.config.Stream {
+		return nil, &apiError{ErrCode: codeOtherStream, Description: fmt.Sprintf("stream %q has the subject, and not %q", name, p.config.Stream)}
+	}
+	return l.infoOf(ctx, name, subject)
+}
+
+// infoOf asks a stream for itself, and for how many messages a subject has in it.
+func (l *link) infoOf(ctx context.Context, name, subject string) (*streamInfo, error) {
+	data, err := l.ask(ctx, apiStream+name, map[string]string{"subjects_filter": subject})
+	var api *apiError
+	switch {
+	case errors.As(err, &api) && api.Code == 404:
+		return nil, errUnknownStream // deleted meanwhile
+	case errors.Is(err, errNoJetStream), errors.As(err, &api), errors.Is(err, context.DeadlineExceeded):
+		return nil, leaderlessError{name} // only the leader answers this
+	case err != nil:
+		return nil, err
+	}
+	var info streamInfo
+	if err := json.Unmarshal(data, &info); err != nil {
+		return nil, fmt.Errorf("ask stream %s: %w", name, err)
+	}
+	return &info, nil
+}
+
+// refusal is why a stream would not take a message to a subject; nil if it would.
+func (i *streamInfo) refusal(subject string) error {
+	c := &i.Config
+	full := c.Discard == jetstream.DiscardNew && (c.MaxMsgs > 0 && i.State.Msgs >= c.MaxMsgs || c.MaxBytes > 0 && i.State.Bytes >= c.MaxBytes ||
+		c.DiscardNewPerSubject && c.MaxMsgsPerSubject > 0 && i.State.Subjects[subject] >= c.MaxMsgsPerSubject)
+	switch {
+	case c.Sealed:
+		return &apiError{ErrCode: codeSealed, Description: fmt.Sprintf("stream %q is sealed", c.Name)}
+	case full:
+		return &apiError{ErrCode: codeStoreFailed, Description: fmt.Sprintf("stream %q is full, and refuses what is new", c.Name)}
+	}
+	return nil
+}
