@@ -73,3 +73,8 @@ func (c *Config) check() error {
 func (c *Config) routingKey(message *outbox.Message) string {
 	return strings.NewReplacer("{topic}", message.Topic, "{type}", message.Type, "{key}", message.Key).Replace(c.RoutingKey)
 }
+
+// routesByTopic reports whether the topic alone makes the routing key.
+func (c *Config) routesByTopic() bool {
+	return !strings.Contains(c.RoutingKey, "{type}") && !strings.Contains(c.RoutingKey, "{key}")
+}

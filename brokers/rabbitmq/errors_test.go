@@ -1,10 +1,12 @@
 package rabbitmq_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -13,73 +15,6 @@ import (
 	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
-
-func testUnknownQueue(t *testing.T, broker *rabbittest.Broker) {
-	t.Helper()
-	messages := publishertest.Messages(2)
-	messages[0].Topic, messages[1].Topic = "payments", ""
-	errs := publishertest.Publish(t, open(t, broker.URL()), messages)
-	publishertest.Fails(t, errs[0], outbox.ClassRetryable, `unknown queue "payments"`)
-	publishertest.Fails(t, errs[0], outbox.ClassRetryable, "?create=true")
-	publishertest.Fails(t, errs[1], outbox.ClassRetryable, "--topic-default")
-	if err := publishertest.Publish(t, open(t, broker.URL()+"?create=true"), messages)[0]; err != nil {
-		t.Error(err)
-	}
-	if n := len(broker.ReceivedIn(t, "payments")); n != 1 {
-		t.Errorf("%d messages arrived, want 1", n)
-	}
-}
-
-func testUnknownExchange(t *testing.T, broker *rabbittest.Broker) {
-	t.Helper()
-	messages := publishertest.Messages(10)
-	missing := open(t, broker.URL()+"?exchange=events")
-	for _, err := range publishertest.Publish(t, missing, messages) {
-		publishertest.Fails(t, err, outbox.ClassRetryable, `unknown exchange "events"`)
-	}
-	publishertest.Fails(t, missing.Ping(t.Context()), outbox.ClassRetryable, "?create=true")
-	publisher := open(t, broker.URL()+"?exchange=events&create=true&routing-key={topic}.{type}.{key}")
-	for _, err := range publishertest.Publish(t, publisher, messages) {
-		publishertest.Fails(t, err, outbox.ClassRetryable, `no queue is bound to the exchange "events" for the routing key "orders.order_created.order/`)
-	}
-	broker.Do(t, func(channel *amqp.Channel) error {
-		return channel.QueueBind(publishertest.Topic, "orders.order_created.*", "events", false, nil)
-	})
-	if err := errors.Join(publishertest.Publish(t, publisher, messages)...); err != nil {
-		t.Error(err)
-	}
-	if err := publisher.Ping(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if n := len(broker.Received(t)); n != len(messages) {
-		t.Errorf("%d messages arrived, want %d: a ping leaves nothing", n, len(messages))
-	}
-}
-
-// testReturned has one message of a batch come back.
-func testReturned(t *testing.T, broker *rabbittest.Broker) {
-	t.Helper()
-	messages := publishertest.Messages(100)
-	messages[50].Topic = "nowhere"
-	messages[50].Key, messages[70].Key = "a", "a"
-	for i, err := range publishertest.Publish(t, open(t, broker.URL()), messages) {
-		switch i {
-		case 50:
-			publishertest.Fails(t, err, outbox.ClassRetryable, "NO_ROUTE")
-		case 70:
-			if !errors.Is(err, outbox.ErrNotAttempted) {
-				t.Errorf("the next message of its key: %v", err)
-			}
-		default:
-			if err != nil {
-				t.Errorf("message %d: %v", i, err)
-			}
-		}
-	}
-	if n := len(broker.Received(t)); n != 98 {
-		t.Errorf("%d messages arrived, want 98", n)
-	}
-}
 
 func testDeclaredOtherwise(t *testing.T, broker *rabbittest.Broker) {
 	t.Helper()
@@ -106,7 +41,8 @@ func testFullQueue(t *testing.T, broker *rabbittest.Broker) {
 	messages[3].Topic = publishertest.Topic
 	for i, err := range publishertest.Publish(t, publisher, messages[2:]) {
 		if i != 1 {
-			publishertest.Fails(t, err, outbox.ClassRetryable, "the queue refused the message")
+			publishertest.Fates(t, []error{err}, "topic away")
+			publishertest.Fails(t, err, outbox.ClassUnavailable, "the queue refused the message")
 		} else if err != nil {
 			t.Errorf("a message to another queue: %v", err)
 		}
@@ -184,39 +120,6 @@ func testRejected(t *testing.T, broker *rabbittest.Broker) {
 	}
 }
 
-func testAuthRefused(t *testing.T, broker *rabbittest.Broker) {
-	t.Helper()
-	for url, words := range map[string]string{
-		"amqp://guest:s3cret@" + broker.Address() + "/" + broker.VhostName(): "password not allowed",
-		"amqp://" + broker.Address() + "/none":                               "vhost",
-	} {
-		publisher := open(t, url)
-		publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, words)
-		err := publishertest.Publish(t, publisher, publishertest.Messages(1))[0]
-		publishertest.Fails(t, err, outbox.ClassUnavailable, words)
-		if err != nil && strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("the password shows: %v", err)
-		}
-	}
-}
-
-func testNoPermission(t *testing.T, broker *rabbittest.Broker) {
-	t.Helper()
-	publisher := open(t, broker.URL())
-	broker.Permit(t, "guest", ".*", "^$")
-	for _, err := range publishertest.Publish(t, publisher, publishertest.Messages(2)) {
-		publishertest.Fails(t, err, outbox.ClassUnavailable, "ACCESS_REFUSED")
-	}
-	publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, "ACCESS_REFUSED")
-	broker.Permit(t, "guest", ".*", ".*")
-	if err := publisher.Ping(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := errors.Join(publishertest.Publish(t, publisher, publishertest.Messages(2))...); err != nil {
-		t.Error(err)
-	}
-}
-
 // testSlowBroker has a call end while the queue of a message stands still. All have one key: the
 // first is confirmed before the second is sent.
 func testSlowBroker(t *testing.T, broker *rabbittest.Broker) {
@@ -240,13 +143,19 @@ func testSlowBroker(t *testing.T, broker *rabbittest.Broker) {
 			return broker.Holds(queue(`{messages, Ms} = process_info(P, messages), [ok | _] = [ok || {'$gen_cast', M} <- Ms, element(1, M) =:= deliver], ok`))
 		})
 	})
-	publishertest.Fails(t, errs[1], outbox.ClassRetryable, "no confirm of RabbitMQ in time")
+	publishertest.Fates(t, errs[1:2], "silence")
+	publishertest.Fails(t, errs[1], outbox.ClassUnclear, "no confirm of RabbitMQ in time")
 	if errs[0] != nil || !errors.Is(errs[2], outbox.ErrNotAttempted) {
 		t.Errorf("the others: %v, %v", errs[0], errs[2])
 	}
 	if err := publishertest.Publish(t, publisher, messages[:1])[0]; err != nil {
 		t.Errorf("after it: %v", err)
 	}
+	// A ping of the topic gets no answer either, and ends with its time.
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	publishertest.Fates(t, []error{publishertest.Ends(t, func() error { return publisher.PingTopic(ctx, "slow") })}, "silence")
+	wantPings(t, publisher, "", map[string]string{publishertest.Topic: ""})
 }
 
 func testNobodyThere(t *testing.T, _ *rabbittest.Broker) {

@@ -6,7 +6,16 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/packfinderz/outbox v0.0.0
 	github.com/rabbitmq/amqp091-go v1.16.0
-	go.uber.org/goleak v1.3.0
+)
+
+require (
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/pgx/v5 v5.11.0 // indirect
+	github.com/jackc/puddle/v2 v2.2.2 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/sync v0.17.0 // indirect
+	golang.org/x/text v0.29.0 // indirect
 )
 
 replace github.com/packfinderz/outbox => ../../

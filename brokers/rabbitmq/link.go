@@ -44,14 +44,10 @@ func dial(ctx context.Context, config *Config) (*link, error) {
 	l := &link{conn: conn, declared: make(map[string]bool)}
 	release := l.abortWith(ctx)
 	defer release()
+	properties := amqp.Table{"product": "outbox", "connection_name": "outbox relay"}
 	l.amqp, err = amqp.Open(conn, amqp.Config{
-		SASL:  []amqp.Authentication{&amqp.PlainAuth{Username: config.Username, Password: config.Password}},
-		Vhost: config.Vhost, FrameSize: frameSize, Heartbeat: heartbeat, Locale: "en_US",
-		Properties: amqp.Table{
-			"product": "outbox", "connection_name": "outbox relay",
-			// Without these the server does not tell why it closes a connection, or that it blocks it.
-			"capabilities": amqp.Table{"connection.blocked": true, "authentication_failure_close": true, "consumer_cancel_notify": true},
-		},
+		SASL:  []amqp.Authentication{&login{amqp.PlainAuth{Username: config.Username, Password: config.Password}, properties}},
+		Vhost: config.Vhost, FrameSize: frameSize, Heartbeat: heartbeat, Locale: "en_US", Properties: properties,
 	})
 	if err != nil {
 		_ = conn.Close() // it may be closed already
@@ -59,6 +55,22 @@ func dial(ctx context.Context, config *Config) (*link, error) {
 	}
 	go l.watchBlocks(l.amqp.NotifyBlocked(make(chan amqp.Blocking, 1)))
 	return l, nil
+}
+
+// login has the server say that it refuses a login. Without that word it only closes the connection,
+// as one does that breaks.
+type login struct {
+	amqp.PlainAuth
+	properties amqp.Table
+}
+
+// Response is called when the client has written its own capabilities and before it sends them: it
+// leaves no other place to add one.
+func (l *login) Response() string {
+	if capabilities, ok := l.properties["capabilities"].(amqp.Table); ok {
+		capabilities["authentication_failure_close"] = true
+	}
+	return l.PlainAuth.Response()
 }
 
 func connect(ctx context.Context, config *Config) (net.Conn, error) {

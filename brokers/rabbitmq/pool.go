@@ -3,7 +3,6 @@ package rabbitmq
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -41,7 +40,7 @@ func (p *pool) take(ctx context.Context, config *Config) (*link, error) {
 	p.mu.Unlock()
 	l, err := dial(ctx, config)
 	if err != nil {
-		return nil, outbox.Unavailable(fmt.Errorf("connecting to RabbitMQ: %w", err))
+		return nil, classifyDial(ctx, err)
 	}
 	return l, nil
 }

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-
-	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/packfinderz/outbox"
 )
@@ -91,17 +88,24 @@ func (p *Publisher) round(ctx context.Context, messages []outbox.Message) []erro
 				left = append(left, now[n])
 				continue
 			}
-			if isInvalid(err) && len(now) > 1 {
-				// One of them is not as it should be. Which one shows when each goes alone.
+			if ofOne(err) && len(now) > 1 {
+				// One of them is not as it should be, or may not be written. Which one shows when
+				// each goes alone.
 				left, most = append(left, now[n]), 1
 				continue
 			}
 			err = p.classify(ctx, err)
 			errs[now[n].place] = err
-			away = away || err != nil && outbox.Classify(err) == outbox.ClassUnavailable
+			away = away || isAway(err)
 		}
 	}
 	return errs
+}
+
+// isAway reports whether nothing more can be published, whatever its topic.
+func isAway(err error) bool {
+	var away *outbox.UnavailableError
+	return errors.As(err, &away) && !away.Topic
 }
 
 // fitting is how many of the items go out at once.
@@ -159,29 +163,4 @@ func (p *Publisher) try(ctx context.Context, items []*item) []error {
 		errs[n] = sizeError(err)
 	}
 	return errs
-}
-
-// Ping asks whether a message would be taken now: it publishes one whose time to live is no number,
-// which RabbitMQ refuses only after it has checked the credentials, the exchange and the right to
-// write to it. A server that is short of memory or disk reads nothing after it.
-func (p *Publisher) Ping(ctx context.Context) error {
-	p.using.RLock()
-	defer p.using.RUnlock()
-	l, err := p.pool.take(ctx, &p.config)
-	if err != nil {
-		return p.classify(ctx, err)
-	}
-	defer p.pool.put(l)
-	ping := &item{routingKey: "outbox.ping", publishing: amqp.Publishing{Expiration: "ping"}}
-	config := p.config
-	config.Create = config.Create && config.Exchange != "" // no queue is made for it
-	err = l.send(ctx, &config, []*item{ping})[0]
-	var refused *amqp.Error
-	switch {
-	case err == nil:
-		err = errors.New("the ping was taken for a message")
-	case errors.As(err, &refused) && refused.Code == amqp.PreconditionFailed && strings.Contains(refused.Reason, "expiration"):
-		err = l.reads(ctx)
-	}
-	return p.classify(ctx, err)
 }

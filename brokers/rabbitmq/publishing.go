@@ -29,7 +29,8 @@ type item struct {
 	routingKey string
 	publishing amqp.Publishing
 
-	confirmation *amqp.DeferredConfirmation // nil when it was not sent
+	tried        bool                       // to be written
+	confirmation *amqp.DeferredConfirmation // nil when it was not
 }
 
 // newItem makes a message of AMQP, or says why it cannot be one.

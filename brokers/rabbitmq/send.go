@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/packfinderz/outbox"
 )
 
 // send publishes the items, waits for the server's word on each, and gives for each nil or why it
@@ -14,19 +16,13 @@ func (l *link) send(ctx context.Context, config *Config, items []*item) []error 
 	release := l.abortWith(ctx)
 	defer release()
 	errs := make([]error, len(items))
-	if err := l.prepare(config, items); err != nil {
+	if err := l.ready(); err != nil {
 		for n := range errs {
-			errs[n] = l.why(err)
+			errs[n] = unready(ctx, l.why(err))
 		}
 		return errs
 	}
-	var failure error
-	for _, i := range items {
-		i.confirmation = nil
-		if failure == nil {
-			i.confirmation, failure = l.channel.PublishWithDeferredConfirm(config.Exchange, i.routingKey, true, false, i.publishing)
-		}
-	}
+	failure := l.publish(config, items, errs)
 	for _, i := range items {
 		if i.confirmation != nil {
 			// A connection or channel that ends, ends the waiting.
@@ -37,33 +33,71 @@ func (l *link) send(ctx context.Context, config *Config, items []*item) []error 
 		failure = closed
 	}
 	failure = l.why(failure)
+	l.settle(config, items, errs, failure)
+	return errs
+}
+
+// unready is why nothing was sent on a link that has no channel.
+func unready(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return outbox.ErrNotAttempted
+	case ctx.Err() != nil:
+		return outbox.Unavailable(fmt.Errorf("RabbitMQ opens no channel in time: %w", err))
+	}
+	return err
+}
+
+// publish writes the items. Those that cannot be declared get an error; it stops when the channel or
+// the connection fails.
+func (l *link) publish(config *Config, items []*item, errs []error) (failure error) {
+	refused := make(map[string]error)
+	for n, i := range items {
+		i.confirmation, i.tried = nil, false
+		if failure != nil {
+			continue
+		}
+		if config.Create {
+			if errs[n], failure = l.declare(config, i, refused); errs[n] != nil || failure != nil {
+				continue
+			}
+		}
+		i.tried = true
+		i.confirmation, failure = l.channel.PublishWithDeferredConfirm(config.Exchange, i.routingKey, true, false, i.publishing)
+	}
+	return failure
+}
+
+// settle says what became of the items that were published, and of those that were not because the
+// channel or the connection failed.
+func (l *link) settle(config *Config, items []*item, errs []error, failure error) {
 	returned := l.returned()
 	for n, i := range items {
 		ret, isReturned := returned[i.publishing.MessageId]
 		switch acked := i.confirmation != nil && i.confirmation.Acked(); {
+		case errs[n] != nil:
 		case acked && isReturned:
 			errs[n] = &unroutableError{exchange: config.Exchange, routingKey: i.routingKey, reason: ret.ReplyText}
+			delete(l.declared, i.routingKey) // its queue may be gone
 		case acked:
-		case failure != nil:
-			errs[n] = failure
-		default:
+		case failure == nil:
 			errs[n] = errNack
+		case !i.tried && !ofChannel(failure):
+			errs[n] = outbox.ErrNotAttempted
+		default:
+			errs[n] = failure
 		}
 	}
-	return errs
+	if closeCode(failure) == amqp.NotFound {
+		delete(l.declared, config.Exchange)
+	}
 }
+
+// ofChannel reports whether the server closed the channel for what was published on it. It tells of
+// all the items then, also of those that were not sent.
+func ofChannel(err error) bool { return closeCode(err) != 0 && !isDestinations(closeCode(err)) }
 
 var errNack = errors.New("the queue refused the message (full, or not to be written to now)")
-
-// prepare opens the channel and declares what may be missing.
-func (l *link) prepare(config *Config, items []*item) error {
-	if config.Create {
-		if err := l.declare(config, items); err != nil {
-			return err
-		}
-	}
-	return l.ready()
-}
 
 // closed is why the channel was closed, or nil.
 func (l *link) closed() error {
@@ -99,34 +133,42 @@ func (l *link) returned() map[string]amqp.Return {
 	}
 }
 
-// declare makes sure that the exchange is there, or on the default exchange the queues.
-func (l *link) declare(config *Config, items []*item) error {
-	if config.Exchange != "" {
-		return l.declareOnce(config.Exchange, func(channel *amqp.Channel, passive bool) error {
-			declare := channel.ExchangeDeclare
-			if passive {
-				declare = channel.ExchangeDeclarePassive
-			}
-			return declare(config.Exchange, amqp.ExchangeTopic, true, false, false, false, nil)
-		})
+// declare makes sure that an item's exchange is there, or on the default exchange its queue. It tells
+// apart what is about the item and what fails the link. Refused are the names that were tried.
+func (l *link) declare(config *Config, i *item, refused map[string]error) (ofItem, failure error) {
+	name := i.routingKey
+	declare := func(channel *amqp.Channel, passive bool) error {
+		do := channel.QueueDeclare
+		if passive {
+			do = channel.QueueDeclarePassive
+		}
+		_, err := do(name, true, false, false, false, nil)
+		return err
 	}
-	for _, i := range items {
-		err := l.declareOnce(i.routingKey, func(channel *amqp.Channel, passive bool) error {
-			declare := channel.QueueDeclare
+	if config.Exchange != "" {
+		name = config.Exchange
+		declare = func(channel *amqp.Channel, passive bool) error {
+			do := channel.ExchangeDeclare
 			if passive {
-				declare = channel.QueueDeclarePassive
+				do = channel.ExchangeDeclarePassive
 			}
-			_, err := declare(i.routingKey, true, false, false, false, nil)
-			return err
-		})
-		if err != nil {
-			return err
+			return do(name, amqp.ExchangeTopic, true, false, false, false, nil)
 		}
 	}
-	return nil
+	if err := refused[name]; err != nil {
+		return err, nil
+	}
+	err := l.declareOnce(name, declare)
+	switch {
+	case err == nil, !ofChannel(err):
+		return nil, err
+	case closeCode(err) == amqp.AccessRefused:
+		refused[name] = outbox.TopicMissing(err)
+	default:
+		refused[name] = outbox.TopicUnavailable(err)
+	}
+	return refused[name], nil
 }
-
-var errDeclaring = errors.New("declaring")
 
 // declareOnce looks first and declares only what is missing, because what is there may have been
 // declared otherwise. Each has a channel of its own: RabbitMQ closes it when the answer is no.
@@ -144,9 +186,8 @@ func (l *link) declareOnce(name string, declare func(channel *amqp.Channel, pass
 			l.declared[name] = true
 			return channel.Close()
 		}
-		var closed *amqp.Error
-		if !passive || !errors.As(err, &closed) || closed.Code != amqp.NotFound {
-			return fmt.Errorf("%w %q: %w", errDeclaring, name, err)
+		if !passive || closeCode(err) != amqp.NotFound {
+			return fmt.Errorf("declaring %q: %w", name, err)
 		}
 	}
 	return nil

@@ -4,16 +4,15 @@ import (
 	"strconv"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/rabbitmq"
 	"github.com/packfinderz/outbox/brokers/rabbitmq/rabbittest"
+	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/internal/testserver"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // open makes a publisher from a URL and closes it with the test.
 func open(t testing.TB, url string) *rabbitmq.Publisher {
@@ -43,6 +42,11 @@ func TestServer(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *rabbittest.Broker){
 		"unknown queue":                 testUnknownQueue,
 		"unknown exchange":              testUnknownExchange,
+		"a deleted queue":               testDeletedQueue,
+		"a queue not to be declared":    testUndeclarable,
+		"a routing key not allowed":     testRoutingKeyRefused,
+		"too many connections":          testConnectionLimit,
+		"a broken login":                testBrokenLogin,
 		"a returned message":            testReturned,
 		"a queue declared otherwise":    testDeclaredOtherwise,
 		"a full queue":                  testFullQueue,
