@@ -46,4 +46,14 @@ while at <= #ARGV do
     answers[#answers + 1] = answer
     at = to + 1
 end
+
+-- 0-0 asks whether an entry would be taken. It is refused before anybody looks at the stream.
+if ARGV[1] == '0-0' and string.find(answers[1], 'greater than 0-0', 1, true) then
+    local kind = redis.pcall('TYPE', KEYS[1]).ok -- nothing if we may not ask
+    if kind == 'none' and ARGV[2] == '0' then
+        return {'missing'}
+    elseif kind and kind ~= 'none' and kind ~= 'stream' then
+        return {'WRONGTYPE Operation against a key holding a ' .. kind}
+    end
+end
 return answers

@@ -101,7 +101,7 @@ func (b *batch) fail(i int, err error) {
 	if key := b.messages[i].Key; key != "" {
 		b.failed[key] = true
 	}
-	b.away = b.away || outbox.Classify(err) == outbox.ClassUnavailable
+	b.away = b.away || outbox.Classify(err) == outbox.ClassUnavailable && !isOfStream(err)
 }
 
 // giveUp answers for messages that are not sent, because nothing more would be acknowledged.

@@ -38,24 +38,45 @@ func classify(ctx context.Context, stream string, err error) error {
 func classifyReply(stream string, err, reply error) error {
 	text := reply.Error()
 	if text == missing {
-		return fmt.Errorf("unknown stream %q: add an entry to it once, or have it created with ?create=true", stream)
+		return outbox.TopicMissing(fmt.Errorf("unknown stream %q: add an entry to it once, or have it created with ?create=true", stream))
+	}
+	if isDenied(text) {
+		if strings.Contains(text, "key") { // the user may add to other streams
+			return outbox.TopicMissing(fmt.Errorf("the stream %q: %w", stream, err))
+		}
+		return outbox.Misconfigured(err)
 	}
 	switch code(text) {
-	// The server takes nothing from us for the moment: it is full, read-only, starting, cannot
-	// write to its disk, has lost its replicas, or does not let us in. None of this is the
-	// event's fault, and it may last.
-	case "OOM", "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MISCONF", "NOREPLICAS", "BUSY", "NOAUTH", "WRONGPASS", "NOPERM":
+	// The server takes nothing from anybody for the moment: it is full, read-only, starting,
+	// busy, cannot write to its disk, or has lost its replicas.
+	case "OOM", "READONLY", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "BUSY":
 		return outbox.Unavailable(err)
+	case "CLUSTERDOWN":
+		if strings.Contains(text, "slot") { // the cluster does without the stream's part
+			return outbox.TopicUnavailable(err)
+		}
+		return outbox.Unavailable(err)
+	case "TRYAGAIN": // the stream is moving to another node
+		return outbox.TopicUnavailable(err)
+	case "WRONGTYPE":
+		return outbox.TopicMissing(fmt.Errorf("the key %q is no stream: %w", stream, err))
+	case "NOAUTH", "WRONGPASS":
+		return outbox.Misconfigured(err)
 	case "MOVED", "ASK":
-		return outbox.Unavailable(fmt.Errorf("this Redis is a node of a cluster; use ?cluster=true: %w", err))
+		return outbox.Misconfigured(fmt.Errorf("this Redis is a node of a cluster; use ?cluster=true: %w", err))
 	}
-	switch {
-	case strings.Contains(text, "too large"): // "Elements are too large to be stored"
+	for _, words := range []string{"ERR AUTH", "ERR Client sent AUTH", "ERR DB index"} {
+		if strings.HasPrefix(text, words) {
+			return outbox.Misconfigured(err)
+		}
+	}
+	for _, words := range []string{"ERR max number of clients", "ERR Protocol error"} {
+		if strings.HasPrefix(text, words) {
+			return outbox.Unavailable(err)
+		}
+	}
+	if strings.Contains(text, "too large") { // "Elements are too large to be stored"
 		return outbox.Rejected(err)
-	case strings.Contains(text, scriptUserDenied), strings.HasPrefix(text, "ERR AUTH"), strings.HasPrefix(text, "ERR Client sent AUTH"),
-		strings.HasPrefix(text, "ERR max number of clients"), strings.HasPrefix(text, "ERR DB index"),
-		strings.HasPrefix(text, "ERR Protocol error"):
-		return outbox.Unavailable(err)
 	}
 	return fmt.Errorf("adding to the stream %q: %w", stream, err)
 }
@@ -73,14 +94,17 @@ func code(text string) string {
 	return strings.TrimPrefix(words[0], "-")
 }
 
-// isKeyDenied tells of a user who may run the command, but not on this key.
-func isKeyDenied(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, "key") && (code(text) == "NOPERM" || strings.Contains(text, scriptUserDenied))
+// isDenied tells of a user who may not run the command, or not on this key. Within a script it has
+// words of its own.
+func isDenied(text string) bool {
+	return code(text) == "NOPERM" || strings.Contains(text, "The user executing the script can't")
 }
 
-// scriptUserDenied is how NOPERM is called within a script.
-const scriptUserDenied = "The user executing the script can't"
+// isOfStream reports whether an error is about one stream: the rest of Redis is well.
+func isOfStream(err error) bool {
+	var away *outbox.UnavailableError
+	return errors.As(err, &away) && away.Topic
+}
 
 // replyError is an error of Redis that the script has passed on.
 type replyError string

@@ -19,8 +19,7 @@ func TestUnknownStream(t *testing.T) {
 	messages := publishertest.Messages(2)
 	messages[0].Topic, messages[1].Topic = "payments", ""
 	errs := publishertest.Publish(t, open(t, broker.URL()), messages)
-	publishertest.Fails(t, errs[0], outbox.ClassRetryable, `unknown stream "payments"`)
-	publishertest.Fails(t, errs[0], outbox.ClassRetryable, "?create=true")
+	ofStream(t, errs[0], `unknown stream "payments"`, "?create=true")
 	publishertest.Fails(t, errs[1], outbox.ClassRetryable, "--topic-default")
 	if n := broker.Client().Exists(t.Context(), "payments").Val(); n != 0 {
 		t.Error("the stream was created silently")
@@ -89,6 +88,9 @@ func TestAuthRefused(t *testing.T) {
 		publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, words)
 		err := publishertest.Publish(t, publisher, publishertest.Messages(1))[0]
 		publishertest.Fails(t, err, outbox.ClassUnavailable, words)
+		if !outbox.IsMisconfigured(err) {
+			t.Errorf("waiting does not help, but: %v", err)
+		}
 		if err != nil && strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("the password shows: %v", err)
 		}
@@ -104,13 +106,57 @@ func TestAuthRefused(t *testing.T) {
 	if errs[0] != nil {
 		t.Error(errs[0])
 	}
-	publishertest.Fails(t, errs[1], outbox.ClassUnavailable, "NOPERM")
+	ofStream(t, errs[1], `the stream "payments"`, "NOPERM")
 	// A password that came later.
 	if err := broker.Client().ConfigSet(t.Context(), "requirepass", "s3cret").Err(); err != nil {
 		t.Fatal(err)
 	}
 	publishertest.Fails(t, publishertest.Publish(t, open(t, broker.URL()), messages[:1])[0], outbox.ClassUnavailable, "unauthenticated")
 	publishertest.Fails(t, open(t, broker.URL()).Ping(t.Context()), outbox.ClassUnavailable, "auth")
+}
+
+// ofStream fails unless an error is about one stream alone, and a person has to mend it.
+func ofStream(t testing.TB, err error, words ...string) {
+	t.Helper()
+	publishertest.Fails(t, err, outbox.ClassUnavailable, words...)
+	var away *outbox.UnavailableError
+	if !errors.As(err, &away) || !away.Topic || !away.Setting {
+		t.Errorf("%v: want it to be about the stream, and a setting", err)
+	}
+}
+
+// TestPingTopic asks about streams that are there, missing, something else, and another user's.
+func TestPingTopic(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	if err := broker.Client().Set(t.Context(), "text", "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	broker.Create(t, "secret")
+	rights := "~" + publishertest.Topic + " ~text ~missing +xadd +eval +evalsha"
+	for name, more := range map[string]string{"who may ask": " +type", "who may add only": ""} {
+		url := broker.Grant(t, rights+more)
+		publisher := open(t, url)
+		if err := publisher.PingTopic(t.Context(), publishertest.Topic); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		ofStream(t, publisher.PingTopic(t.Context(), "secret"), `the stream "secret"`)
+		missing, text := publisher.PingTopic(t.Context(), "missing"), publisher.PingTopic(t.Context(), "text")
+		if more == "" {
+			if missing != nil || text != nil {
+				t.Errorf("%s: %v, %v", name, missing, text)
+			}
+			continue
+		}
+		ofStream(t, missing, `unknown stream "missing"`)
+		ofStream(t, text, `the key "text" is no stream`)
+		if err := open(t, url+"?create=true").PingTopic(t.Context(), "missing"); err != nil {
+			t.Errorf("a stream that will be created: %v", err)
+		}
+	}
+	if n := broker.Client().Exists(t.Context(), "missing").Val() + int64(len(broker.Received(t))); n != 0 {
+		t.Error("a ping left something behind")
+	}
 }
 
 func TestWrongType(t *testing.T) {
@@ -130,7 +176,7 @@ func TestWrongType(t *testing.T) {
 	for i, err := range publishertest.Publish(t, open(t, broker.URL()), messages) {
 		switch plan[i].fate {
 		case "fails":
-			publishertest.Fails(t, err, outbox.ClassRetryable, "WRONGTYPE")
+			ofStream(t, err, `the key "text" is no stream`, "WRONGTYPE")
 		case "waits":
 			if !errors.Is(err, outbox.ErrNotAttempted) {
 				t.Errorf("message %d, after a failure of its key: %v", i, err)
@@ -200,7 +246,7 @@ func TestSlowBroker(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // nothing has to happen in it
 	defer cancel()
 	errs := publishertest.Ends(t, func() []error { return publisher.Publish(ctx, messages) })
-	publishertest.Fails(t, errs[0], outbox.ClassRetryable, "no answer of Redis in time")
+	publishertest.Fails(t, errs[0], outbox.ClassUnclear, "no answer of Redis in time")
 	if !errors.Is(errs[1499], outbox.ErrNotAttempted) {
 		t.Errorf("the last message, which was not sent: %v", errs[1499])
 	}

@@ -4,12 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/redis"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/inbox/inboxtest"
+	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/publishertest"
 )
 
@@ -17,7 +16,7 @@ const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	inboxtest.RunIfAsked(play)
-	goleak.VerifyTestMain(m)
+	pgtest.Main(m)
 }
 
 // open makes a publisher from a URL and closes it with the test.
