@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDeadIsSeen has a receiver refuse an event for good: the log tells of it as of an error,
+// TestDeadIsSeen has a receiver refuse an event for good: the log tells of it,
 // and the numbers of the table count it.
 func TestDeadIsSeen(t *testing.T) {
 	t.Parallel()
@@ -18,11 +18,11 @@ func TestDeadIsSeen(t *testing.T) {
 	t.Cleanup(receiver.Close)
 	source, _ := modkit(t)
 	ok(t, `{"namespace":"mini-chat","topic":"usage","payload":{}}`, slices.Concat([]string{"emit"}, source)...)
-	drained := run(t, "", slices.Concat([]string{"drain", "--to", receiver.URL + "/#allow-private=true", "--namespace", "mini-chat"}, source)...)
+	drained := run(t, "", slices.Concat([]string{"drain", "--to", receiver.URL + "/#allow-private=true&terminal=422", "--namespace", "mini-chat"}, source)...)
 	if drained.code != 0 {
 		t.Fatalf("drain: exit code %d: %s", drained.code, drained.err)
 	}
-	for _, words := range []string{"level=ERROR", `msg="event dead"`, "namespace=mini-chat", "topic=usage", "attempt=1", "reason=rejected", "answered 422"} {
+	for _, words := range []string{"level=WARN", `msg="event dead"`, "namespace=mini-chat", "topic=usage", "attempt=1", "reason=rejected", "answered 422"} {
 		if !strings.Contains(drained.err, words) {
 			t.Errorf("the log lacks %q:\n%s", words, drained.err)
 		}

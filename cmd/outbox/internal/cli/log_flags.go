@@ -20,7 +20,7 @@ func (f *logFlags) logger(a *app) (*slog.Logger, error) {
 	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
 		return nil, usagef("--log-level is %q; choose debug, info, warn or error", f.logLevel)
 	}
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
 	switch f.logFormat {
 	case "text":
 		return slog.New(slog.NewTextHandler(a.Err, options)), nil
@@ -28,4 +28,12 @@ func (f *logFlags) logger(a *app) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(a.Err, options)), nil
 	}
 	return nil, usagef("--log-format is %q; choose text or json", f.logFormat)
+}
+
+// readable writes durations as 1.5s; JSON would have them in nanoseconds.
+func readable(_ []string, attr slog.Attr) slog.Attr {
+	if attr.Value.Kind() == slog.KindDuration {
+		attr.Value = slog.StringValue(attr.Value.Duration().String())
+	}
+	return attr
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -85,7 +87,7 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 	}
 	metrics := monitor.New(from.store)
 	relay, err := outbox.NewRelay(outbox.Config{
-		Store: from.store, Publisher: destination, DefaultTopic: f.topicDefault,
+		Store: from.store, Publisher: destination, DefaultTopic: f.topicDefault, Topics: f.topics,
 		BatchSize: f.batchSize, Concurrency: f.concurrency, Poll: f.poll,
 		Listen: f.notify,
 		Retry:  outbox.RetryPolicy{Base: f.baseDelay, Max: f.maxDelay},
@@ -115,7 +117,32 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 		stopConsole = console.close
 	}
 	host, _ := os.Hostname() // only for the log
-	log.Info("worker", "worker_id", from.store.WorkerID(), "host", host, "pid", os.Getpid())
+	log.Info("relaying", "from", from.name(), "to", dest.Name(to), "worker_id", from.store.WorkerID(), "host", host, "pid", os.Getpid())
+	if err := f.checkDestination(ctx, relay, log); err != nil {
+		return errors.Join(err, stopConsole(), destination.Close())
+	}
+	if warner, ok := destination.(dest.Warner); ok {
+		for _, text := range warner.Warnings(ctx, slices.Concat(f.topics, []string{f.topicDefault})...) {
+			log.Warn(text)
+		}
+	}
 	// The console may be replaying to the destination.
 	return errors.Join(run(ctx, relay), stopConsole(), destination.Close())
+}
+
+// checkDestination says at the start what is known to be wrong. What may pass by itself is only
+// logged: the relay waits for it.
+func (f *relayFlags) checkDestination(ctx context.Context, relay *outbox.Relay, log *slog.Logger) error {
+	err := relay.Check(ctx)
+	if ctx.Err() != nil {
+		err = nil // we are told to stop: that is why nobody answered
+	}
+	switch {
+	case err == nil:
+		return nil
+	case outbox.IsMisconfigured(err) && !f.wait:
+		return usagef("%w; correct it, or wait for it with --wait", err)
+	}
+	log.Warn("the destination is not ready; waiting for it", "error", outbox.ErrorText(err))
+	return nil
 }

@@ -16,7 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/cli"
+	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/internal/logtest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
@@ -59,6 +62,19 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// TestWarnings has a destination that says how much its acknowledgements are worth.
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	source, _ := modkit(t)
+	broker := natstest.New(t)
+	for option, want := range map[string]int{"": 1, "?sync-always=true": 0} {
+		got := run(t, "", slices.Concat([]string{"drain", "--to", broker.URL() + option}, source)...)
+		if got.code != 0 || strings.Count(got.err, "sync_interval: always") != want {
+			t.Errorf("exit code %d, %q; want %d warnings", got.code, got.err, want)
+		}
+	}
+}
+
 // TestRelayAnswers runs a relay with health, readiness and metrics, and stops it.
 func TestRelayAnswers(t *testing.T) {
 	t.Parallel()
@@ -98,7 +114,11 @@ func relayAnswers(t *testing.T, source []string, event string, count func() int)
 			address = found[1]
 		}
 	}
-	go func() { _, _ = io.Copy(io.Discard, logs) }()
+	rest, copied := &logtest.Log{}, make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(rest, logs) // it ends with the relay
+	}()
 	get := func(path string) (int, string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
@@ -127,7 +147,7 @@ func relayAnswers(t *testing.T, source []string, event string, count func() int)
 		_, body := get("/metrics")
 		if strings.Contains(body, "\noutbox_published_total 20\n") {
 			for _, name := range []string{
-				"outbox_failed_total 0", "outbox_dead_total 0", "outbox_lease_lost_total 0", "outbox_breaker_open 0", "outbox_backlog_events ",
+				"outbox_failed_total 0", "outbox_dead_total 0", "outbox_lease_lost_total 0", "outbox_closed_routes 0", "outbox_backlog_events ",
 				"outbox_oldest_undelivered_seconds ", "outbox_max_attempts_events 0", "outbox_batches_total ", "outbox_publish_seconds_total ",
 			} {
 				if !strings.Contains(body, "\n"+name) {
@@ -144,9 +164,33 @@ func relayAnswers(t *testing.T, source []string, event string, count func() int)
 	if code := <-done; code != 0 {
 		t.Errorf("a relay that was told to stop exits with %d", code)
 	}
+	<-copied
+	if line := rest.Line("relay started"); !strings.Contains(line, `"poll":"1s"`) {
+		t.Errorf("a duration in the log is not as people write it: %s", line)
+	}
 	transport.CloseIdleConnections()
 	if got := count(); got != 20 {
 		t.Errorf("the table has %d rows", got)
+	}
+}
+
+// TestWrongSetting has a destination that lacks the topic that events go to. The program says so and exits
+// with 2; told to wait, it waits.
+func TestWrongSetting(t *testing.T) {
+	t.Parallel()
+	source, _ := modkit(t)
+	args := slices.Concat([]string{"relay", "--to", natstest.New(t).URL(), "--topic-default", "nowhere"}, source)
+	refused(t, "correct it, or wait for it with --wait", "", append(args, "--log-level", "error")...)
+	log := &logtest.Log{}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan int, 1)
+	go func() {
+		done <- cli.Run(ctx, append(args, "--wait"), cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: log})
+	}()
+	await.Until(t, "the relay to run, or to exit", func() bool { return log.Count("relay started") > 0 || len(done) > 0 })
+	stop()
+	if code := <-done; code != 0 || log.Count("waiting for it") != 1 {
+		t.Errorf("with --wait: exit code %d, %s", code, log.Text())
 	}
 }
 

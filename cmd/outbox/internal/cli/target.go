@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"net"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -87,6 +90,12 @@ type opened struct {
 	pool   *pgxpool.Pool
 	// destination is where its subscription says that its events go; often nowhere.
 	destination string
+}
+
+// name says where the events come from, without a password.
+func (o *opened) name() string {
+	config := o.pool.Config().ConnConfig
+	return fmt.Sprintf("%s at %s/%s", o.store.Traits().Name, net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))), config.Database)
 }
 
 // close gives back what the store holds.

@@ -51,17 +51,17 @@ func (s *screen) OnSettle(report outbox.BatchReport) {
 		case outbox.Died:
 			s.dead++
 			s.print("dead       %-10s %-13s %s", m.Key, m.Type, outcome.Error)
-		case outbox.Released: // it was not tried
+		case outbox.Released, outbox.Stopped: // it was not tried
 		}
 	}
 }
 
-// OnBreaker shows an outage.
-func (s *screen) OnBreaker(open bool, _ error) {
-	if open {
-		s.say("outage     the relay sees it: nothing is counted, events wait")
-	} else {
+// OnRoute shows an outage.
+func (s *screen) OnRoute(status outbox.RouteStatus) {
+	if status.Open {
 		s.say("outage     the broker is back")
+	} else {
+		s.say("outage     the relay sees it: nothing is counted, events wait")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -15,6 +16,13 @@ import (
 type Destination interface {
 	outbox.Publisher
 	io.Closer
+}
+
+// Warner is a destination that has something to say before anything is published: how much an
+// acknowledgement is worth.
+type Warner interface {
+	// Warnings are sentences for the person who starts the relay; topics are those that are known.
+	Warnings(ctx context.Context, topics ...string) []string
 }
 
 // kind is one sort of destination.
@@ -31,8 +39,8 @@ type kind struct {
 // kinds are all destinations: those without a broker, and the brokers'.
 func kinds() []kind {
 	return append([]kind{
-		{"stdout", "stdout:", "JSON Lines on standard output", nothingMore, func(_ string, stdout io.Writer) (Destination, error) { return newLines(stdout, nil), nil }},
-		{"file", "file:PATH", "JSON Lines appended to a file", checkPath, openLines},
+		{"stdout", "stdout:", "JSON Lines on standard output", nothingMore, func(_ string, stdout io.Writer) (Destination, error) { return newLines(stdout), nil }},
+		{"file", "file:PATH", "JSON Lines appended to a file of its own", checkPath, openLines},
 		{"discard", "discard:", "nowhere, for measurements", nothingMore, func(string, io.Writer) (Destination, error) { return discard{}, nil }},
 	}, brokers()...)
 }
@@ -94,6 +102,17 @@ func find(to string) (kind, error) {
 		return kind{}, fmt.Errorf("there is no destination %s: (there are %s)", scheme, Names())
 	}
 	return all[i], nil
+}
+
+// Name is a destination as it may be shown: without its password and options.
+func Name(to string) string {
+	parsed, err := url.Parse(to)
+	if err != nil {
+		scheme, _, _ := strings.Cut(to, ":")
+		return scheme + ":"
+	}
+	parsed.User, parsed.RawQuery, parsed.Fragment = nil, "", ""
+	return parsed.String()
 }
 
 func nothingMore(to string) error {

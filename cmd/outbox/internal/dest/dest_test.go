@@ -147,7 +147,7 @@ func TestHalfLine(t *testing.T) {
 	t.Parallel()
 	whole := `{"id":"1"}` + "\n"
 	for name, content := range map[string]string{
-		"short": whole + `{"id":"2`, "long": whole + strings.Repeat("x", 200_000), "whole": whole,
+		"short": whole + `{"id":"2`, "long": whole + `{"id":"` + strings.Repeat("x", 200_000), "whole": whole,
 	} {
 		path := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

@@ -2,12 +2,12 @@ package dest
 
 // OpenWatched opens file:path, with watch before its file.
 func OpenWatched(path string, watch func(DiskFile) DiskFile) (Destination, error) {
-	file, err := openFile(path)
-	if err != nil {
+	out := &file{filePath: filePath{path: path}}
+	if err := out.open(); err != nil {
 		return nil, err
 	}
-	watched := watch(file)
-	return newLines(watched, watched), nil
+	out.handle = watch(out.handle)
+	return newLines(out), nil
 }
 
 // DiskFile is what the destination uses of its file.

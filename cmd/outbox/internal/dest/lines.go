@@ -5,10 +5,9 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"os"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,29 +18,24 @@ import (
 // lines writes messages as JSON Lines. A message counts as published when its line has
 // left this process and, for a file, is on disk.
 type lines struct {
-	mu     sync.Mutex
-	out    io.Writer
-	file   diskFile // nil for standard output
+	out io.Writer // a file, or standard output
+	// turn is taken by whoever uses the output. A disk, or who reads our output, may hang: then it
+	// is not given back, and nobody waits for it longer than his context.
+	turn   chan struct{}
 	buffer bytes.Buffer
 }
 
-// diskFile is what is used of an os.File.
-type diskFile interface {
-	io.WriteSeeker
-	io.Closer
-	Name() string
-	Stat() (os.FileInfo, error)
-	Sync() error
-	Truncate(size int64) error
-}
-
-func newLines(out io.Writer, file diskFile) *lines { return &lines{out: out, file: file} }
+func newLines(out io.Writer) *lines { return &lines{out: out, turn: make(chan struct{}, 1)} }
 
 // Publish writes the batch with one write. If that fails, nothing of it is left in a file.
-func (l *lines) Publish(_ context.Context, messages []outbox.Message) []error {
+func (l *lines) Publish(ctx context.Context, messages []outbox.Message) []error {
 	errs := make([]error, len(messages))
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	if !l.take(ctx) {
+		for i := range errs {
+			errs[i] = outbox.ErrNotAttempted
+		}
+		return errs
+	}
 	l.buffer.Reset()
 	failed := make(map[string]bool) // by key
 	for i := range messages {
@@ -57,61 +51,92 @@ func (l *lines) Publish(_ context.Context, messages []outbox.Message) []error {
 			}
 		}
 	}
-	if err := l.write(); err != nil {
+	if err := l.use(ctx, l.write); err != nil {
 		// A full disk or a closed pipe says nothing about the messages.
 		for i := range errs {
-			errs[i] = outbox.Unavailable(err)
+			if errs[i] == nil {
+				errs[i] = unavailable(err)
+			}
 		}
 	}
 	return errs
+}
+
+// take waits for the turn; it reports false when ctx ended first.
+func (l *lines) take(ctx context.Context) bool {
+	select {
+	case l.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// use uses the output, with the turn taken, and gives it back. If ctx ends first it returns.
+func (l *lines) use(ctx context.Context, do func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		err := do()
+		<-l.turn
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return hangs(ctx)
+	}
+}
+
+// hangs is a destination that does not come to an end.
+func hangs(ctx context.Context) error {
+	return outbox.Unavailable(fmt.Errorf("write the events: the disk, or who reads the output, hangs: %w", ctx.Err()))
+}
+
+// unavailable marks an error as the file's, unless it says more itself.
+func unavailable(err error) error {
+	if outbox.Classify(err) == outbox.ClassUnavailable {
+		return err
+	}
+	return outbox.Unavailable(err)
 }
 
 // KeepsOrder is true: lines are written in order, and none of a key after one that failed.
 func (l *lines) KeepsOrder() bool { return true }
 
 func (l *lines) write() error {
-	if l.file == nil {
-		if _, err := l.out.Write(l.buffer.Bytes()); err != nil {
-			return fmt.Errorf("write to standard output: %w", err)
-		}
-		return nil
-	}
-	before, err := l.file.Seek(0, io.SeekEnd)
-	if err != nil {
-		return fmt.Errorf("write to %s: %w", l.file.Name(), err)
-	}
-	_, err = l.out.Write(l.buffer.Bytes())
-	if err == nil {
-		err = l.file.Sync()
-	}
-	if err != nil {
-		// Half a line would spoil the next one.
-		if truncateErr := l.file.Truncate(before); truncateErr != nil {
-			err = fmt.Errorf("%w; and half a line is left: %w", err, truncateErr)
-		}
-		return fmt.Errorf("write to %s: %w", l.file.Name(), err)
+	if _, err := l.out.Write(l.buffer.Bytes()); err != nil {
+		return fmt.Errorf("write the events: %w", err)
 	}
 	return nil
 }
 
-// Ping asks whether a file is still there to be written to.
-func (l *lines) Ping(context.Context) error {
-	if l.file == nil {
+// Ping asks whether there is a file to be written to, and whether the last write came to an end.
+func (l *lines) Ping(ctx context.Context) error {
+	if !l.take(ctx) {
+		return hangs(ctx)
+	}
+	out, ok := l.out.(*file)
+	if !ok {
+		<-l.turn
 		return nil
 	}
-	if _, err := l.file.Stat(); err != nil {
-		return fmt.Errorf("look at %s: %w", l.file.Name(), err)
-	}
-	return nil
+	return l.use(ctx, out.follow)
 }
 
-// Close closes the file.
+// closeWait is how long a write that nobody waits for any more may take to come to an end.
+const closeWait = 5 * time.Second
+
+// Close closes the file. It does not wait for ever for a write that hangs.
 func (l *lines) Close() error {
-	if l.file == nil {
-		return nil
+	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
+	defer cancel()
+	if !l.take(ctx) {
+		return errors.New("close the destination: a write hangs")
 	}
-	if err := l.file.Close(); err != nil {
-		return fmt.Errorf("close the destination: %w", err)
+	defer func() { <-l.turn }()
+	if out, ok := l.out.(*file); ok {
+		return out.Close()
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func TestOutage(t *testing.T) {
 			go func() { emitted <- r.emit(outageEvents) }()
 			r.awaitDelivered(relay, outageEvents/10)
 			server.Stop(t)
-			relay.AwaitLog(t, "the broker is unavailable")
+			relay.AwaitLog(t, "the route is closed")
 			if err := <-emitted; err != nil {
 				t.Fatal(err)
 			}

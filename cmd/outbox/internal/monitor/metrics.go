@@ -24,14 +24,16 @@ type Metrics struct {
 	released, lost, storeErrors, reclaimed int64
 	batches, batchEvents                   int64
 	claimTime, publishTime, settleTime     time.Duration
-	breakerOpen                            bool
+	closedRoutes                           map[string]bool
 
 	stats   outbox.Stats
 	statsAt time.Time
 }
 
 // New makes the metrics of a relay on a store.
-func New(store outbox.Store) *Metrics { return &Metrics{store: store} }
+func New(store outbox.Store) *Metrics {
+	return &Metrics{store: store, closedRoutes: make(map[string]bool)}
+}
 
 // OnClaim counts a claim.
 func (m *Metrics) OnClaim(report outbox.ClaimReport) {
@@ -59,7 +61,7 @@ func (m *Metrics) OnSettle(report outbox.BatchReport) {
 			m.failed++
 		case outbox.Died:
 			m.dead++
-		case outbox.Released:
+		case outbox.Released, outbox.Stopped:
 			m.released++
 		}
 	}
@@ -74,11 +76,15 @@ func (m *Metrics) OnSweep(dead int64) {
 	m.dead += dead
 }
 
-// OnBreaker notes whether the broker is there.
-func (m *Metrics) OnBreaker(open bool, _ error) {
+// OnRoute notes which routes are closed.
+func (m *Metrics) OnRoute(status outbox.RouteStatus) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.breakerOpen = open
+	if status.Open {
+		delete(m.closedRoutes, status.Topic)
+	} else {
+		m.closedRoutes[status.Topic] = true
+	}
 }
 
 // OnStoreError counts failures of the database.
@@ -95,10 +101,6 @@ func (m *Metrics) write(ctx context.Context, out io.Writer) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	open := 0
-	if m.breakerOpen {
-		open = 1
-	}
 	for _, metric := range []struct {
 		name, kind, help string
 		value            any
@@ -115,7 +117,7 @@ func (m *Metrics) write(ctx context.Context, out io.Writer) error {
 		{"outbox_claim_seconds_total", "counter", "Time spent claiming.", m.claimTime.Seconds()},
 		{"outbox_publish_seconds_total", "counter", "Time spent publishing.", m.publishTime.Seconds()},
 		{"outbox_settle_seconds_total", "counter", "Time spent settling.", m.settleTime.Seconds()},
-		{"outbox_breaker_open", "gauge", "1 while the broker is unavailable.", open},
+		{"outbox_closed_routes", "gauge", "Routes (the destination, or topics of it) that take nothing.", len(m.closedRoutes)},
 		{"outbox_backlog_events", "gauge", "Events that are due.", m.stats.Due},
 		{"outbox_scheduled_events", "gauge", "Events scheduled for later.", m.stats.Scheduled},
 		{"outbox_retrying_events", "gauge", "Events waiting for their next attempt.", m.stats.Retrying},

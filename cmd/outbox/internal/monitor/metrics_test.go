@@ -15,6 +15,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/monitor"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/layouttest"
 	"github.com/packfinderz/outbox/internal/logtest"
 	"github.com/packfinderz/outbox/internal/pgtest"
@@ -91,6 +92,39 @@ func TestLost(t *testing.T) {
 	wantLines(t, page(t, metrics, pool, nil), "outbox_dead_total 1", "outbox_lease_lost_total 1")
 }
 
+// asked is a publisher that can be pinged.
+type asked struct{ outbox.Publisher }
+
+func (asked) Ping(context.Context) error { return nil }
+
+// TestReady is what /readyz answers before the destination has been asked for the first time, and after.
+func TestReady(t *testing.T) {
+	t.Parallel()
+	pool := table(t)
+	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := monitor.New(store)
+	relay, err := outbox.NewRelay(outbox.Config{
+		Store: store, Publisher: asked{}, Hooks: []any{metrics}, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, body := get(t, metrics, pool, relay, "/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, "destination closed since") {
+		t.Errorf("before the first ping: %d, %s", status, body)
+	}
+	if err := relay.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer relay.Stop()
+	await.Until(t, "the relay to be ready", func() bool {
+		status, _ := get(t, metrics, pool, relay, "/readyz")
+		return status == http.StatusOK
+	})
+}
+
 // table is a database with an empty outbox table.
 func table(t *testing.T) *pgxpool.Pool {
 	t.Helper()
@@ -115,6 +149,13 @@ func wantLines(t *testing.T, page string, lines ...string) {
 // page is what a Prometheus would read.
 func page(t *testing.T, metrics *monitor.Metrics, pool *pgxpool.Pool, relay *outbox.Relay) string {
 	t.Helper()
+	_, body := get(t, metrics, pool, relay, "/metrics")
+	return body
+}
+
+// get serves for one request.
+func get(t *testing.T, metrics *monitor.Metrics, pool *pgxpool.Pool, relay *outbox.Relay, path string) (status int, body string) {
+	t.Helper()
 	log := &logtest.Log{}
 	stop, err := metrics.Serve("127.0.0.1:0", pool, relay, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
@@ -122,7 +163,7 @@ func page(t *testing.T, metrics *monitor.Metrics, pool *pgxpool.Pool, relay *out
 	}
 	defer stop()
 	_, address, _ := strings.Cut(log.Line("address="), "address=")
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+strings.TrimSpace(address)+"/metrics", nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+strings.TrimSpace(address)+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,9 +174,9 @@ func page(t *testing.T, metrics *monitor.Metrics, pool *pgxpool.Pool, relay *out
 		t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(body)
+	return response.StatusCode, string(text)
 }

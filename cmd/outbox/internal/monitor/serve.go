@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -68,8 +69,15 @@ func ready(ctx context.Context, pool *pgxpool.Pool, relay *outbox.Relay) error {
 	if err := pool.Ping(ctx); err != nil {
 		return errors.New("the database does not answer")
 	}
-	if !relay.Available() {
-		return errors.New("the broker does not answer")
+	var closed []string
+	for _, route := range relay.Routes() {
+		if !route.Open {
+			closed = append(closed, fmt.Sprintf("%s closed since %s (%s): %s", route.Name(),
+				route.Since.UTC().Format(time.RFC3339), time.Since(route.Since).Round(time.Second), route.Error))
+		}
+	}
+	if len(closed) > 0 {
+		return errors.New(strings.Join(closed, "\n"))
 	}
 	return nil
 }
