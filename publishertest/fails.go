@@ -30,6 +30,17 @@ func Fails(t testing.TB, err error, class outbox.Class, words ...string) {
 	}
 }
 
+// Away fails the test unless the error says that the destination takes nothing, or only its topic,
+// and whether that is a setting.
+func Away(t testing.TB, err error, topic, setting bool, words ...string) {
+	t.Helper()
+	Fails(t, err, outbox.ClassUnavailable, words...)
+	var unavailable *outbox.UnavailableError
+	if !errors.As(err, &unavailable) || unavailable.Topic != topic || unavailable.Setting != setting {
+		t.Errorf("%v is %+v; want topic %t, setting %t", err, unavailable, topic, setting)
+	}
+}
+
 // Fates compares results with what was expected of them: "" for success, else "rejected" (terminal),
 // "retry" (counted), "away" and "misconfigured" (the destination), "topic away" and "topic missing"
 // (its topic), "unclear", "silence" (no answer in time) or "waits" (not attempted).

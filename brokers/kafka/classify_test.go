@@ -18,17 +18,6 @@ import (
 	"github.com/packfinderz/outbox/publishertest"
 )
 
-// away fails the test unless the error says that the destination takes nothing, or only its topic,
-// and whether that is a setting.
-func away(t testing.TB, err error, topic, setting bool, words ...string) {
-	t.Helper()
-	publishertest.Fails(t, err, outbox.ClassUnavailable, words...)
-	var unavailable *outbox.UnavailableError
-	if !errors.As(err, &unavailable) || unavailable.Topic != topic || unavailable.Setting != setting {
-		t.Errorf("%v is %+v; want topic %t, setting %t", err, unavailable, topic, setting)
-	}
-}
-
 // TestDoubt asks of what the client tells whether the message may have been stored. Where it may, all of its record batch say
 // so: they come again.
 func TestDoubt(t *testing.T) {
@@ -56,8 +45,8 @@ func TestDoubt(t *testing.T) {
 // TestFaults has the cluster answer with errors.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	topicMissing := func(t testing.TB, err error) { t.Helper(); away(t, err, true, true) }
-	topicAway := func(t testing.TB, err error) { t.Helper(); away(t, err, true, false) }
+	topicMissing := func(t testing.TB, err error) { t.Helper(); publishertest.Away(t, err, true, true) }
+	topicAway := func(t testing.TB, err error) { t.Helper(); publishertest.Away(t, err, true, false) }
 	for _, test := range []struct {
 		err   *kerr.Error
 		count int
@@ -75,8 +64,8 @@ func TestFaults(t *testing.T) {
 		{kerr.UnknownTopicOrPartition, -1, topicMissing},
 		{kerr.UnknownTopicID, -1, topicMissing},
 		{kerr.UnsupportedCompressionType, -1, topicMissing},
-		{kerr.ClusterAuthorizationFailed, -1, func(t testing.TB, err error) { t.Helper(); away(t, err, false, true) }},
-		{kerr.BrokerNotAvailable, -1, func(t testing.TB, err error) { t.Helper(); away(t, err, false, false) }},
+		{kerr.ClusterAuthorizationFailed, -1, func(t testing.TB, err error) { t.Helper(); publishertest.Away(t, err, false, true) }},
+		{kerr.BrokerNotAvailable, -1, func(t testing.TB, err error) { t.Helper(); publishertest.Away(t, err, false, false) }},
 		{kerr.NotEnoughReplicas, -1, topicAway},
 		{kerr.NotEnoughReplicas, 1, nil},
 		{kerr.NotLeaderForPartition, -1, topicAway},
@@ -139,7 +128,7 @@ func TestAuthorization(t *testing.T) {
 		publisher := kafkatest.Open(t, url)
 		errs := publishertest.Publish(t, publisher, publishertest.Messages(1))
 		for _, err := range append(errs, publisher.Ping(t.Context()), publisher.PingTopic(t.Context(), publishertest.Topic)) {
-			away(t, err, false, setting)
+			publishertest.Away(t, err, false, setting)
 			if strings.Contains(err.Error(), wrong) {
 				t.Errorf("the error shows a secret: %v", err)
 			}
@@ -158,7 +147,7 @@ func TestProducerID(t *testing.T) {
 			broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.InitProducerID}, TopLevel: true, Err: err})
 			got := publishertest.Publish(t, publisher, publishertest.Messages(1))[0]
 			if err == kerr.ClusterAuthorizationFailed {
-				away(t, got, false, true, err.Message)
+				publishertest.Away(t, got, false, true, err.Message)
 			} else {
 				unclear(t, got)
 			}

@@ -36,7 +36,7 @@ func TestPingTopic(t *testing.T) {
 	if err := ask(t.Context()); err != nil {
 		t.Error(err)
 	}
-	away(t, publisher.PingTopic(t.Context(), "payments"), true, true, "payments", "?create=true")
+	publishertest.Away(t, publisher.PingTopic(t.Context(), "payments"), true, true, "payments", "?create=true")
 	publishertest.Fails(t, publisher.PingTopic(t.Context(), "a b"), outbox.ClassTerminal)
 	if err := kafkatest.Open(t, broker.URL()+"?create=true").PingTopic(t.Context(), "payments"); err != nil {
 		t.Errorf("a topic that is made: %v", err)
@@ -47,25 +47,25 @@ func TestPingTopic(t *testing.T) {
 	}
 	one.Remove()
 	none := broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Metadata}, Topic: publishertest.Topic, Err: kerr.LeaderNotAvailable, Count: -1})
-	away(t, ask(t.Context()), true, false, "LEADER_NOT_AVAILABLE")
+	publishertest.Away(t, ask(t.Context()), true, false, "LEADER_NOT_AVAILABLE")
 	publishertest.Answers(t, publisher)
 	none.Remove()
 	for _, proxy := range broker.Proxies() {
 		proxy.Swallow()
 	}
-	away(t, briefly(t, ask), false, false)
-	away(t, briefly(t, publisher.Ping), false, false)
+	publishertest.Away(t, briefly(t, ask), false, false)
+	publishertest.Away(t, briefly(t, publisher.Ping), false, false)
 	for _, proxy := range broker.Proxies() {
 		proxy.Resume()
 	}
 	broker.Stop(t)
-	away(t, ask(t.Context()), false, false)
+	publishertest.Away(t, ask(t.Context()), false, false)
 	broker.Start(t)
 	await.Until(t, "the topic to answer", func() bool { return ask(t.Context()) == nil })
 	if err := publisher.Close(); err != nil {
 		t.Fatal(err)
 	}
-	away(t, ask(t.Context()), false, false, "closed")
+	publishertest.Away(t, ask(t.Context()), false, false, "closed")
 }
 
 // TestCreateRefused has a cluster that does not make the topic.
@@ -83,7 +83,7 @@ func TestCreateRefused(t *testing.T) {
 			messages := publishertest.Messages(2)
 			messages[0].Topic = "payments"
 			errs := publishertest.Publish(t, publisher, messages)
-			away(t, errs[0], true, test.setting, test.err.Message)
+			publishertest.Away(t, errs[0], true, test.setting, test.err.Message)
 			if errs[1] != nil {
 				t.Error(errs[1])
 			}
@@ -123,7 +123,7 @@ func TestOneBroker(t *testing.T) {
 	errs := publishertest.Publish(t, publisher, spread())
 	for _, err := range errs {
 		if err != nil && !errors.Is(err, outbox.ErrNotAttempted) {
-			away(t, err, true, false)
+			publishertest.Away(t, err, true, false)
 		}
 	}
 	if n := delivered(errs); n == 0 || n == len(errs) {
@@ -164,7 +164,7 @@ func TestOneBrokerHangs(t *testing.T) {
 		n = delivered(errs)
 		for _, err := range errs {
 			if err != nil && n > 0 {
-				away(t, err, true, false, "no acknowledgement")
+				publishertest.Away(t, err, true, false, "no acknowledgement")
 			}
 		}
 		if n == len(errs) {
@@ -177,7 +177,7 @@ func TestOneBrokerHangs(t *testing.T) {
 		err = ask(t.Context())
 		return err == nil || strings.Contains(err.Error(), "leads partitions")
 	})
-	away(t, err, true, false, "does not answer")
+	publishertest.Away(t, err, true, false, "does not answer")
 	broker.Leader(0).Resume()
 	await.Until(t, "the topic to answer", func() bool { return ask(t.Context()) == nil })
 	publishertest.Deliver(t, publisher, spread())

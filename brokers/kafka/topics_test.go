@@ -47,7 +47,7 @@ func TestUnknownTopic(t *testing.T) {
 	messages := publishertest.Messages(4)
 	messages[0].Topic, messages[1].Topic, messages[2].Topic = "nobody-has-this", "", "no topic/at all"
 	errs := publishertest.Publish(t, publisher, messages)
-	away(t, errs[0], true, true, "nobody-has-this", "?create=true")
+	publishertest.Away(t, errs[0], true, true, "nobody-has-this", "?create=true")
 	publishertest.Fails(t, errs[1], outbox.ClassRetryable, "--topic-default")
 	publishertest.Fails(t, errs[2], outbox.ClassTerminal, "no topic/at all")
 	if errs[3] != nil {
@@ -78,12 +78,12 @@ func TestDeletedTopic(t *testing.T) {
 		for i, err := range publishertest.Publish(t, publisher, messages) {
 			switch {
 			case i%2 == 0:
-				away(t, err, true, true, publishertest.Topic, "?create=true")
+				publishertest.Away(t, err, true, true, publishertest.Topic, "?create=true")
 			case err != nil:
 				t.Errorf("to the other topic: %v", err)
 			}
 		}
-		away(t, publisher.PingTopic(t.Context(), publishertest.Topic), true, true, "?create=true")
+		publishertest.Away(t, publisher.PingTopic(t.Context(), publishertest.Topic), true, true, "?create=true")
 		publishertest.Answers(t, publisher)
 	}
 	if err := broker.Cluster.CreateTopic(publishertest.Topic, 3, nil); err != nil {
@@ -109,7 +109,7 @@ func TestReplacedTopic(t *testing.T) {
 	}
 	for _, err := range publishertest.Publish(t, publisher, publishertest.Messages(20)) {
 		if err != nil {
-			away(t, err, true, true)
+			publishertest.Away(t, err, true, true)
 		}
 	}
 	publishertest.Deliver(t, publisher, publishertest.Messages(20))
@@ -125,7 +125,7 @@ func TestTransientlyUnknown(t *testing.T) {
 	publishertest.Deliver(t, publisher, messages)
 	fault := broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.UnknownTopicOrPartition, Count: -1})
 	next := publishertest.Messages(1)
-	away(t, publishertest.Publish(t, publisher, next)[0], true, true)
+	publishertest.Away(t, publishertest.Publish(t, publisher, next)[0], true, true)
 	fault.Remove()
 	publishertest.Deliver(t, publisher, next)
 	if got := len(broker.Received(t)); got != 2 {
@@ -144,9 +144,9 @@ func TestRights(t *testing.T) {
 			kfake.ACL{Resource: kmsg.ACLResourceTypeCluster, Name: "kafka-cluster", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationIdempotentWrite, Allow: true}))
 	publisher := kafkatest.Open(t, "kafka://relay:s3cret@"+broker.Addresses())
 	publishertest.Answers(t, publisher)
-	away(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], true, true, "allow this user")
-	away(t, publisher.PingTopic(t.Context(), publishertest.Topic), true, true, "allow this user")
-	away(t, publisher.PingTopic(t.Context(), "payments"), true, true) // it may not even know of it
+	publishertest.Away(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], true, true, "allow this user")
+	publishertest.Away(t, publisher.PingTopic(t.Context(), publishertest.Topic), true, true, "allow this user")
+	publishertest.Away(t, publisher.PingTopic(t.Context(), "payments"), true, true) // it may not even know of it
 	allow(t, "kafka://root:s3cret@"+broker.Addresses(), "User:relay", publishertest.Topic)
 	if err := publisher.PingTopic(t.Context(), publishertest.Topic); err != nil {
 		t.Error(err)

@@ -16,17 +16,6 @@ import (
 	"github.com/packfinderz/outbox/publishertest"
 )
 
-// away fails the test unless the error says that the destination takes nothing, or only its topic,
-// and whether that is a setting.
-func away(t testing.TB, err error, topic, setting bool, words ...string) {
-	t.Helper()
-	publishertest.Fails(t, err, outbox.ClassUnavailable, words...)
-	var unavailable *outbox.UnavailableError
-	if !errors.As(err, &unavailable) || unavailable.Topic != topic || unavailable.Setting != setting {
-		t.Errorf("%v is %+v; want topic %t, setting %t", err, unavailable, topic, setting)
-	}
-}
-
 // streams is JetStream, as somebody who administers it sees it.
 func streams(t testing.TB, broker *natstest.Broker) jetstream.JetStream {
 	t.Helper()
@@ -60,9 +49,9 @@ func TestFullStream(t *testing.T) {
 			if errs[0] != nil || errs[3] != nil {
 				t.Fatal(errs[0], errs[3])
 			}
-			away(t, errs[2], true, false, "exceeded")
+			publishertest.Away(t, errs[2], true, false, "exceeded")
 			if name != "bytes" { // a smaller message may find room
-				away(t, publisher.PingTopic(t.Context(), publishertest.Topic), true, false, "full")
+				publishertest.Away(t, publisher.PingTopic(t.Context(), publishertest.Topic), true, false, "full")
 			}
 			publishertest.Answers(t, publisher)
 			if _, err := streams(t, broker).UpdateStream(t.Context(), free); err != nil {
@@ -90,11 +79,11 @@ func TestDeletedStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	errs := publishertest.Publish(t, publisher, messages)
-	away(t, errs[0], true, true, publishertest.Topic, "?create=true")
+	publishertest.Away(t, errs[0], true, true, publishertest.Topic, "?create=true")
 	if errs[1] != nil {
 		t.Error(errs[1])
 	}
-	away(t, publisher.PingTopic(t.Context(), publishertest.Topic), true, true, "?create=true")
+	publishertest.Away(t, publisher.PingTopic(t.Context(), publishertest.Topic), true, true, "?create=true")
 	publishertest.Answers(t, publisher)
 	stream(t, broker, jetstream.StreamConfig{Name: natstest.Stream, Subjects: []string{publishertest.Topic}})
 	if err := publisher.PingTopic(t.Context(), publishertest.Topic); err != nil {
@@ -112,8 +101,8 @@ func TestSealedStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	publisher := open(t, broker.URL())
-	away(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], true, true, "sealed")
-	away(t, publisher.PingTopic(t.Context(), publishertest.Topic), true, true, "sealed")
+	publishertest.Away(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], true, true, "sealed")
+	publishertest.Away(t, publisher.PingTopic(t.Context(), publishertest.Topic), true, true, "sealed")
 }
 
 // TestCreateRefused has a server that makes no stream.
@@ -125,11 +114,11 @@ func TestCreateRefused(t *testing.T) {
 	messages := publishertest.Messages(2)
 	messages[0].Topic = "payments"
 	errs := publishertest.Publish(t, publisher, messages)
-	away(t, errs[0], true, true, "create stream payments", "maximum")
+	publishertest.Away(t, errs[0], true, true, "create stream payments", "maximum")
 	if errs[1] != nil {
 		t.Error(errs[1])
 	}
-	away(t, publisher.PingTopic(t.Context(), "payments"), true, true, "create stream payments")
+	publishertest.Away(t, publisher.PingTopic(t.Context(), "payments"), true, true, "create stream payments")
 }
 
 // TestNoAccount has an account without JetStream.
@@ -138,17 +127,17 @@ func TestNoAccount(t *testing.T) {
 	broker := natstest.Bare(t, natstest.Settings{Config: `accounts { SHOP { users: [{user: relay, password: relay}] } }`, User: "relay", Password: "relay"})
 	publisher := open(t, broker.URL())
 	for _, err := range append(publishertest.Publish(t, publisher, publishertest.Messages(1)), publisher.Ping(t.Context())) {
-		away(t, err, false, true, "not enabled for account")
+		publishertest.Away(t, err, false, true, "not enabled for account")
 	}
 }
 
 // TestAnswers has somebody answer as a server does that is in trouble.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	topicAway := func(t testing.TB, err error) { t.Helper(); away(t, err, true, false) }
-	topicMissing := func(t testing.TB, err error) { t.Helper(); away(t, err, true, true) }
-	wholeAway := func(t testing.TB, err error) { t.Helper(); away(t, err, false, false) }
-	setting := func(t testing.TB, err error) { t.Helper(); away(t, err, false, true) }
+	topicAway := func(t testing.TB, err error) { t.Helper(); publishertest.Away(t, err, true, false) }
+	topicMissing := func(t testing.TB, err error) { t.Helper(); publishertest.Away(t, err, true, true) }
+	wholeAway := func(t testing.TB, err error) { t.Helper(); publishertest.Away(t, err, false, false) }
+	setting := func(t testing.TB, err error) { t.Helper(); publishertest.Away(t, err, false, true) }
 	class := func(class outbox.Class) func(testing.TB, error) {
 		return func(t testing.TB, err error) { t.Helper(); publishertest.Fails(t, err, class) }
 	}
@@ -195,8 +184,8 @@ func TestNoLeader(t *testing.T) {
 	respond(t, cluster, "$JS.API.INFO", `{}`)
 	respond(t, cluster, "$JS.API.STREAM.NAMES", `{"streams":["ORDERS"]}`)
 	publisher := open(t, broker.URL())
-	away(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], true, false, `"ORDERS"`, "no leader")
-	away(t, publisher.PingTopic(t.Context(), publishertest.Topic), true, false, "no leader")
+	publishertest.Away(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], true, false, `"ORDERS"`, "no leader")
+	publishertest.Away(t, publisher.PingTopic(t.Context(), publishertest.Topic), true, false, "no leader")
 	publishertest.Answers(t, publisher)
 	respond(t, cluster, "$JS.API.STREAM.INFO.ORDERS", `{}`)
 	if err := publisher.PingTopic(t.Context(), publishertest.Topic); err != nil {
@@ -234,7 +223,7 @@ func TestLostOnTheWay(t *testing.T) {
 	for i, err := range errs {
 		switch {
 		case i == 4:
-			away(t, err, true, false, "no acknowledgement")
+			publishertest.Away(t, err, true, false, "no acknowledgement")
 		case err != nil:
 			t.Error(err)
 		}
@@ -254,7 +243,7 @@ func TestPingHangs(t *testing.T) {
 		func(ctx context.Context) error { return publisher.PingTopic(ctx, publishertest.Topic) },
 	} {
 		short, end := context.WithTimeout(t.Context(), 300*time.Millisecond) // nothing has to happen in it
-		away(t, publishertest.Ends(t, func() error { return ask(short) }), false, false)
+		publishertest.Away(t, publishertest.Ends(t, func() error { return ask(short) }), false, false)
 		end()
 	}
 	short, end := context.WithTimeout(t.Context(), 300*time.Millisecond)

@@ -58,14 +58,14 @@ func TestUnknownStream(t *testing.T) {
 	messages[0].Topic = "nobody.has.this"
 	messages[1].Topic = ""
 	errs := publishertest.Publish(t, publisher, messages)
-	away(t, errs[0], true, true, "nobody.has.this", "?create=true")
+	publishertest.Away(t, errs[0], true, true, "nobody.has.this", "?create=true")
 	publishertest.Fails(t, errs[1], outbox.ClassRetryable, "--topic-default")
 	if errs[2] != nil {
 		t.Error(errs[2])
 	}
 	other := open(t, broker.URL()+"?stream=OTHER")
-	away(t, publishertest.Publish(t, other, publishertest.Messages(1))[0], true, true, "expected stream does not match")
-	away(t, other.PingTopic(t.Context(), publishertest.Topic), true, true, `"OTHER"`)
+	publishertest.Away(t, publishertest.Publish(t, other, publishertest.Messages(1))[0], true, true, "expected stream does not match")
+	publishertest.Away(t, other.PingTopic(t.Context(), publishertest.Topic), true, true, `"OTHER"`)
 }
 
 func TestCreate(t *testing.T) {
@@ -96,9 +96,9 @@ func TestNoJetStream(t *testing.T) {
 	t.Parallel()
 	broker := natstest.Bare(t, natstest.Settings{NoJetStream: true})
 	publisher := open(t, broker.URL())
-	away(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], false, false, "JetStream")
-	away(t, publisher.Ping(t.Context()), false, false, "JetStream")
-	away(t, publisher.PingTopic(t.Context(), publishertest.Topic), false, false, "JetStream")
+	publishertest.Away(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], false, false, "JetStream")
+	publishertest.Away(t, publisher.Ping(t.Context()), false, false, "JetStream")
+	publishertest.Away(t, publisher.PingTopic(t.Context(), publishertest.Topic), false, false, "JetStream")
 }
 
 const users = `authorization { users = [
@@ -122,7 +122,7 @@ func TestAuthorization(t *testing.T) {
 		const wrong = "wr0ngpassw0rd"
 		publisher := open(t, as("relay:"+wrong))
 		for _, err := range append(publishertest.Publish(t, publisher, publishertest.Messages(2)), publisher.Ping(t.Context())) {
-			away(t, err, false, true)
+			publishertest.Away(t, err, false, true)
 			if !strings.Contains(strings.ToLower(err.Error()), "authorization violation") || strings.Contains(err.Error(), wrong) {
 				t.Errorf("the error is %q", err)
 			}
@@ -134,7 +134,7 @@ func TestAuthorization(t *testing.T) {
 		messages := publishertest.Messages(2)
 		messages[0].Topic = "secret"
 		errs := publishertest.Publish(t, publisher, messages)
-		away(t, errs[0], true, true, "ermissions", "allow this user")
+		publishertest.Away(t, errs[0], true, true, "ermissions", "allow this user")
 		if errs[1] != nil {
 			t.Error(errs[1])
 		}
@@ -148,8 +148,8 @@ func TestAuthorization(t *testing.T) {
 	t.Run("no answers", func(t *testing.T) {
 		t.Parallel()
 		publisher := open(t, as("deaf:deaf"))
-		away(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], false, true, "acknowledgements cannot be read")
-		away(t, publisher.Ping(t.Context()), false, true, "acknowledgements cannot be read")
+		publishertest.Away(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], false, true, "acknowledgements cannot be read")
+		publishertest.Away(t, publisher.Ping(t.Context()), false, true, "acknowledgements cannot be read")
 	})
 }
 

@@ -204,16 +204,10 @@ func (w *watchedFile) Sync() error {
 	return errors.Join(w.DiskFile.Sync(), w.syncing)
 }
 
-// TestSync looks at the file when Publish has returned: what is acknowledged is on disk, and what
-// could not be brought there is not acknowledged, and gone.
-func TestSync(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "events.jsonl")
-	watched := &watchedFile{}
-	destination, err := dest.OpenWatched(path, func(file dest.DiskFile) dest.DiskFile {
-		watched.DiskFile = file
-		return watched
-	})
+// openWatched opens file:path, with watch before its file, until the test ends.
+func openWatched(t testing.TB, path string, watch func(dest.DiskFile) dest.DiskFile) dest.Destination {
+	t.Helper()
+	destination, err := dest.OpenWatched(path, watch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,6 +215,19 @@ func TestSync(t *testing.T) {
 		if err := destination.Close(); err != nil {
 			t.Error(err)
 		}
+	})
+	return destination
+}
+
+// TestSync looks at the file when Publish has returned: what is acknowledged is on disk, and what
+// could not be brought there is not acknowledged, and gone.
+func TestSync(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	watched := &watchedFile{}
+	destination := openWatched(t, path, func(file dest.DiskFile) dest.DiskFile {
+		watched.DiskFile = file
+		return watched
 	})
 	size := func() int64 {
 		info, err := os.Stat(path)

@@ -91,19 +91,10 @@ func fileDestination(t testing.TB) outagetest.Destination {
 		Publisher: func(t testing.TB) outbox.Publisher {
 			t.Helper()
 			steps(func() error { return os.Mkdir(folder, 0o700) })(t)
-			destination, err := dest.OpenWatched(path, func(file dest.DiskFile) dest.DiskFile {
+			return openWatched(t, path, func(file dest.DiskFile) dest.DiskFile {
 				disk.DiskFile = file
 				return disk
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := destination.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			return destination
 		},
 		Received: func(t testing.TB) (ids []uuid.UUID) {
 			t.Helper()
