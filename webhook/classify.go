@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +17,10 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// classify sorts the failure of a request that was not answered. Whoever cannot be connected
-// to, or breaks the connection, is away. Whoever takes the request and does not answer in
-// time may be slow because of this very event.
+// classify sorts the failure of a request without a complete answer. Only an answer can be about
+// an event, so that none of these is retryable. Whoever cannot be connected to, breaks the
+// connection or does not speak HTTP is away. Whoever takes the request and does not answer in time
+// may be slow because of this very event.
 func (p *Publisher) classify(err error, connected bool) error {
 	var private *privateError
 	var timeout net.Error
@@ -29,10 +31,18 @@ func (p *Publisher) classify(err error, connected bool) error {
 		return outbox.Unavailable(fmt.Errorf("%s cannot be reached: %w", p.name, err))
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("%s did not answer in time: %w", p.name, context.DeadlineExceeded)
+	case errors.Is(err, context.Canceled): // nobody waits for the answer any more
+		return fmt.Errorf("post to %s: %w", p.name, err)
 	case errors.Is(err, io.EOF), outbox.Classify(err) == outbox.ClassUnavailable:
 		return outbox.Unavailable(fmt.Errorf("the connection to %s broke: %w", p.name, err))
 	}
-	return fmt.Errorf("post to %s: %w", p.name, err)
+	return outbox.Unavailable(fmt.Errorf("%s gave no complete HTTP answer: %w", p.name, err))
+}
+
+// isOfEvent reports whether an answer is held against the event.
+func isOfEvent(err error) bool {
+	class := outbox.Classify(err)
+	return err != nil && (class == outbox.ClassRetryable || class == outbox.ClassTerminal)
 }
 
 // judge sorts an answer by its status.
@@ -57,29 +67,34 @@ func (p *Publisher) judge(response *http.Response, excerpt string, now time.Time
 		return outbox.Rejected(err)
 	case isReceivers(status):
 		return outbox.Unavailable(err)
-	case isUnclear(status):
+	case isUnclear(status), status == http.StatusBadRequest && p.target.Scheme == "http" && plainToTLS.MatchString(excerpt):
 		return outbox.Unclear(err)
 	}
 	return err
 }
 
+// plainToTLS is how servers call it that somebody speaks plain HTTP on their port for HTTPS.
+var plainToTLS = regexp.MustCompile(`(?i)plain HTTP .*(HTTPS|SSL)|HTTP request to an HTTPS server`)
+
 // isReceivers reports whether a status is about the receiver, or something on the way to it,
 // and not about the message: too many requests, down for a while, a gateway without a server
-// behind it.
+// behind it, a network that wants a login first.
 func isReceivers(status int) bool {
 	switch status {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+		http.StatusNetworkAuthenticationRequired:
 		return true
 	}
 	return status >= 520 && status <= 530 // what gateways say of servers that they cannot reach
 }
 
 // isUnclear reports whether a status may mean that the receiver does not want this message, or
-// that the URL or the credentials are wrong.
+// that the URL or the credentials are wrong, or that it has seen only a part of the request.
 func isUnclear(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
-		http.StatusProxyAuthRequired, http.StatusGone:
+		http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusGone, http.StatusMisdirectedRequest,
+		http.StatusUpgradeRequired, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
 		return true
 	}
 	return status < 400 // a redirect, which is not followed

@@ -52,11 +52,12 @@ func TestStatuses(t *testing.T) {
 		// They may be about the event, or about the URL and the credentials.
 		301: outbox.ClassUnclear, 302: outbox.ClassUnclear, 304: outbox.ClassUnclear, 307: outbox.ClassUnclear, 308: outbox.ClassUnclear,
 		401: outbox.ClassUnclear, 403: outbox.ClassUnclear, 404: outbox.ClassUnclear, 405: outbox.ClassUnclear, 407: outbox.ClassUnclear, 410: outbox.ClassUnclear,
+		408: outbox.ClassUnclear, 421: outbox.ClassUnclear, 426: outbox.ClassUnclear, 501: outbox.ClassUnclear, 505: outbox.ClassUnclear,
 		// The receiver has no time, or a gateway has no receiver.
 		429: outbox.ClassUnavailable, 502: outbox.ClassUnavailable, 503: outbox.ClassUnavailable, 504: outbox.ClassUnavailable,
-		520: outbox.ClassUnavailable, 530: outbox.ClassUnavailable,
-		400: outbox.ClassRetryable, 408: outbox.ClassRetryable, 409: outbox.ClassRetryable, 413: outbox.ClassRetryable, 422: outbox.ClassRetryable,
-		425: outbox.ClassRetryable, 431: outbox.ClassRetryable, 500: outbox.ClassRetryable, 501: outbox.ClassRetryable, 599: outbox.ClassRetryable,
+		511: outbox.ClassUnavailable, 520: outbox.ClassUnavailable, 530: outbox.ClassUnavailable,
+		400: outbox.ClassRetryable, 409: outbox.ClassRetryable, 413: outbox.ClassRetryable, 422: outbox.ClassRetryable,
+		425: outbox.ClassRetryable, 431: outbox.ClassRetryable, 500: outbox.ClassRetryable, 599: outbox.ClassRetryable,
 		// As configured.
 		406: outbox.ClassTerminal, 415: outbox.ClassTerminal,
 	} {

@@ -47,10 +47,15 @@ func (p *Publisher) send(ctx context.Context, message *outbox.Message) error {
 	case err != nil:
 		return p.classify(err, connected.Load())
 	}
-	// The status is the answer. What fails in reading the rest changes nothing.
-	answer, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	answer, cut := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	_ = response.Body.Close()
-	return p.judge(response, p.excerpt(answer), time.Now())
+	err = p.judge(response, p.excerpt(answer), time.Now())
+	if cut != nil && isOfEvent(err) {
+		// An acknowledgement is one when its status has come. What is held against an event has to
+		// be complete: a server that dies may still have written a status.
+		return p.classify(fmt.Errorf("%v; the rest of the answer: %w", err, cut), true)
+	}
+	return err
 }
 
 func (p *Publisher) request(ctx context.Context, message *outbox.Message) (*http.Request, error) {
@@ -61,7 +66,7 @@ func (p *Publisher) request(ctx context.Context, message *outbox.Message) (*http
 	// A copy: the transport may still be reading when it has given up.
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.target.String(), bytes.NewReader(bytes.Clone(message.Payload)))
 	if err != nil {
-		return nil, fmt.Errorf("make the request to %s: %w", p.name, err)
+		return nil, outbox.Misconfigured(fmt.Errorf("make the request to %s: %w", p.name, err))
 	}
 	request.Header = header
 	if header.Get("Idempotency-Key") == "" {

@@ -75,10 +75,14 @@ func classifyReply(stream string, err, reply error) error {
 			return outbox.Unavailable(err)
 		}
 	}
+	if strings.Contains(text, "exhausted the last possible ID") {
+		return outbox.TopicMissing(fmt.Errorf("the stream %q takes no more: %w", stream, err))
+	}
 	if strings.Contains(text, "too large") { // "Elements are too large to be stored"
 		return outbox.Rejected(err)
 	}
-	return fmt.Errorf("adding to the stream %q: %w", stream, err)
+	// Nobody knows why: a proxy that has no scripts says it to everybody.
+	return outbox.Unclear(fmt.Errorf("adding to the stream %q: %w", stream, err))
 }
 
 // code is the word that an error begins with. Before version 7, errors within a script begin with

@@ -277,3 +277,29 @@ func TestClusterDown(t *testing.T) {
 	}
 	publishertest.Fails(t, publishertest.Publish(t, open(t, broker.URL()), publishertest.Messages(1))[0], outbox.ClassUnavailable, "CLUSTERDOWN")
 }
+
+// TestStrangeServer asks a Redis that has no scripts, as some proxies have none: that is no event's fault.
+func TestStrangeServer(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t, "--rename-command", "evalsha", "")
+	err := publishertest.Publish(t, open(t, broker.URL()), publishertest.Messages(1))[0]
+	publishertest.Fails(t, err, outbox.ClassUnclear, "unknown command")
+}
+
+// TestExhaustedStream adds to a stream whose ids are used up: that is no event's fault, and other streams go on.
+func TestExhaustedStream(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	broker.Create(t, "payments")
+	const last = "18446744073709551615-18446744073709551615"
+	if err := broker.Client().Do(t.Context(), "xadd", publishertest.Topic, last, "a", "b").Err(); err != nil {
+		t.Fatal(err)
+	}
+	messages := publishertest.Messages(2)
+	messages[1].Topic = "payments"
+	errs := publishertest.Publish(t, open(t, broker.URL()), messages)
+	ofStream(t, errs[0], "takes no more")
+	if errs[1] != nil {
+		t.Error(errs[1])
+	}
+}
