@@ -60,11 +60,14 @@ func openLines(to string, _ io.Writer) (Destination, error) {
 type file struct {
 	filePath
 	handle diskFile // nil when it has to be opened
+	// size is how long we left the file. If it has another, somebody else has written to it.
+	size int64
 }
 
 // diskFile is what is used of an os.File.
 type diskFile interface {
-	io.WriteSeeker
+	io.Writer
+	io.ReaderAt
 	io.Closer
 	Stat() (os.FileInfo, error)
 	Sync() error
@@ -90,6 +93,10 @@ func (f *file) open() error {
 		return errors.Join(err, handle.Close())
 	}
 	f.handle = handle
+	if f.size, err = sizeOf(handle); err != nil {
+		f.forget()
+		return fmt.Errorf("open the destination %s: %w", f.path, err)
+	}
 	return nil
 }
 
@@ -163,17 +170,13 @@ func (f *file) Write(lines []byte) (int, error) {
 	if err := f.follow(); err != nil {
 		return 0, err
 	}
-	before, err := f.handle.Seek(0, io.SeekEnd)
-	if err != nil {
-		return 0, fmt.Errorf("write to %s: %w", f.path, err)
-	}
-	_, err = f.handle.Write(lines)
+	_, err := f.handle.Write(lines)
 	if err == nil {
 		err = f.sync()
 	}
 	if err != nil {
 		// Half a line would spoil the next one.
-		if truncateErr := f.handle.Truncate(before); truncateErr != nil {
+		if truncateErr := f.handle.Truncate(f.size); truncateErr != nil {
 			err = fmt.Errorf("%w; and half a line is left: %w", err, truncateErr)
 			f.forget() // whoever opens it removes the half line
 		}
@@ -181,6 +184,9 @@ func (f *file) Write(lines []byte) (int, error) {
 	}
 	if !f.isThere() {
 		return 0, fmt.Errorf("write to %s: it was moved or deleted meanwhile", f.path)
+	}
+	if err := f.advance(lines); err != nil {
+		return 0, err
 	}
 	return len(lines), nil
 }
@@ -194,10 +200,10 @@ func (f *file) sync() error {
 	return err
 }
 
-// follow opens the file anew when the one at its path is another.
+// follow opens the file anew when the one at its path is another, and sees that it is as we left it.
 func (f *file) follow() error {
 	if f.handle != nil && f.isThere() {
-		return nil
+		return f.untouched()
 	}
 	f.forget()
 	return f.open()

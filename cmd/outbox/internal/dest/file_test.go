@@ -2,6 +2,7 @@ package dest_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -173,4 +174,112 @@ func TestForeignFile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// appendTo writes to a file as somebody else does.
+func appendTo(path, text string) func() error {
+	return func() error {
+		file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = file.WriteString(text)
+		return errors.Join(err, file.Close())
+	}
+}
+
+// TestForeignWriter has somebody else change the file between two batches: nothing is written until the file is as it was left, is
+// another, or may be shared.
+func TestForeignWriter(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		option, words string
+		change        func(path string) func() error
+		taken         bool
+	}{
+		"half a line":             {change: func(p string) func() error { return appendTo(p, "dear") }, words: "somebody else has written to it"},
+		"a line":                  {change: func(p string) func() error { return appendTo(p, "dear diary\n") }, words: "?append=true"},
+		"a line, to append":       {option: "?append=true", change: func(p string) func() error { return appendTo(p, "dear diary\n") }, taken: true},
+		"half a line, to append":  {option: "?append=true", change: func(p string) func() error { return appendTo(p, "dear") }, words: "has no end"},
+		"truncated":               {change: func(p string) func() error { return func() error { return os.Truncate(p, 0) } }, words: "truncated it from"},
+		"truncated, to append":    {option: "?append=true", change: func(p string) func() error { return func() error { return os.Truncate(p, 5) } }, words: "truncated it from"},
+		"truncated in the middle": {change: func(p string) func() error { return func() error { return os.Truncate(p, 5) } }, words: "truncated it from"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "events.jsonl")
+			destination := open(t, "file:"+path+c.option, nil)
+			publishertest.Deliver(t, destination, publishertest.Messages(2))
+			left, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps(c.change(path))(t)
+			if c.taken {
+				publishertest.Deliver(t, destination, publishertest.Messages(1))
+				wantLines(t, path, 4)
+				return
+			}
+			pinger, ok := destination.(outbox.Pinger)
+			if !ok {
+				t.Fatal("a file cannot be asked")
+			}
+			for range 2 {
+				publishertest.Away(t, publishertest.Publish(t, destination, publishertest.Messages(1))[0], false, true, c.words)
+				publishertest.Away(t, pinger.Ping(t.Context()), false, true, c.words)
+			}
+			steps(func() error { return os.WriteFile(path, left, 0o600) })(t)
+			publishertest.Deliver(t, destination, publishertest.Messages(1))
+			wantLines(t, path, 3)
+		})
+	}
+}
+
+// TestForeignWriterMeanwhile has somebody else write in the middle of a batch: before our lines, which are not acknowledged then, or behind
+// them.
+func TestForeignWriterMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]bool{"before ours": true, "behind ours": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "events.jsonl")
+			destination, err := dest.OpenWatched(path, func(file dest.DiskFile) dest.DiskFile {
+				return sharedFile{file, appendTo(path, "dear"), before}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = publishertest.Publish(t, destination, publishertest.Messages(1))[0]
+			if before {
+				publishertest.Fails(t, err, outbox.ClassUnavailable, "meanwhile")
+			} else if err != nil {
+				t.Error(err)
+			}
+			err = publishertest.Publish(t, destination, publishertest.Messages(1))[0]
+			publishertest.Fails(t, err, outbox.ClassUnavailable, "somebody else has written to it")
+			if err := destination.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// sharedFile is written to by somebody else whenever we do.
+type sharedFile struct {
+	dest.DiskFile
+	other  func() error
+	before bool
+}
+
+func (f sharedFile) Write(lines []byte) (n int, err error) {
+	if f.before {
+		err = f.other()
+	}
+	if err == nil {
+		n, err = f.DiskFile.Write(lines)
+	}
+	if err == nil && !f.before {
+		err = f.other()
+	}
+	return n, err
 }

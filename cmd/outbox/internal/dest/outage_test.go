@@ -1,6 +1,7 @@
 package dest_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -69,6 +70,9 @@ func steps(list ...func() error) func(testing.TB) {
 
 func rename(from, to string) func() error { return func() error { return os.Rename(from, to) } }
 
+// diary is half a line of somebody else's.
+const diary = "dear diary"
+
 // fileDestination is a file and what can happen to it.
 func fileDestination(t testing.TB) outagetest.Destination {
 	t.Helper()
@@ -129,6 +133,16 @@ func fileDestination(t testing.TB) outagetest.Destination {
 				End:   steps(rename(path, hidden)),
 			},
 			{
+				Name: "written to", Begin: steps(appendTo(path, diary)),
+				End: steps(func() error { // what is behind it was not acknowledged
+					content, err := os.ReadFile(path)
+					if err != nil {
+						return err
+					}
+					return os.Truncate(path, int64(bytes.Index(content, []byte(diary))))
+				}),
+			},
+			{
 				Name:  "a folder in its place",
 				Begin: steps(rename(path, aside), func() error { return os.Mkdir(path, 0o700) }),
 				End:   steps(func() error { return os.Remove(path) }),
@@ -140,5 +154,5 @@ func fileDestination(t testing.TB) outagetest.Destination {
 // TestOutages takes the file away under a relay.
 func TestOutages(t *testing.T) {
 	t.Parallel()
-	outagetest.Run(t, fileDestination, "full", "read-only", "hung", "folder renamed", "moved", "deleted", "replaced", "a folder in its place")
+	outagetest.Run(t, fileDestination, "full", "read-only", "hung", "folder renamed", "moved", "deleted", "replaced", "written to", "a folder in its place")
 }

@@ -1,0 +1,66 @@
+package dest
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/packfinderz/outbox"
+)
+
+// sizeOf is how long a file is. A device has no length.
+func sizeOf(handle diskFile) (int64, error) {
+	info, err := handle.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// untouched refuses a file that somebody else has changed since our last write. A line that is
+// appended to half a line of theirs cannot be read, and what they cut off was acknowledged.
+func (f *file) untouched() error {
+	size, err := sizeOf(f.handle)
+	switch {
+	case err != nil:
+		return fmt.Errorf("write to %s: %w", f.path, err)
+	case size == f.size:
+		return nil
+	case size < f.size:
+		return outbox.Misconfigured(fmt.Errorf(
+			"write to %s: somebody else has truncated it from %d to %d bytes, and with it events that were delivered; move it away, or restart the relay to go on with it",
+			f.path, f.size, size))
+	case !f.foreign:
+		return outbox.Misconfigured(fmt.Errorf(
+			"write to %s: somebody else has written to it; cut it to its first %d bytes, move it away, or restart the relay with ?append=true if all its lines have an end",
+			f.path, f.size))
+	}
+	last := make([]byte, 1)
+	if _, err := f.handle.ReadAt(last, size-1); err != nil {
+		return fmt.Errorf("read the end of %s: %w", f.path, err)
+	}
+	if last[0] != '\n' {
+		return outbox.Misconfigured(fmt.Errorf("write to %s: somebody else has written a line to it that has no end; end it", f.path))
+	}
+	f.size = size
+	return nil
+}
+
+// advance takes note of lines that were written. Somebody else may have been quicker: then ours
+// may stand behind half a line of his, and are not acknowledged.
+func (f *file) advance(lines []byte) error {
+	size, err := sizeOf(f.handle)
+	if err != nil {
+		return fmt.Errorf("write to %s: %w", f.path, err)
+	}
+	end := f.size + int64(len(lines))
+	if size == end || size == 0 && f.size == 0 { // or it is a device
+		f.size = size
+		return nil
+	}
+	there := make([]byte, len(lines))
+	if _, err := f.handle.ReadAt(there, f.size); err != nil || !bytes.Equal(there, lines) {
+		return fmt.Errorf("write to %s: somebody else has written to it meanwhile", f.path)
+	}
+	f.size = end // he wrote behind ours; the next write sees it
+	return nil
+}
