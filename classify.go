@@ -46,18 +46,22 @@ func (c Class) String() string {
 //
 // What the publisher said with Terminal, Unavailable or Unclear counts. A connection that could
 // not be made or broke, and a disk that takes nothing, are unavailability. Where no answer came
-// in time it is unclear who is at fault; the relay finds out. All other errors are taken as an
-// answer about the message.
-func Classify(err error) Class {
-	var dead *TerminalError
-	var away *UnavailableError
-	var unclear *UnclearError
+// in time it is unclear who is at fault; the relay finds out. So it is with an error that is a nil
+// pointer, or whose methods panic. All other errors are taken as an answer about the message.
+func Classify(err error) (class Class) {
+	defer func() {
+		if recover() != nil {
+			class = ClassUnclear
+		}
+	}()
 	switch {
-	case errors.As(err, &dead):
+	case isNilPointer(err):
+		return ClassUnclear
+	case find[*TerminalError](err) != nil:
 		return ClassTerminal
-	case errors.As(err, &away):
+	case find[*UnavailableError](err) != nil:
 		return ClassUnavailable
-	case errors.As(err, &unclear):
+	case find[*UnclearError](err) != nil:
 		return ClassUnclear
 	// A dial that timed out is a timeout, too: the connection comes first.
 	case isUnreachable(err), isBroken(err), isDiskFailure(err):
@@ -107,7 +111,9 @@ func isTimeout(err error) bool {
 	return isOneOf(err, context.DeadlineExceeded, context.Canceled) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-func isOneOf(err error, kinds ...error) bool {
+// isOneOf is errors.Is for several; an error whose methods panic is none of them.
+func isOneOf(err error, kinds ...error) (is bool) {
+	defer func() { _ = recover() }() // then it is false
 	for _, kind := range kinds {
 		if errors.Is(err, kind) {
 			return true
@@ -118,15 +124,14 @@ func isOneOf(err error, kinds ...error) bool {
 
 // ofTopic reports whether an unavailable error is about the message's topic alone.
 func ofTopic(err error) bool {
-	var away *UnavailableError
-	return errors.As(err, &away) && away.Topic
+	away := find[*UnavailableError](err)
+	return away != nil && away.Topic
 }
 
 // mayBePoison reports whether an unavailable error may be one that a message caused: a
 // connection that broke. A full disk or a wrong setting is never a message's doing.
 func mayBePoison(err error) bool {
-	var away *UnavailableError
-	if errors.As(err, &away) && (away.Setting || away.Topic) {
+	if away := find[*UnavailableError](err); away != nil && (away.Setting || away.Topic) {
 		return false
 	}
 	return !isDiskFailure(err) && !isUnreachable(err)

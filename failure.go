@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -64,8 +63,7 @@ func terminal(reason Reason, err error) error {
 
 // ReasonOf is the reason a terminal error carries.
 func ReasonOf(err error) Reason {
-	var dead *TerminalError
-	if errors.As(err, &dead) && dead.Reason != "" {
+	if dead := find[*TerminalError](err); dead != nil && dead.Reason != "" {
 		return dead.Reason
 	}
 	return ReasonTerminal
@@ -107,8 +105,8 @@ func TopicMissing(err error) error { return unavailable(err, true, true) }
 
 // IsMisconfigured reports whether an error is a wrong setting; see Misconfigured and TopicMissing.
 func IsMisconfigured(err error) bool {
-	var away *UnavailableError
-	return errors.As(err, &away) && away.Setting
+	away := find[*UnavailableError](err)
+	return away != nil && away.Setting
 }
 
 func unavailable(err error, topic, setting bool) error {
@@ -145,16 +143,17 @@ func Unclear(err error) error {
 
 // isProven reports whether an unclear answer is known to be about the message.
 func isProven(err error) bool {
-	var unclear *UnclearError
-	return errors.As(err, &unclear) && unclear.Proven
+	unclear := find[*UnclearError](err)
+	return unclear != nil && unclear.Proven
 }
 
 // maxErrorText is how many characters of an error are kept.
 const maxErrorText = 1000
 
-// ErrorText makes an error fit for a text column: valid UTF-8, no NUL, cut on a rune.
+// ErrorText makes an error fit for a text column: valid UTF-8, no NUL, cut on a rune. Of an error
+// that is a nil pointer, or whose Error panics, it says so.
 func ErrorText(err error) string {
-	text := err.Error()
+	text := textOf(err)
 	if len(text) > maxErrorText*utf8.UTFMax {
 		// Cut before cleaning: a broker's error can be megabytes long.
 		text = text[:maxErrorText*utf8.UTFMax]

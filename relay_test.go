@@ -289,6 +289,34 @@ func TestPublisherAnswersForOthers(t *testing.T) {
 	}
 }
 
+// bankError is an error type of a publisher's.
+type bankError struct{ code int }
+
+func (e *bankError) Error() string { return fmt.Sprint("bank: ", e.code) }
+
+// TestNilPointerError has a publisher that answers with a nil pointer of its own error type: that is not nil, and nobody knows what it
+// means. It counts as nothing, the relay goes on, and says what is wrong.
+func TestNilPointerError(t *testing.T) {
+	t.Parallel()
+	forEachStore(t, func(b *bed) {
+		id := b.emit(1)[0]
+		var broken atomic.Bool
+		broken.Store(true)
+		b.broker.FailWith(func(outbox.Message) error {
+			if broken.Load() {
+				return (*bankError)(nil)
+			}
+			return nil
+		})
+		relay := b.start(b.config(4, pgstore.Config{MaxAttempts: 1}))
+		b.logs.Await(b, "nil pointer of type *outbox_test.bankError")
+		broken.Store(false)
+		b.waitReceived(1)
+		relay.Stop()
+		b.wantOnce([]uuid.UUID{id})
+	})
+}
+
 func TestHostileErrorText(t *testing.T) {
 	t.Parallel()
 	forEachStore(t, func(b *bed) {

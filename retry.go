@@ -51,8 +51,8 @@ func RetryAfter(err error, delay time.Duration) error {
 
 // askedDelay is the delay that the other side asked for; zero for none.
 func askedDelay(err error) time.Duration {
-	var asked *RetryAfterError
-	if !errors.As(err, &asked) {
+	asked := find[*RetryAfterError](err)
+	if asked == nil {
 		return 0
 	}
 	return min(max(asked.Delay, 0), MaxRetryAfter)

@@ -41,7 +41,10 @@ func (s *Set) run(ctx context.Context, h *handler, message *outbox.Message) erro
 			answer <- err
 			cancel()
 		}()
-		err = h.call(bounded, given)
+		if err = h.call(bounded, given); err != nil {
+			// An error that panics, such as a nil pointer, does so here, where it is caught.
+			_, _ = err.Error(), errors.Is(err, errGone)
+		}
 	}()
 	select {
 	case err := <-answer:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -202,6 +203,7 @@ func TestClasses(t *testing.T) {
 		"a connection of the handler's":     {[]error{fmt.Errorf("mail: %w", syscall.ECONNREFUSED)}, outbox.ClassRetryable, 0},
 		"a deadline":                        {[]error{context.DeadlineExceeded}, outbox.ClassRetryable, 0},
 		"an answer that is not a handler's": {[]error{outbox.ErrNotAttempted}, outbox.ClassRetryable, 0},
+		"a nil pointer":                     {[]error{(*os.PathError)(nil)}, outbox.ClassRetryable, 0},
 		"marked unavailable":                {[]error{outbox.Unavailable(ordinary)}, outbox.ClassUnavailable, 0},
 		"unavailable beside a failure":      {[]error{outbox.Unavailable(ordinary), ordinary}, outbox.ClassRetryable, 0},
 		"unavailable beside a dead one":     {[]error{outbox.Unavailable(ordinary), outbox.Terminal(ordinary)}, outbox.ClassUnavailable, 0},
