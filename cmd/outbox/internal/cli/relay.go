@@ -81,7 +81,7 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 	if to == "" {
 		return usagef("--to is missing; choose one of %s", dest.Names())
 	}
-	destination, err := dest.Open(to, a.Out)
+	destination, err := dest.Prepare(to, a.Out)
 	if err != nil {
 		return &usageError{err}
 	}

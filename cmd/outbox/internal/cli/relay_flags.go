@@ -48,7 +48,7 @@ func (f *relayFlags) flags(cmd *cobra.Command) {
 	s.StringSliceVar(&f.topics, "topic", nil, "only events of this `topic` (queue tables); may be repeated")
 	s.StringVar(&f.tenant, "tenant", "", "only events of this tenant's `UUID` (queue tables)")
 	s.BoolVar(&f.notify, "notify", true, "be woken by notifications of emitting processes, beside polling")
-	s.BoolVar(&f.wait, "wait", false, "wait for a destination that is set up wrongly (missing topic, refused credentials) instead of exiting with 2")
+	s.BoolVar(&f.wait, "wait", false, "wait for a destination that is set up wrongly (missing topic or folder, refused credentials) instead of exiting with 2")
 	s.StringVar(&f.listen, "listen", "", "serve /healthz, /readyz and /metrics on this `address`, such as 127.0.0.1:9090")
 	f.logFlags.flags(cmd)
 }

@@ -194,6 +194,35 @@ func TestWrongSetting(t *testing.T) {
 	}
 }
 
+// TestMissingFolder has a file in a folder that is not there. The program says so and exits with 2; told to wait, it delivers when
+// somebody has made the folder.
+func TestMissingFolder(t *testing.T) {
+	t.Parallel()
+	source, _ := modkit(t)
+	ok(t, `{"namespace":"shop","topic":"orders","payload":{}}`+"\n", slices.Concat([]string{"emit"}, source)...)
+	folder := filepath.Join(t.TempDir(), "folder")
+	args := slices.Concat([]string{"relay", "--to", "file:" + filepath.Join(folder, "events.jsonl")}, source)
+	refused(t, "correct it, or wait for it with --wait", "", append(args, "--log-level", "error")...)
+	log := &logtest.Log{}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan int, 1)
+	go func() {
+		done <- cli.Run(ctx, append(args, "--wait"), cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: log})
+	}()
+	await.Until(t, "the relay to wait, or to exit", func() bool { return log.Count("waiting for it") > 0 || len(done) > 0 })
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "the event in the file, or the relay to exit", func() bool {
+		content, err := os.ReadFile(filepath.Join(folder, "events.jsonl"))
+		return err == nil && bytes.HasSuffix(content, []byte("\n")) || len(done) > 0
+	})
+	stop()
+	if code := <-done; code != 0 {
+		t.Errorf("exit code %d: %s", code, log.Text())
+	}
+}
+
 func TestRelayRefuses(t *testing.T) {
 	t.Parallel()
 	source, count := modkit(t)

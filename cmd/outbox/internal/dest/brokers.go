@@ -39,7 +39,7 @@ func broker[C any, P Destination](scheme, usage, about string, parse func(string
 			_, err := parse(to)
 			return err
 		},
-		open: func(to string, _ io.Writer) (Destination, error) {
+		prepare: func(to string, _ io.Writer) (Destination, error) {
 			config, err := parse(to)
 			if err != nil {
 				return nil, err

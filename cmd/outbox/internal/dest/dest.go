@@ -33,14 +33,15 @@ type kind struct {
 	usage, about string
 	// check refuses a URL, without opening anything.
 	check func(to string) error
-	open  func(to string, stdout io.Writer) (Destination, error)
+	// prepare makes the destination, which connects with its first use.
+	prepare func(to string, stdout io.Writer) (Destination, error)
 }
 
 // kinds are all destinations: those without a broker, and the brokers'.
 func kinds() []kind {
 	return append([]kind{
 		{"stdout", "stdout:", "JSON Lines on standard output", nothingMore, func(_ string, stdout io.Writer) (Destination, error) { return newLines(stdout), nil }},
-		{"file", "file:PATH", "JSON Lines appended to a file of its own", checkPath, openLines},
+		{"file", "file:PATH", "JSON Lines appended to a file of its own", checkPath, prepareLines},
 		{"discard", "discard:", "nowhere, for measurements", nothingMore, func(string, io.Writer) (Destination, error) { return discard{}, nil }},
 	}, brokers()...)
 }
@@ -69,8 +70,23 @@ func Names() string {
 	return strings.Join(names, ", ")
 }
 
-// Open opens a destination. A broker need not be there yet.
+// Open opens a destination. A broker need not be there yet; a file is opened now.
 func Open(to string, stdout io.Writer) (Destination, error) {
+	destination, err := Prepare(to, stdout)
+	if err != nil {
+		return nil, err
+	}
+	if out, ok := destination.(*lines); ok {
+		if err := out.open(); err != nil {
+			return nil, err
+		}
+	}
+	return destination, nil
+}
+
+// Prepare makes a destination without opening it: nothing of it need be there yet, and its ping
+// says what is missing.
+func Prepare(to string, stdout io.Writer) (Destination, error) {
 	k, err := find(to)
 	if err != nil {
 		return nil, err
@@ -78,7 +94,7 @@ func Open(to string, stdout io.Writer) (Destination, error) {
 	if err := k.check(to); err != nil {
 		return nil, err
 	}
-	return k.open(to, stdout)
+	return k.prepare(to, stdout)
 }
 
 // Check refuses a destination that Open would refuse for its URL. It opens nothing.

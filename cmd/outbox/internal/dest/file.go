@@ -43,16 +43,12 @@ func checkPath(to string) error {
 	return err
 }
 
-func openLines(to string, _ io.Writer) (Destination, error) {
+func prepareLines(to string, _ io.Writer) (Destination, error) {
 	place, err := parsePath(to)
 	if err != nil {
 		return nil, err
 	}
-	out := &file{filePath: place}
-	if err := out.open(); err != nil {
-		return nil, err
-	}
-	return newLines(out), nil
+	return newLines(&file{filePath: place}), nil
 }
 
 // file is a file to append lines to. It follows its path: when the file there is no longer the

@@ -27,6 +27,14 @@ type lines struct {
 
 func newLines(out io.Writer) *lines { return &lines{out: out, turn: make(chan struct{}, 1)} }
 
+// open opens the file now, and not with the first line.
+func (l *lines) open() error {
+	if out, ok := l.out.(*file); ok {
+		return out.open()
+	}
+	return nil
+}
+
 // Publish writes the batch with one write. If that fails, nothing of it is left in a file.
 func (l *lines) Publish(ctx context.Context, messages []outbox.Message) []error {
 	errs := make([]error, len(messages))
