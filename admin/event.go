@@ -29,7 +29,7 @@ func (c *Console) eventPage(w http.ResponseWriter, r *request) error {
 	}
 	content := &eventDetails{
 		Details: details, Masked: c.masked(r), HeaderNames: slices.Sorted(maps.Keys(details.Headers)),
-		Holdable: slices.Contains([]ops.State{ops.StateRetrying, ops.StateWaiting, ops.StateScheduled, ops.StateDue}, details.State),
+		Holdable: slices.Contains([]ops.State{ops.StateRetrying, ops.StateWaiting, ops.StateStopped, ops.StateScheduled, ops.StateDue}, details.State),
 	}
 	if !content.Masked {
 		content.Body = newPayload(details.Payload)

@@ -31,6 +31,7 @@ var checks = []Check{
 	{"relays", "events that wait while no relay takes them", true, lookAtRelays},
 	{"stuck", "events and shards whose lease is over and that nobody took back", true, lookAtStuck},
 	{"keys", "keys that wait for a person", true, lookAtKeys},
+	{"topics", "topics that take nothing, and the events that wait for them", true, lookAtTopics},
 	{"retention", "delivered events that should have been purged", true, lookAtRetention},
 }
 
@@ -44,4 +45,5 @@ func lookAtRestored(ctx context.Context, e *exam) error  { return e.target.resto
 func lookAtRelays(ctx context.Context, e *exam) error    { return e.target.relays(ctx, e) }
 func lookAtStuck(ctx context.Context, e *exam) error     { return e.target.stuck(ctx, e) }
 func lookAtKeys(ctx context.Context, e *exam) error      { return e.target.keys(ctx, e) }
+func lookAtTopics(ctx context.Context, e *exam) error    { return e.target.topics(ctx, e) }
 func lookAtRetention(ctx context.Context, e *exam) error { return e.target.retention(ctx, e) }

@@ -230,3 +230,31 @@ func TestRing(t *testing.T) {
 	settleAll(t, p, pgstream.DefaultSubscription)
 	p.finds(t, "retention", doctor.Warning, "every subscription has settled it", "outbox purge --retention 3s")
 }
+
+// TestStoppedTopics has a topic that takes nothing: a note at first, a warning when it lasts.
+func TestStoppedTopics(t *testing.T) {
+	t.Parallel()
+	p := newStream(t, pgtest.Pool(t), pgstream.Shape{})
+	p.isWell(t, "topics")
+	pgtest.Exec(t, p.pool, emit)
+	pgtest.Exec(t, p.pool, emit)
+	store := openStream(t, p, pgstream.Config{})
+	batch := claim(t, store)
+	// The relay says at its next claim that the topic is closed; before, the store would let the events go on.
+	nothing, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10, Closed: outbox.ClosedRoutes{Topics: []string{"orders"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothing.Abandon()
+	outcome := outbox.Outcome{Kind: outbox.Stopped, Topic: "orders", Error: "no stream orders"}
+	if len(batch.Messages()) != 2 {
+		t.Fatalf("%d messages", len(batch.Messages()))
+	}
+	if _, err := batch.Settle(t.Context(), []outbox.Outcome{outcome, outcome}); err != nil {
+		t.Fatal(err)
+	}
+	p.finds(t, "topics", doctor.Note, `subscription default: topic "orders" takes nothing; 2 events wait for it`, "no stream orders")
+	p.config = impatient
+	p.finds(t, "topics", doctor.Warning, `topic "orders" takes nothing`, "outbox list --subscription default --state stopped")
+	newTable(t, pgtest.Pool(t), "modkit").isWell(t, "topics")
+}

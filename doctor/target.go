@@ -30,6 +30,8 @@ type Target interface {
 	stuck(ctx context.Context, e *exam) error
 	// keys looks for keys that wait for a person.
 	keys(ctx context.Context, e *exam) error
+	// topics looks for those that take nothing.
+	topics(ctx context.Context, e *exam) error
 	// retention looks for what should have been purged.
 	retention(ctx context.Context, e *exam) error
 	// deaf says what it means that notifications do not arrive.

@@ -23,6 +23,8 @@ const (
 	StateClaimed State = "claimed"
 	// StateWaiting waits behind an earlier event of its key.
 	StateWaiting State = "waiting"
+	// StateStopped waits for its topic, which takes nothing for the moment.
+	StateStopped State = "stopped"
 	// StateHeld is held by a person.
 	StateHeld State = "held"
 	// StateDead will not be tried again.
@@ -34,7 +36,7 @@ const (
 // States are all states, in the order in which people read them.
 func States() []State {
 	return []State{
-		StateDue, StateScheduled, StateRetrying, StateClaimed, StateWaiting, StateHeld, StateDead, StateDelivered,
+		StateDue, StateScheduled, StateRetrying, StateClaimed, StateWaiting, StateStopped, StateHeld, StateDead, StateDelivered,
 	}
 }
 

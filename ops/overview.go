@@ -32,6 +32,9 @@ type Overview struct {
 	ByType   []Share `json:"byType,omitempty"`
 	ByTenant []Share `json:"byTenant,omitempty"`
 	Sampled  bool    `json:"sampled,omitempty"`
+	// Stopped are the topics that take nothing, with the events that wait for them, most first; of a
+	// stream. Only relays know of a whole destination that takes nothing.
+	Stopped []StoppedTopic `json:"stopped,omitempty"`
 	// Delivered and Failed are what happened in the last minute; nil where the target cannot
 	// tell.
 	Delivered *Count `json:"delivered,omitempty"`
@@ -55,6 +58,18 @@ type Share struct {
 	Count int64 `json:"count"`
 	// OldestSeconds is the age of its oldest event.
 	OldestSeconds float64 `json:"oldestSeconds"`
+}
+
+// StoppedTopic is a topic that takes nothing for the moment.
+type StoppedTopic struct {
+	// Topic is its name.
+	Topic string `json:"topic"`
+	// Count is how many events wait for it.
+	Count int64 `json:"count"`
+	// OldestSeconds is the age of the first of them.
+	OldestSeconds float64 `json:"oldestSeconds"`
+	// LastError says why it takes nothing.
+	LastError string `json:"lastError,omitempty"`
 }
 
 // Relay is a relay that is alive.

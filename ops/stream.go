@@ -35,7 +35,7 @@ func Stream(pool *pgxpool.Pool, stream pgstream.Stream, name string) (Target, er
 	s.description = Description{
 		Name: pgstream.LayoutName + "/" + name, Kind: KindStream, Layout: pgstream.LayoutName, Table: "outbox_stream", Subscription: name,
 		Fields: []Field{FieldID, FieldNamespace, FieldTopic, FieldType, FieldAggregate, FieldKey, FieldTenant, FieldError},
-		States: []State{StateDue, StateScheduled, StateRetrying, StateWaiting, StateHeld, StateDead, StateDelivered},
+		States: []State{StateDue, StateScheduled, StateRetrying, StateWaiting, StateStopped, StateHeld, StateDead, StateDelivered},
 		Cannot: map[Operation]string{},
 	}
 	s.log = auditLog{pool: pool, schema: stream.Schema, target: s.description.Name}

@@ -29,7 +29,7 @@ func (s *subscription) Overview(ctx context.Context) (*Overview, error) {
 	o.OldestTransaction = o.Lag.OldestTransaction
 	s.relays(o)
 	err = byIndex(ctx, s.pool, func(tx pgx.Tx) error {
-		for _, part := range []func(context.Context, pgx.Tx, *Overview) error{s.backlog, s.delivered} {
+		for _, part := range []func(context.Context, pgx.Tx, *Overview) error{s.backlog, s.stopped, s.delivered} {
 			if err := part(ctx, tx, o); err != nil {
 				return err
 			}
@@ -109,13 +109,28 @@ func (s *subscription) backlog(ctx context.Context, tx pgx.Tx, o *Overview) erro
 	}
 	// There are more parked events than were counted; Lag has counted them by the table's states.
 	o.Failed.AtLeast = true
-	for _, state := range []State{StateWaiting, StateHeld, StateDead} {
+	for _, state := range []State{StateWaiting, StateStopped, StateHeld, StateDead} {
 		o.ByState[state] = Count{N: o.Lag.Parked[string(state)]}
 	}
 	retry := o.ByState[StateRetrying]
 	o.ByState[StateRetrying] = Count{N: retry.N, AtLeast: true}
-	o.Backlog.N = unread.N + o.Lag.Parked["retry"] + o.Lag.Parked["waiting"] + o.Lag.Parked["held"]
+	o.Backlog.N = unread.N + o.Lag.Parked["retry"] + o.Lag.Parked["waiting"] + o.Lag.Parked["stopped"] + o.Lag.Parked["held"]
 	return nil
+}
+
+// stoppedSQL counts the events that wait for a topic. $1 subscription, $2 limit.
+const stoppedSQL = `
+SELECT route, count(*), coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8, coalesce((array_agg(last_error ORDER BY changed_at DESC))[1], '')
+FROM (SELECT route, created_at, changed_at, last_error FROM {parked} WHERE subscription = $1 AND state = 'stopped' LIMIT $2) AS p
+GROUP BY route ORDER BY count(*) DESC, route`
+
+func (s *subscription) stopped(ctx context.Context, tx pgx.Tx, o *Overview) error {
+	rows, err := tx.Query(ctx, s.stream.SQL(stoppedSQL), onTheFly, s.name, countLimit)
+	if err != nil {
+		return err
+	}
+	o.Stopped, err = pgx.CollectRows(rows, pgx.RowToStructByPos[StoppedTopic])
+	return err
 }
 
 // deliveredSQL is how many events the slots hold, and how far the cursors went in the last

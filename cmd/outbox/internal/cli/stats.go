@@ -134,8 +134,9 @@ func (r lagReport) write(columns io.Writer) {
 		oldest = max(oldest, sh.Seconds)
 	}
 	fmt.Fprintf(&b, "all\t%s\t%s\n", number(events), seconds(oldest))
-	fmt.Fprintf(&b, "parked: %d to retry, %d waiting behind one, %d dead, %d held\n",
-		r.Parked["retry"], r.Parked["waiting"], r.Parked["dead"], r.Parked["held"])
+	fmt.Fprintf(&b, "parked: %d to retry, %d waiting behind one, %d stopped, %d dead, %d held\n",
+		r.Parked["retry"], r.Parked["waiting"], r.Parked["stopped"], r.Parked["dead"], r.Parked["held"])
+	writeStopped(&b, r.Overview)
 	for i := range r.Relays {
 		relay := &r.Relays[i]
 		fmt.Fprintf(&b, "relay %s: %s, process %d, since %s\n", relay.Worker, relay.Host, relay.PID, relay.StartedAt.Format(time.RFC3339))

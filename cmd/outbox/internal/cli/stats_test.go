@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -26,7 +27,7 @@ func TestStats(t *testing.T) {
 	all := s.run("", "stats")
 	for _, words := range []string{
 		"subscription billing\n", "subscription default\n", "SHARD  UNREAD  OLDEST", "\nall    3 ",
-		"parked: 0 to retry, 0 waiting behind one, 1 dead, 0 held\n", "no relay serves it\n", "oldest transaction: process ",
+		"parked: 0 to retry, 0 waiting behind one, 0 stopped, 1 dead, 0 held\n", "no relay serves it\n", "oldest transaction: process ",
 	} {
 		if !strings.Contains(all, words) {
 			t.Errorf("stats lacks %q:\n%s", words, all)
@@ -51,5 +52,28 @@ func TestStats(t *testing.T) {
 	}
 	if got := s.run("", "stats --layout modkit --json"); !strings.HasPrefix(got, `{"layout":"modkit","due":1,`) {
 		t.Errorf("stats --json of a table: %s", got)
+	}
+}
+
+// TestStopped has an event that waits for a topic which takes nothing: every command that shows events says so.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	s := newStandard(t)
+	s.emit(2)
+	s.kill("k1")
+	pgtest.Exec(t, s.pool, `UPDATE outbox_parked SET state = 'stopped', route = 'refunds', attempts = 0, reason = NULL, last_error = 'no stream refunds'`)
+	for command, words := range map[string]string{
+		"list --state stopped":  "stopped",
+		"stats":                 "parked: 0 to retry, 0 waiting behind one, 1 stopped, 0 dead, 0 held\ntopic refunds is closed: 1 event stopped, the oldest",
+		"top":                   "topic refunds is closed: 1 event stopped",
+		"doctor --check topics": `topic "refunds" takes nothing; 1 event waits for it`,
+		"list --state stopped --subscription default": "k1",
+		"list --state stopped --topic nowhere --json": "",
+		"top --json":   `"stopped":[{"topic":"refunds","count":1,`,
+		"stats --json": `"stopped":1`,
+	} {
+		if got := s.run("", command); !strings.Contains(got, words) {
+			t.Errorf("%s lacks %q:\n%s", command, words, got)
+		}
 	}
 }

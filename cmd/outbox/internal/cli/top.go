@@ -97,6 +97,7 @@ func overviewText(is ops.Description, o *ops.Overview) string {
 		row(w, "failed in the last minute", number(*o.Failed))
 	}
 	_ = w.Flush() // into memory
+	writeStopped(&b, o)
 	writeShares(&b, o)
 	_, _ = fmt.Fprintln(&b)
 	writeRelays(&b, o)
@@ -104,6 +105,14 @@ func overviewText(is ops.Description, o *ops.Overview) string {
 		fmt.Fprintf(&b, "oldest transaction: process %d of the server, %s, %s, application %q\n", oldest.PID, seconds(oldest.Seconds), oldest.State, oldest.Application)
 	}
 	return b.String()
+}
+
+// writeStopped names the topics that take nothing.
+func writeStopped(b io.Writer, o *ops.Overview) {
+	for _, topic := range o.Stopped {
+		_, _ = fmt.Fprintf(b, "topic %s is closed: %s stopped, the oldest %s old: %s\n",
+			dash(short(topic.Topic, 60)), plural(topic.Count, "event"), seconds(topic.OldestSeconds), short(topic.LastError, 200))
+	}
 }
 
 func writeRelays(b io.Writer, o *ops.Overview) {

@@ -1,0 +1,60 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// stopped are the events that wait for a topic.
+type stopped struct {
+	subscription, topic string
+	events              int64
+	since               float64 // seconds
+	lastError           string
+}
+
+// topics says what the database knows of closed routes. That a whole destination takes nothing is
+// known to the relays alone.
+func (t streamTarget) topics(ctx context.Context, e *exam) error {
+	rows, err := e.tx.Query(ctx, `
+SELECT subscription, route, count(*), extract(epoch FROM now() - min(parked_at))::float8, coalesce((array_agg(last_error ORDER BY changed_at DESC))[1], '')
+FROM `+t.at("outbox_parked")+` WHERE state = 'stopped' GROUP BY subscription, route ORDER BY count(*) DESC, subscription, route LIMIT 20`)
+	if err != nil {
+		return err
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s stopped, err error) {
+		err = row.Scan(&s.subscription, &s.topic, &s.events, &s.since, &s.lastError)
+		return s, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		since := time.Duration(s.since * float64(time.Second))
+		severity := Note
+		if since > e.config.Patience {
+			severity = Warning
+		}
+		e.add(severity, fmt.Sprintf("subscription %s: topic %q takes nothing; %s for it, the first for %s: %s",
+			s.subscription, s.topic, waiting(s.events), span(since), s.lastError),
+			"Mend the topic; the events then go out by themselves. See them: outbox list"+t.flags()+" --subscription "+shell(s.subscription)+" --state stopped")
+	}
+	e.well("no event waits for a topic that takes nothing; whether the whole destination does, /readyz of the relays says")
+	return nil
+}
+
+// topics is nothing that a queue table knows: its events stay due.
+func (t queueTable) topics(_ context.Context, e *exam) error {
+	e.well("the table does not know of topics that take nothing; /readyz of the relays does")
+	return nil
+}
+
+func waiting(events int64) string {
+	if events == 1 {
+		return "1 event waits"
+	}
+	return fmt.Sprintf("%d events wait", events)
+}
