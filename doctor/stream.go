@@ -94,7 +94,7 @@ func (t streamTarget) relays(ctx context.Context, e *exam) error {
 		}
 		e.add(Problem, fmt.Sprintf("subscription %s: the first event has waited for %s, and no relay serves it", w.Subscription, span(waits)),
 			fmt.Sprintf("Run a relay: outbox relay%s --subscription %s. "+
-				"If nobody wants its events any more: outbox subscriptions drop%s %s.",
+				"If nobody wants its events any more: outbox subscriptions drop%s --force %s.",
 				t.flags(), shell(w.Subscription), t.flags(), shell(w.Subscription)))
 	}
 	e.well("%s alive; no event has waited for longer than %s", isOrAre(relays, "relay"), span(e.config.Patience))
@@ -172,7 +172,7 @@ func (t streamTarget) retention(ctx context.Context, e *exam) error {
 			continue
 		}
 		e.add(Warning, seen+"; not settled by "+strings.Join(late.Behind, ", "),
-			fmt.Sprintf("Nothing is lost, but the table grows. Run a relay for %s, or drop it: outbox subscriptions drop%s NAME",
+			fmt.Sprintf("Nothing is lost, but the table grows. Run a relay for %s, or drop it, with the events that it has not delivered: outbox subscriptions drop%s --force NAME",
 				strings.Join(late.Behind, " and "), t.flags()))
 	}
 	for _, beside := range []struct {

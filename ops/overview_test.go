@@ -5,6 +5,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 // TestOverview counts what waits, by state and by what it is.
@@ -52,4 +53,19 @@ func TestOverviewRelays(t *testing.T) {
 	}
 	_, err = batch.Settle(h.Context(), []outbox.Outcome{{Kind: outbox.Delivered}, {Kind: outbox.Delivered}, {Kind: outbox.Delivered}})
 	h.must(err)
+}
+
+// TestMaximumInForce shows an event that a relay gave up after its own maximum of attempts, which is not the default.
+func TestMaximumInForce(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.LayoutName)
+	id := h.emit(1, nil)[0]
+	h.settle(func(*outbox.Message) outbox.Outcome {
+		return outbox.Outcome{Kind: outbox.Died, Reason: outbox.ReasonMaxAttempts, Error: "no"}
+	})
+	event, err := h.target.Show(h.Context(), id)
+	h.must(err)
+	if event.Attempts != 1 || event.MaxAttempts != 1 {
+		h.Errorf("%d attempts of %d, want 1 of 1", event.Attempts, event.MaxAttempts)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -98,6 +99,9 @@ func scanFound(row pgx.CollectableRow, whole bool, more ...any) (f found, err er
 	}
 	if f.MaxAttempts == 0 {
 		f.MaxAttempts = pgstream.DefaultMaxAttempts
+	}
+	if f.State == StateDead && f.Reason == string(outbox.ReasonMaxAttempts) {
+		f.MaxAttempts = f.Attempts // it was the relay's, which the database does not know
 	}
 	f.CreatedAt, f.NotBefore, f.NextAttemptAt = f.CreatedAt.UTC(), moment(notBefore), moment(next)
 	return f, nil

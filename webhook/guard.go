@@ -16,7 +16,7 @@ type privateError struct{ address string }
 
 // Error says how to allow it.
 func (e *privateError) Error() string {
-	return fmt.Sprintf("the address %s is not public; allow-private=true allows it", e.address)
+	return fmt.Sprintf("the address %s is not public; #allow-private=true at the end of the URL allows it", e.address)
 }
 
 // refusePrivate is a net.Dialer's Control.

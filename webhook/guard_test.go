@@ -21,7 +21,7 @@ func TestPrivate(t *testing.T) {
 			r := newReceiver(t, nil)
 			publisher := open(t, webhook.Config{URL: "http://" + host + ":" + r.port()})
 			for _, err := range []error{one(t, publisher), publisher.Ping(t.Context())} {
-				wantClass(t, host, err, outbox.ClassUnavailable, "is not public; allow-private=true allows it")
+				wantClass(t, host, err, outbox.ClassUnavailable, "is not public; #allow-private=true at the end of the URL allows it")
 				if !outbox.IsMisconfigured(err) {
 					t.Errorf("%s: waiting does not help, but: %v", host, err)
 				}

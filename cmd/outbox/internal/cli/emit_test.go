@@ -27,6 +27,17 @@ func modkit(t *testing.T) (source []string, count func() int) {
 	}
 }
 
+// TestLayoutOfEnvironment names the layout once, for every command.
+func TestLayoutOfEnvironment(t *testing.T) {
+	url := pgtest.URL(t)
+	t.Setenv("OUTBOX_LAYOUT", "modkit")
+	ok(t, "", "migrate", "up", "--from", url)
+	ok(t, "", "emit", "--from", url, "--namespace", "shop", "--topic", "orders", "--payload", "{}")
+	if got := ok(t, "", "stats", "--from", url); !strings.Contains(got, "layout                        modkit\n") {
+		t.Errorf("stats: %s", got)
+	}
+}
+
 func TestEmitOne(t *testing.T) {
 	t.Parallel()
 	source, count := modkit(t)

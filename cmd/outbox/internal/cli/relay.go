@@ -33,7 +33,7 @@ Every flag can be set in the environment: --batch-size as OUTBOX_BATCH_SIZE, and
   outbox relay --from postgres://localhost/shop --layout modkit --to stdout:`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.relay(cmd, &f, func(ctx context.Context, r *outbox.Relay) error { return r.Run(ctx) })
+			return a.relay(cmd, &f, func(ctx context.Context, r *outbox.Relay, _ outbox.Store) error { return r.Run(ctx) })
 		},
 	}
 	f.flags(cmd)
@@ -42,28 +42,16 @@ Every flag can be set in the environment: --batch-size as OUTBOX_BATCH_SIZE, and
 	return cmd
 }
 
-func newDrain(a *app) *cobra.Command {
-	var f relayFlags
-	cmd := &cobra.Command{
-		Use:   "drain",
-		Short: "Deliver events until none is left, then exit",
-		Long: `Like relay, but exits with 0 as soon as no event is due, held or waiting for a retry.
-Events scheduled for later are left.`,
-		Example: "  outbox drain --from postgres://localhost/shop --to file:events.jsonl",
-		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.relay(cmd, &f, func(ctx context.Context, r *outbox.Relay) error { return r.Drain(ctx) })
-		},
-	}
-	f.flags(cmd)
-	return cmd
-}
-
-func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context, *outbox.Relay) error) error {
+func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context, *outbox.Relay, outbox.Store) error) error {
 	if err := fromEnvironment(cmd.Flags()); err != nil {
 		return err
 	}
-	ctx := cmd.Context()
+	if err := f.check(cmd.Flags()); err != nil {
+		return err
+	}
+	// Nobody can read on where standard output was closed: the relay ends.
+	ctx, end := context.WithCancelCause(cmd.Context())
+	defer end(nil)
 	log, err := f.logger(a)
 	if err != nil {
 		return err
@@ -81,7 +69,7 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 	if to == "" {
 		return usagef("--to is missing; choose one of %s", dest.Names())
 	}
-	destination, err := dest.Prepare(to, a.Out)
+	destination, err := dest.Prepare(to, newPipe(a.Out, end))
 	if err != nil {
 		return &usageError{err}
 	}
@@ -89,7 +77,7 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 	relay, err := outbox.NewRelay(outbox.Config{
 		Store: from.store, Publisher: destination, DefaultTopic: f.topicDefault, Topics: f.topics,
 		BatchSize: f.batchSize, Concurrency: f.concurrency, Poll: f.poll,
-		Listen: f.notify,
+		Listen: f.notify, PublishTimeout: f.publishTimeout,
 		Retry:  outbox.RetryPolicy{Base: f.baseDelay, Max: f.maxDelay},
 		Purge:  outbox.Purge{Retention: f.retention, DeadLetterRetention: f.letterRetention},
 		Hooks:  []any{metrics},
@@ -127,7 +115,11 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 		}
 	}
 	// The console may be replaying to the destination.
-	return errors.Join(run(ctx, relay), stopConsole(), destination.Close())
+	err = run(ctx, relay, from.store)
+	if cause := context.Cause(ctx); errors.Is(cause, errNoReader) {
+		err = cause
+	}
+	return errors.Join(err, stopConsole(), destination.Close())
 }
 
 // checkDestination says at the start what is known to be wrong. What may pass by itself is only

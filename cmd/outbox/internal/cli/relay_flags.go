@@ -19,6 +19,7 @@ type relayFlags struct {
 	to, topicDefault, listen         string
 	batchSize, concurrency, attempts int
 	poll, lease, baseDelay, maxDelay time.Duration
+	publishTimeout                   time.Duration
 	retention, letterRetention       time.Duration
 	namespace, tenant, subscription  string
 	topics                           []string
@@ -38,6 +39,7 @@ func (f *relayFlags) flags(cmd *cobra.Command) {
 	s.IntVar(&f.batchSize, "batch-size", 1000, "events per claim")
 	s.IntVar(&f.concurrency, "concurrency", 2, "batches published at once")
 	s.DurationVar(&f.poll, "poll", time.Second, "longest time between two looks at an idle table; at most a third of the lease")
+	s.DurationVar(&f.publishTimeout, "publish-timeout", 30*time.Second, "how long the publishing of one batch may take")
 	s.DurationVar(&f.lease, "lease", pgstore.DefaultLease, "how long a claim, or a share of a stream, lasts without being renewed")
 	s.IntVar(&f.attempts, "max-attempts", 0, "attempts after which an event is dead, unless its row says (default: the layout's)")
 	s.DurationVar(&f.baseDelay, "base-delay", outbox.DefaultBaseDelay, "delay after the first failed attempt; doubles with each")
@@ -51,6 +53,30 @@ func (f *relayFlags) flags(cmd *cobra.Command) {
 	s.BoolVar(&f.wait, "wait", false, "wait for a destination that is set up wrongly (missing topic or folder, refused credentials) instead of exiting with 2")
 	s.StringVar(&f.listen, "listen", "", "serve /healthz, /readyz and /metrics on this `address`, such as 127.0.0.1:9090")
 	f.logFlags.flags(cmd)
+}
+
+// maxBatchSize is the most events that one claim may take: they are in memory together.
+const maxBatchSize = 100_000
+
+// check refuses numbers that the relay would take for the default, or that nobody can mean.
+func (f *relayFlags) check(flags *pflag.FlagSet) error {
+	switch {
+	case f.batchSize < 1 || f.batchSize > maxBatchSize:
+		return usagef("--batch-size is %d; it must be from 1 to %d", f.batchSize, maxBatchSize)
+	case f.concurrency < 1:
+		return usagef("--concurrency is %d; it must be at least 1", f.concurrency)
+	case flags.Changed("max-attempts") && f.attempts < 1:
+		return usagef("--max-attempts is %d; it must be at least 1", f.attempts)
+	}
+	for name, value := range map[string]time.Duration{
+		"poll": f.poll, "lease": f.lease, "publish-timeout": f.publishTimeout, "base-delay": f.baseDelay, "max-delay": f.maxDelay,
+		"retention": f.retention, "dlq-retention": f.letterRetention,
+	} {
+		if flags.Changed(name) && value <= 0 {
+			return usagef("--%s is %s; it must be positive", name, value)
+		}
+	}
+	return nil
 }
 
 // fromEnvironment sets the flags that were not given from OUTBOX_… variables.

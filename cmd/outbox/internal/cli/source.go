@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -16,7 +17,8 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// source is where a command finds events: --from, --layout, --schema, --table.
+// source is where a command finds events: --from, --layout, --schema, --table. Each can be set in the
+// environment, for every command alike: one that looked elsewhere than the relay would mislead.
 type source struct {
 	from, layout, schema, table string
 }
@@ -24,15 +26,15 @@ type source struct {
 func (s *source) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	s.databaseFlags(cmd)
-	f.StringVar(&s.layout, "layout", pgstream.LayoutName, "standard, another shipped layout's `name`, or the path of a layout file (see outbox layouts)")
-	f.StringVar(&s.table, "table", "", "`name` of the table (default: the layout's)")
+	f.StringVar(&s.layout, "layout", cmp.Or(os.Getenv("OUTBOX_LAYOUT"), pgstream.LayoutName), "standard, another shipped layout's `name`, or the path of a layout file (see outbox layouts)")
+	f.StringVar(&s.table, "table", os.Getenv("OUTBOX_TABLE"), "`name` of the table (default: the layout's)")
 }
 
 // databaseFlags are for the commands that only a stream has.
 func (s *source) databaseFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.from, "from", "", "database `URL`, such as postgres://user@host/database (or OUTBOX_DATABASE_URL)")
-	f.StringVar(&s.schema, "schema", "", "`schema` of the tables (default: the search path's first)")
+	f.StringVar(&s.schema, "schema", os.Getenv("OUTBOX_SCHEMA"), "`schema` of the tables (default: the search path's first)")
 }
 
 // resolve finds what --layout names, and places it.

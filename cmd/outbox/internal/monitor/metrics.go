@@ -118,7 +118,7 @@ func (m *Metrics) write(ctx context.Context, out io.Writer) error {
 		{"outbox_publish_seconds_total", "counter", "Time spent publishing.", m.publishTime.Seconds()},
 		{"outbox_settle_seconds_total", "counter", "Time spent settling.", m.settleTime.Seconds()},
 		{"outbox_closed_routes", "gauge", "Routes (the destination, or topics of it) that take nothing.", len(m.closedRoutes)},
-		{"outbox_backlog_events", "gauge", "Events that are due.", m.stats.Due},
+		{"outbox_backlog_events", "gauge", "Events that are neither delivered nor dead, nor held by a person.", m.stats.Due + m.stats.Scheduled + m.stats.Retrying + m.stats.Held},
 		{"outbox_scheduled_events", "gauge", "Events scheduled for later.", m.stats.Scheduled},
 		{"outbox_retrying_events", "gauge", "Events waiting for their next attempt.", m.stats.Retrying},
 		{"outbox_held_events", "gauge", "Events a relay holds.", m.stats.Held},

@@ -125,6 +125,39 @@ func TestReady(t *testing.T) {
 	})
 }
 
+// TestNoDatabase is what /readyz answers without a database: why, and since when.
+func TestNoDatabase(t *testing.T) {
+	t.Parallel()
+	pool := table(t)
+	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := monitor.New(store)
+	relay, err := outbox.NewRelay(outbox.Config{Store: store, Publisher: asked{}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.Close()
+	status, body := get(t, metrics, pool, relay, "/readyz")
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, "the database has not answered since 20") || !strings.Contains(body, "): closed pool") {
+		t.Errorf("%d, %s", status, body)
+	}
+}
+
+// TestBacklog counts events that wait for another attempt, or for their time: they are not delivered.
+func TestBacklog(t *testing.T) {
+	t.Parallel()
+	pool := table(t)
+	pgtest.Exec(t, pool, `INSERT INTO modkit_outbox_events (id, namespace, topic, payload, status, attempts, next_attempt_at)
+		SELECT gen_random_uuid(), 'shop', 'orders', '{}', 'pending', i - 1, now() + (i - 1) * interval '1 hour' FROM generate_series(1, 3) AS i`)
+	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, page(t, monitor.New(store), pool, nil), "outbox_backlog_events 3", "outbox_retrying_events 2")
+}
+
 // table is a database with an empty outbox table.
 func table(t *testing.T) *pgxpool.Pool {
 	t.Helper()

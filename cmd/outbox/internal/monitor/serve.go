@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,12 +26,13 @@ func (m *Metrics) Serve(address string, pool *pgxpool.Pool, relay *outbox.Relay,
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
+	var database outage
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintln(w, "ok") // the client may be gone
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := ready(r.Context(), pool, relay); err != nil {
+		if err := ready(r.Context(), pool, &database, relay); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
@@ -62,12 +64,33 @@ func (m *Metrics) Serve(address string, pool *pgxpool.Pool, relay *outbox.Relay,
 	}, nil
 }
 
+// outage remembers since when something does not answer, as far as somebody asked.
+type outage struct {
+	mu    sync.Mutex
+	since time.Time
+}
+
+// note takes an answer, and returns when the outage began that it is part of.
+func (o *outage) note(err error, now time.Time) time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case err == nil:
+		o.since = time.Time{}
+	case o.since.IsZero():
+		o.since = now
+	}
+	return o.since
+}
+
 // ready says why the relay cannot work just now, or nil.
-func ready(ctx context.Context, pool *pgxpool.Pool, relay *outbox.Relay) error {
+func ready(ctx context.Context, pool *pgxpool.Pool, database *outage, relay *outbox.Relay) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if err := pool.Ping(ctx); err != nil {
-		return errors.New("the database does not answer")
+	err := pool.Ping(ctx)
+	if since := database.note(err, time.Now()); err != nil {
+		return fmt.Errorf("the database has not answered since %s (%s): %s",
+			since.UTC().Format(time.RFC3339), time.Since(since).Round(time.Second), outbox.ErrorText(err))
 	}
 	var closed []string
 	for _, route := range relay.Routes() {

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packfinderz/outbox"
+)
+
+func newDrain(a *app) *cobra.Command {
+	var f relayFlags
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "drain",
+		Short: "Deliver events until none is left, then exit",
+		Long: `Like relay, but exits with 0 as soon as no event is due, held or waiting for a retry.
+Events scheduled for later are left.
+
+A destination that is closed is waited for, however long; --timeout limits that. When the
+time is over, or on SIGTERM or SIGINT, it exits with 1 and says what is left, and why.`,
+		Example: "  outbox drain --from postgres://localhost/shop --to file:events.jsonl --timeout 10m",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if timeout < 0 {
+				return usagef("--timeout is negative")
+			}
+			return a.relay(cmd, &f, func(ctx context.Context, r *outbox.Relay, store outbox.Store) error {
+				if timeout > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, timeout)
+					defer cancel()
+				}
+				return undrained(ctx, r.Drain(ctx), r, store)
+			})
+		},
+	}
+	f.flags(cmd)
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "exit with 1 if events are left after this time (default: never)")
+	return cmd
+}
+
+// countTime is how long the end of a drain may take to count what is left.
+const countTime = 5 * time.Second
+
+// undrained says what is left when a drain was told to stop before its end.
+func undrained(ctx context.Context, err error, relay *outbox.Relay, store outbox.Store) error {
+	var why string
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		why = "the time is over"
+	case errors.Is(err, context.Canceled):
+		why = "interrupted"
+	default:
+		return err
+	}
+	counting, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
+	defer cancel()
+	left := "the events that are left cannot be counted"
+	if stats, err := store.Stats(counting); err == nil {
+		left = plural(stats.Due+stats.Retrying+stats.Held, "event") + " left"
+	}
+	reasons := []string{why + ": " + left}
+	for _, route := range relay.Routes() {
+		if !route.Open {
+			reasons = append(reasons, fmt.Sprintf("%s is closed: %s", route.Name(), route.Error))
+		}
+	}
+	return errors.New(strings.Join(reasons, "; "))
+}
