@@ -97,16 +97,19 @@ func (r *Relay) logOutcome(level slog.Level, m *Message, outcome *Outcome) {
 	if !r.log.Enabled(context.Background(), level) {
 		return
 	}
-	attrs := []slog.Attr{
-		slog.String("event_id", m.ID.String()), slog.String("event_type", m.Type),
-		slog.String("aggregate_type", m.AggregateType), slog.String("aggregate_id", m.AggregateID),
+	attrs := []slog.Attr{slog.String("event_id", m.ID.String()), slog.String("event_type", m.Type)}
+	// Who asks for a line of every attempt reads it with a program, which finds every field in it.
+	if m.AggregateType != "" || m.AggregateID != "" || r.config.AttemptLevel != nil {
+		attrs = append(attrs, slog.String("aggregate_type", m.AggregateType), slog.String("aggregate_id", m.AggregateID))
 	}
 	if !outcome.given() {
 		attrs = append(attrs, slog.Int("attempt", m.Attempt))
 	}
-	// What tells the events of a shared table apart.
 	if m.Namespace != "" {
-		attrs = append(attrs, slog.String("namespace", m.Namespace), slog.String("topic", m.Topic))
+		attrs = append(attrs, slog.String("namespace", m.Namespace))
+	}
+	if m.Topic != "" {
+		attrs = append(attrs, slog.String("topic", m.Topic))
 	}
 	if m.TenantID != uuid.Nil {
 		attrs = append(attrs, slog.String("tenant_id", m.TenantID.String()))

@@ -45,7 +45,7 @@ func TestFailuresInTheLog(t *testing.T) {
 			Store: newShelf(many(20)...), Retry: outbox.RetryPolicy{Base: 4 * time.Hour, Max: 4 * time.Hour},
 			Publisher: &scripted{answer: func(outbox.Message) error { return errors.New("no") }},
 		})
-		wantLogged(t, logs, `"WARN","msg":"event failed".*"attempt":1,"error":"no","next_in":"[1-4]h[0-9hms.]+"`, 5)
+		wantLogged(t, logs, `"WARN","msg":"event failed".*"attempt":1,"topic":"orders","error":"no","next_in":"[1-4]h[0-9hms.]+"`, 5)
 		wantLogged(t, logs, `"msg":"event failed"`, 5)
 		wantLogged(t, logs, `"WARN","msg":"more attempts failed".*"attempts":15}`, 1)
 	})
@@ -68,4 +68,21 @@ func TestOutageInTheLog(t *testing.T) {
 		wantLogged(t, logs, `"INFO","msg":"the route is open again.*"route":"destination","closed_for":"1m[0-9.]+s","given_back":[0-9]+}`, 1)
 		wantLogged(t, logs, `"msg":"event `, 0)
 	})
+}
+
+// TestFieldsInTheLog has an event of a stream, with a topic and without an aggregate. A line has the fields that the event has; those of a program
+// that asks for every attempt have all.
+func TestFieldsInTheLog(t *testing.T) {
+	t.Parallel()
+	for aggregate, level := range map[string]slog.Leveler{`"event_type":"[a-z_]*",`: nil, `"aggregate_type":"","aggregate_id":"",`: slog.LevelInfo} {
+		synctest.Test(t, func(t *testing.T) {
+			event := many(1)
+			event[0].Topic, event[0].AggregateType, event[0].AggregateID = "orders", "", ""
+			logs := logged(t, outbox.Config{
+				Store: newShelf(event...), AttemptLevel: level, Retry: outbox.RetryPolicy{Base: 4 * time.Hour, Max: 4 * time.Hour},
+				Publisher: &scripted{answer: func(outbox.Message) error { return errors.New("no") }},
+			})
+			wantLogged(t, logs, `"msg":"event failed".*`+aggregate+`"attempt":1,"topic":"orders","error":"no"`, 1)
+		})
+	}
 }
