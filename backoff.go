@@ -44,9 +44,9 @@ func (r *rest) left() time.Duration {
 	return time.Until(r.until)
 }
 
-// passedOver are events that failed, on a store whose rows have no due time: claims leave them
-// out until their backoff is over. Another relay, or this one after a restart, may try them
-// sooner.
+// passedOver are events that wait although their rows do not say so: those that failed, on a store
+// whose rows have no due time, and those that were in a trial that failed. Claims leave them out until
+// their time is over. Another relay, or this one after a restart, may try them sooner.
 type passedOver struct {
 	mu    sync.Mutex
 	until map[uuid.UUID]time.Time
@@ -97,15 +97,19 @@ func (p *passedOver) left(limit time.Duration) time.Duration {
 }
 
 // backOff sees to it that an event that failed is not claimed again at once where it has no due
-// time of its own: its attempts would be gone in a second.
-func (r *Relay) backOff(messages []Message, outcomes []Outcome) {
-	crowded := false
-	if !r.config.Store.Traits().Backoff {
-		for i := range outcomes {
-			if outcomes[i].Kind == Failed {
-				crowded = !r.passedOver.add(messages[i].ID, outcomes[i].Delay) || crowded
-			}
+// time of its own: its attempts would be gone in a second. Nor are events of which the publisher
+// has tried none.
+func (r *Relay) backOff(a *attempt, outcomes []Outcome) {
+	traits := r.config.Store.Traits()
+	crowded, refused := false, false
+	for i := range outcomes {
+		switch o := &outcomes[i]; {
+		case o.Kind == Failed && !traits.Backoff, o.Kind == Released && o.Delay > 0 && !traits.InOrder:
+			crowded = !r.passedOver.add(a.messages[i].ID, o.Delay) || crowded
+		case o.Kind == Released && a.sent(i) && isOneOf(a.errs[i], ErrNotAttempted):
+			refused = true
 		}
 	}
-	r.rest.after(crowded)
+	settled := slices.ContainsFunc(outcomes, func(o Outcome) bool { return !o.given() })
+	r.rest.after(crowded || refused && !settled && !r.routes.isClosed())
 }

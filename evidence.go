@@ -43,6 +43,9 @@ const (
 type finding struct {
 	fault fault
 	err   error
+	// aside is how long others may pass the message, although it is not at fault for all that is
+	// known; zero if they may not.
+	aside time.Duration
 }
 
 // judge decides, for every message of a batch that was not delivered, who is at fault, and
@@ -63,9 +66,9 @@ func (s *routes) judge(a *attempt, now time.Time) (findings []finding, news []ch
 		}
 		switch Classify(err) {
 		case ClassRetryable:
-			findings[i] = finding{faultEvent, err}
+			findings[i] = finding{fault: faultEvent, err: err}
 		case ClassTerminal:
-			findings[i] = finding{faultTerminal, err}
+			findings[i] = finding{fault: faultTerminal, err: err}
 			s.suspects.cleared(a.messages[i].ID)
 		}
 		if a.sent(i) { // it was refused by somebody who is there
@@ -74,7 +77,7 @@ func (s *routes) judge(a *attempt, now time.Time) (findings []finding, news []ch
 		}
 	}
 	s.countWaiting(a, findings)
-	s.endTrials(a, trying, now, &news)
+	s.endTrials(a, findings, trying, now, &news)
 	return findings, news
 }
 
@@ -116,14 +119,14 @@ func (s *routes) judgeUnavailable(a *attempt, findings []finding, now time.Time,
 			continue
 		}
 		if topic := a.topic(i); ofTopic(err) && topic != "" {
-			findings[i] = finding{faultTopic, err}
+			findings[i] = finding{fault: faultTopic, err: err}
 			s.shut(s.make(topic, now), now, err, news)
 			continue
 		}
-		findings[i] = finding{faultRoute, err}
+		findings[i] = finding{fault: faultRoute, err: err}
 		// Only the first is where the connection broke; the rest never had their turn.
 		if !away && mayBePoison(err) && s.suspects.broke(a.messages[i].ID, s.whole.delivered) {
-			findings[i] = finding{faultEvent, fmt.Errorf("the connection broke at this event %d times running: %w", poisonBreaks, err)}
+			findings[i].fault, findings[i].err = faultEvent, fmt.Errorf("the connection broke at this event %d times running: %w", poisonBreaks, err)
 		}
 		away = true
 		s.shut(s.whole, now, err, news)
@@ -132,37 +135,38 @@ func (s *routes) judgeUnavailable(a *attempt, findings []finding, now time.Time,
 }
 
 // judgeUnclear decides about answers that may be the event's fault or the route's. The event is at
-// fault if it got such an answer before, and the route was seen to be well in between. What else is
-// delivered of the same batch proves nothing: nobody knows whether that was before or after. An
-// event that is not at fault is given back and remembered, and a route that gives such answers only
-// is closed.
+// fault if it is the only one that gets such answers, again and again, while its route is seen to be
+// well in between. What else is delivered of the same batch proves nothing: nobody knows whether that
+// was before the destination went away, or after it came back. An event that is not at fault is given
+// back and remembered, and a route that gives such answers only is closed.
 func (s *routes) judgeUnclear(a *attempt, findings []finding, away bool, now time.Time, news *[]change) {
 	doubts := make(map[string][]int)
-	var convicted []int
+	known := make(map[string][]int) // events that may be at fault, if their route troubles no others
 	for i, err := range a.errs {
 		if err == nil || isUntried(err) || Classify(err) != ClassUnclear {
 			continue
 		}
-		id := a.messages[i].ID
-		findings[i] = finding{faultRoute, err}
+		id, topic := a.messages[i].ID, a.unclearRoute(i)
+		findings[i] = finding{fault: faultRoute, err: err}
 		switch {
 		case away:
-		case isProven(err), s.suspects.isRefuted(id, a.began):
+		case isProven(err):
 			s.suspects.convict(id)
 			findings[i].fault = faultEvent
-		case s.suspects.isConvicted(id):
-			convicted = append(convicted, i)
+		case s.suspects.isConvicted(id), s.suspects.doubt(id, topic, a.began, s.judged, isOvertaken(err)) >= unclearTries:
+			known[topic] = append(known[topic], i)
 		default:
-			s.suspects.doubt(id, a.unclearRoute(i), s.judged)
-			doubts[a.unclearRoute(i)] = append(doubts[a.unclearRoute(i)], i)
+			doubts[topic] = append(doubts[topic], i)
 		}
 	}
-	for _, i := range convicted {
-		topic := a.unclearRoute(i)
-		if r := s.make(topic, now); len(doubts[topic]) == 0 && r.strikes == 0 && r.delivered > 0 {
-			findings[i].fault = faultEvent // the route troubles nobody else
-		} else {
-			doubts[topic] = append(doubts[topic], i)
+	for topic, places := range known {
+		if r := s.make(topic, now); len(doubts[topic]) > 0 || r.strikes > 0 || r.delivered == 0 {
+			doubts[topic] = append(doubts[topic], places...)
+			continue
+		}
+		for _, i := range places {
+			s.suspects.convict(a.messages[i].ID)
+			findings[i].fault = faultEvent
 		}
 	}
 	if len(doubts) > 0 {

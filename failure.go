@@ -120,9 +120,11 @@ func unavailable(err error, topic, setting bool) error {
 type UnclearError struct {
 	// Err is the failure.
 	Err error
-	// Proven is set when a message that was sent after this answer is known to have got through:
-	// then the answer is about this message.
-	Proven bool
+	// Overtaken is set when a message that was sent after this answer is known to have got through:
+	// the destination is there, or was back by then.
+	Overtaken bool
+	// proven is set when the publisher got through with others and then gave this answer again.
+	proven bool
 }
 
 // Error is the failure's own text.
@@ -141,10 +143,16 @@ func Unclear(err error) error {
 	return &UnclearError{Err: err}
 }
 
+// isOvertaken reports whether a message that was sent after an unclear answer got through.
+func isOvertaken(err error) bool {
+	unclear := find[*UnclearError](err)
+	return unclear != nil && unclear.Overtaken
+}
+
 // isProven reports whether an unclear answer is known to be about the message.
 func isProven(err error) bool {
 	unclear := find[*UnclearError](err)
-	return unclear != nil && unclear.Proven
+	return unclear != nil && unclear.proven
 }
 
 // maxErrorText is how many characters of an error are kept.

@@ -147,6 +147,20 @@ func TestPauseInOutage(t *testing.T) {
 	})
 }
 
+// TestPauseWhenNothingIsAttempted is the pause after a batch of which the publisher tried nothing, as
+// one with a breaker of its own does.
+func TestPauseWhenNothingIsAttempted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, tried := newShelf(many(1)...), moments()
+		startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
+			tried <- time.Now()
+			return outbox.ErrNotAttempted
+		}}})
+		pauses(t, tried, growing[:4]...)
+	})
+}
+
 // TestSettleAgain has the database fail while a batch is settled: what is published is settled in
 // the end, and not published again.
 func TestSettleAgain(t *testing.T) {

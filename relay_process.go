@@ -57,7 +57,7 @@ func (r *Relay) process(ctx context.Context, c claimed, outcomes []Outcome) []Ou
 			Messages: messages, Outcomes: outcomes, Lost: lost, Publish: published.Sub(start), Settle: time.Since(published),
 		})
 	})
-	r.backOff(messages, outcomes)
+	r.backOff(a, outcomes)
 	if unblocker, ok := batch.(Unblocker); ok && unblocker.Unblocked() {
 		r.Nudge()
 	}
@@ -148,8 +148,9 @@ func (r *Relay) judge(a *attempt, lostLease bool, outcomes []Outcome) []Outcome 
 		case f.fault == faultTerminal:
 			outcomes[i] = death(f.err)
 		case away:
-			// Nothing moves while the whole destination is closed.
-		case f.fault == faultTopic, errors.Is(err, errTopicClosed):
+			// Nothing moves while the whole destination is closed, but for others past this one.
+			outcomes[i].Delay = f.aside
+		case f.fault == faultTopic, isOneOf(err, errTopicClosed):
 			outcomes[i] = Outcome{Kind: Stopped, Topic: a.topic(i), Error: ErrorText(err)}
 		}
 	}

@@ -180,22 +180,36 @@ func (r *Relay) call(ctx context.Context, messages []Message) []error {
 		}
 		again, panicked := r.callOnce(ctx, messages[i:i+1])
 		if errs[i] = again[0]; panicked {
-			errs[i] = &UnclearError{Err: errs[i], Proven: true}
+			errs[i] = &UnclearError{Err: errs[i], proven: true}
 		}
 	}
 	return errs
 }
 
+// callOnce runs the publisher on a goroutine of its own, which it may end.
 func (r *Relay) callOnce(ctx context.Context, messages []Message) (errs []error, panicked bool) {
-	defer func() {
-		if value := recover(); value != nil {
-			r.log.Error("publisher panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
-			errs, panicked = fill(len(messages), panicError(value)), true
-		}
+	done := make(chan struct{})
+	returned := false
+	go func() {
+		defer close(done)
+		defer func() {
+			if value := recover(); value != nil {
+				r.log.Error("publisher panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+				errs, panicked = fill(len(messages), panicError(value)), true
+			}
+		}()
+		errs = r.config.Publisher.Publish(ctx, messages)
+		returned = true
 	}()
-	errs = r.config.Publisher.Publish(ctx, messages)
-	if len(errs) != len(messages) { // nobody knows which, so it says nothing about any of them
-		return fill(len(messages), Misconfigured(fmt.Errorf("the publisher answered for %d of %d messages", len(errs), len(messages)))), false
+	<-done
+	switch {
+	case panicked:
+		return errs, true
+	case !returned:
+		return fill(len(messages), panicError("the publisher has ended its goroutine")), true
+	case len(errs) != len(messages): // nobody knows which, so it says nothing about any of them
+		err := fmt.Errorf("the publisher has a fault: it answered for %d of %d messages", len(errs), len(messages))
+		return fill(len(messages), Misconfigured(err)), false
 	}
 	return errs, false
 }

@@ -126,8 +126,7 @@ func (r *Relay) askAfterSilence(ctx context.Context, a *attempt) {
 // isSilence reports whether a message got no answer in time, without the publisher having
 // said more.
 func isSilence(err error) bool {
-	var unclear *UnclearError
-	return err != nil && !isUntried(err) && Classify(err) == ClassUnclear && !errors.As(err, &unclear)
+	return err != nil && !isUntried(err) && Classify(err) == ClassUnclear && find[*UnclearError](err) == nil
 }
 
 // report tells of routes that were opened or closed: once each, and not for every event.

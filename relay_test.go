@@ -282,7 +282,7 @@ func TestPublisherAnswersForOthers(t *testing.T) {
 			config := b.config(4, pgstore.Config{MaxAttempts: 1})
 			config.Publisher = n
 			relay := b.start(config)
-			b.logs.Await(t, fmt.Sprintf("the publisher answered for %d of 3 messages", n))
+			b.logs.Await(t, fmt.Sprintf("it answered for %d of 3 messages", n))
 			relay.Stop()
 			b.wantSQL(`SELECT count(*) = 3 FROM modkit_outbox_events WHERE status = 'pending' AND attempts = 0`)
 		})

@@ -69,10 +69,13 @@ type route struct {
 	// next one is due.
 	looks   int
 	retryAt time.Time
-	// trying is set while the messages of a trial are out, and tried are those of trials that
-	// failed: the next one is made with others, if there are any.
-	trying bool
-	tried  map[uuid.UUID]struct{}
+	// trying is set while the messages of a trial are out, and wellSince is when a ping last made it
+	// ready for one. Trials counts those that failed since it was closed, and tried their messages,
+	// with how often: the next one is made with others, if there are any.
+	trying    bool
+	wellSince time.Time
+	trials    int
+	tried     map[uuid.UUID]int
 	// seen is when it last showed that it is there.
 	seen time.Time
 	// delivered counts messages, and strikes the batches since the last of them that got
@@ -88,7 +91,11 @@ func (r *route) close(now time.Time, err error) (changed bool) {
 	asked := min(askedDelay(err), maxAsked)
 	switch r.state {
 	case routeOpen:
-		r.since, r.looks, changed = now, 0, true
+		// One that was open for a moment only is not looked at any sooner: it comes and goes.
+		if now.Sub(r.since) > idlePing {
+			r.looks = 0
+		}
+		r.since, changed = now, true
 	case routeTrial:
 		r.looks++
 	case routeClosed:
@@ -106,12 +113,14 @@ func (r *route) open(now time.Time) (changed bool) {
 	if r.state != routeOpen {
 		r.since = now
 	}
-	r.state, r.err, r.fresh, r.looks, r.trying, r.tried, r.strikes = routeOpen, nil, false, 0, false, nil, 0
+	r.state, r.err, r.fresh, r.trying, r.strikes = routeOpen, nil, false, false, 0
+	r.trials, r.tried = 0, nil
 	return changed
 }
 
 // answered notes what became of a ping. A route that answers again is tried with a few messages
-// first: a ping says little about whether it takes any.
+// first: a ping says little about whether it takes any. Where there is nothing to try it with, it is
+// open after some time all the same.
 func (r *route) answered(now time.Time, err error) (changed bool) {
 	switch {
 	case err == nil && r.fresh:
@@ -119,8 +128,11 @@ func (r *route) answered(now time.Time, err error) (changed bool) {
 		return r.open(now)
 	case err == nil:
 		r.seen = now
-		if r.state == routeClosed {
-			r.state = routeTrial
+		switch {
+		case r.state == routeClosed:
+			r.state, r.wellSince = routeTrial, now
+		case r.state == routeTrial && !r.trying && now.Sub(r.wellSince) >= idlePing:
+			return r.open(now)
 		}
 		return false
 	case r.state == routeClosed:
@@ -139,16 +151,22 @@ func (r *route) noteDelivered(now time.Time) {
 	r.strikes, r.seen = 0, now
 }
 
-// failedTrial remembers the messages of a trial.
-func (r *route) failedTrial(id uuid.UUID) {
-	if r.tried == nil || len(r.tried) >= maxSuspects {
-		r.tried = make(map[uuid.UUID]struct{})
+// failedTrial remembers the messages of a trial. It returns how long others may pass this one.
+func (r *route) failedTrial(id uuid.UUID) time.Duration {
+	times, known := r.tried[id]
+	if !known && len(r.tried) >= maxTried {
+		return 0
 	}
-	r.tried[id] = struct{}{}
+	if r.tried == nil {
+		r.tried = make(map[uuid.UUID]int)
+	}
+	r.tried[id] = times + 1
+	return min(pingFirst<<min(times, 10), pingMax)
 }
 
+// status is closed until a message got through: a ping says little.
 func (r *route) status() RouteStatus {
-	status := RouteStatus{Topic: r.topic, Open: r.state != routeClosed, Since: r.since}
+	status := RouteStatus{Topic: r.topic, Open: r.state == routeOpen, Since: r.since}
 	if !status.Open && r.err != nil {
 		status.Error = ErrorText(r.err)
 	}

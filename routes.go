@@ -146,7 +146,7 @@ func (s *routes) list() []RouteStatus {
 	defer s.mu.Unlock()
 	list := []RouteStatus{s.whole.status()}
 	for _, topic := range slices.Sorted(maps.Keys(s.topics)) {
-		if r := s.topics[topic]; r.state == routeClosed || s.named[topic] {
+		if r := s.topics[topic]; r.state != routeOpen || s.named[topic] {
 			list = append(list, r.status())
 		}
 	}
@@ -165,7 +165,9 @@ func (s *routes) due(now time.Time) (list []string, wait time.Duration) {
 		switch {
 		case r.state == routeClosed:
 			at = r.retryAt
-		case r.state == routeTrial, r.topic != "" && !s.named[r.topic]:
+		case r.state == routeTrial:
+			at = later(at, r.wellSince.Add(idlePing))
+		case r.topic != "" && !s.named[r.topic]:
 			return
 		}
 		if left := at.Sub(now); left > 0 {

@@ -3,6 +3,7 @@ package outbox
 import (
 	"reflect"
 	"testing"
+	"time"
 )
 
 // TestClosedRoutes is what a claim is told of closed topics: events go where the registry sends their type, and those
@@ -24,5 +25,33 @@ func TestClosedRoutes(t *testing.T) {
 		if got := relay.closedRoutes(c.closed); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("with %q closed: %+v, want %+v", c.closed, got, c.want)
 		}
+	}
+}
+
+// TestRouteThatComesAndGoes has a route that is open for a moment only, again and again: it is not looked
+// at any sooner for that.
+func TestRouteThatComesAndGoes(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	r := &route{since: now.Add(-time.Hour)}
+	var pauses []time.Duration
+	for range 5 {
+		r.close(now, errNo)
+		pauses = append(pauses, r.retryAt.Sub(now))
+		now = r.retryAt
+		r.answered(now, nil)
+		r.close(now, errNo) // the trial fails once
+		now = r.retryAt
+		r.answered(now, nil)
+		r.open(now)
+		now = now.Add(time.Second)
+	}
+	if last := pauses[len(pauses)-1]; last < pingMax/2 {
+		t.Errorf("the pauses are %v; the last should be near %s", pauses, pingMax)
+	}
+	r.open(now)
+	now = now.Add(time.Hour)
+	if r.close(now, errNo); r.retryAt.Sub(now) > pingFirst {
+		t.Errorf("after an hour of peace it is looked at after %s, want %s at most", r.retryAt.Sub(now), pingFirst)
 	}
 }

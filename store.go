@@ -31,7 +31,8 @@ type ClaimRequest struct {
 	// Closed are events that are to be left, because nothing is sent to their topics now. The
 	// stream takes them all the same: their outcome is Stopped.
 	Closed ClosedRoutes
-	// Except are events that failed lately and wait, in stores without Traits.Backoff.
+	// Except are events that wait although the store does not know it. A store that keeps the order of
+	// keys has none.
 	Except []uuid.UUID
 }
 
@@ -132,7 +133,8 @@ type OutcomeKind int
 
 // What can become of a claimed event.
 const (
-	// Released gives it back as if it had not been tried.
+	// Released gives it back as if it had not been tried. With Outcome.Delay a store that keeps the
+	// order of keys lets the events of other keys pass it for so long.
 	Released OutcomeKind = iota
 	// Delivered is the broker's acknowledgement.
 	Delivered
@@ -167,7 +169,7 @@ type Outcome struct {
 	Kind OutcomeKind
 	// Error is the last error, fit for a text column; with Failed, Died and Stopped.
 	Error string
-	// Delay is the time until the next attempt; with Failed.
+	// Delay is the time until the next attempt; with Failed and Released.
 	Delay time.Duration
 	// Reason says why; with Died.
 	Reason Reason

@@ -6,6 +6,10 @@ const (
 	// poisonBreaks is how often running one event has to be the one at which the connection
 	// breaks before it is suspected rather than the destination.
 	poisonBreaks = 3
+	// unclearTries is how often running an event has to get an unclear answer, with others delivered
+	// in between, before it is at fault. Once is not enough: so does an event that meets a destination
+	// when that goes away or comes back.
+	unclearTries = 2
 	// maxSuspects bounds what is remembered of such events.
 	maxSuspects = 1000
 )
@@ -31,7 +35,9 @@ type breakage struct {
 // doubt is an unclear answer, by the numbers of judgements.
 type doubt struct {
 	topic string
-	// since is the judgement of the answer. Refuted is the first one that showed that the route
+	// times is how often it got one, with the route seen to be well in between.
+	times int
+	// since is the judgement of the last answer. Refuted is the first one that showed that the route
 	// is well: of a batch that was begun after since, and of which something was delivered. Zero
 	// is none yet.
 	since, refuted int64
@@ -86,18 +92,22 @@ func (s *suspects) refute(topic string, began, now int64) {
 	}
 }
 
-// isRefuted reports whether an event that got an unclear answer in a batch that was begun after the
-// judgement began had got one before, and its route had been seen to be well in between.
-func (s *suspects) isRefuted(id uuid.UUID, began int64) bool {
-	d := s.unclear[id]
-	return d.refuted > 0 && d.refuted <= began
-}
-
-// doubt notes an unclear answer.
-func (s *suspects) doubt(id uuid.UUID, topic string, now int64) {
-	if d, known := s.unclear[id]; !known || d.topic != topic {
-		bounded(s.unclear)[id] = doubt{topic: topic, since: now}
+// doubt notes an unclear answer of a batch that was begun after the judgement began; this one is now.
+// It returns how often the event got one, with its route seen to be well in between. Overtaken is set
+// when it was seen to be well after this one, too.
+func (s *suspects) doubt(id uuid.UUID, topic string, began, now int64, overtaken bool) (times int) {
+	d, known := s.unclear[id]
+	switch {
+	case !known || d.topic != topic:
+		d = doubt{topic: topic, times: 1, since: now}
+	case d.refuted > 0 && d.refuted <= began:
+		d = doubt{topic: topic, times: d.times + 1, since: now}
 	}
+	if overtaken && d.refuted == 0 {
+		d.refuted = now
+	}
+	bounded(s.unclear)[id] = d
+	return d.times
 }
 
 // convict notes that an event was at fault.

@@ -47,18 +47,26 @@ const (
 	waitClosed         // until its topic is open
 )
 
-// trialSize is two, so that a single event that is at fault does not pass for a route that is
-// closed: the other one arrives.
-const trialSize = 2
+const (
+	// trialSize is two, so that a single event that is at fault does not pass for a route that is
+	// closed: the other one arrives. It doubles with every trial that fails, up to trialMost, for
+	// there may be more than one.
+	trialSize = 2
+	trialMost = 32
+	// maxTried is how many events are set aside by the trials of a route, for others to be tried. If
+	// so many got nowhere, the route is at fault.
+	maxTried = 256
+)
 
 // choose picks the messages of a trial: of different keys, each the first of its key, and rather
 // those that were in none that failed, and at which no connection broke.
 func (s *routes) choose(r *route, messages []Message, places []int) []int {
 	var chosen []int
+	size := min(trialSize<<min(r.trials, 10), trialMost)
 	first := firstOfKeys(messages)
 	for _, again := range []bool{false, true} {
 		for _, i := range places {
-			if len(chosen) == trialSize {
+			if len(chosen) == size {
 				return chosen
 			}
 			_, tried := r.tried[messages[i].ID]
@@ -131,8 +139,10 @@ func (s *routes) trying(a *attempt) trials {
 	return list
 }
 
-// endTrials opens the routes that delivered something, or answered.
-func (s *routes) endTrials(a *attempt, list trials, now time.Time, news *[]change) {
+// endTrials opens the routes that delivered something, or answered. The messages of a trial that failed
+// are set aside: the next one is to be made with others, and on a store that keeps order nobody
+// gets past them otherwise.
+func (s *routes) endTrials(a *attempt, findings []finding, list trials, now time.Time, news *[]change) {
 	if len(list) == 0 {
 		return
 	}
@@ -146,7 +156,10 @@ func (s *routes) endTrials(a *attempt, list trials, now time.Time, news *[]chang
 		}
 		for _, topic := range []string{"", a.topic(i)} {
 			if _, tried := list[topic]; tried {
-				s.of(topic).failedTrial(a.messages[i].ID)
+				aside := s.of(topic).failedTrial(a.messages[i].ID)
+				if findings[i].fault == faultRoute {
+					findings[i].aside = aside
+				}
 			}
 		}
 	}
@@ -154,7 +167,8 @@ func (s *routes) endTrials(a *attempt, list trials, now time.Time, news *[]chang
 		r := s.of(topic)
 		began, waiting := r.since, r.waiting
 		switch {
-		case r.state == routeClosed: // it failed
+		case r.state == routeClosed:
+			r.trials++
 		case answered:
 			if r.open(now) {
 				*news = append(*news, change{RouteStatus: r.status(), lasted: now.Sub(began), events: waiting})

@@ -25,7 +25,7 @@ func (s *Store) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.
 	n := request.Limit
 	for round := range claimRounds {
 		// After a long pause the shards may be another's, and what was read of no use.
-		if round > 0 || s.isSure() {
+		if round > 0 || s.isSure() && !s.owesPages() {
 			if batch := s.next(n); batch != nil {
 				s.readAhead(ctx, n)
 				return s.withExhausted(batch), nil
@@ -57,8 +57,9 @@ func (s *Store) isSure() bool {
 func (s *Store) next(n int) outbox.Batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if parked := s.parked; parked != nil {
-		s.parked, s.draining = nil, parked
+	// Parked events that fail again and again must not keep the stream from being tried.
+	if parked := s.parked; parked != nil && !(s.parkedLast && s.hasPages()) {
+		s.parked, s.draining, s.parkedLast = nil, parked, true
 		return parked
 	}
 	var batch *pageBatch
@@ -85,6 +86,7 @@ func (s *Store) next(n int) outbox.Batch {
 	if batch == nil {
 		return nil
 	}
+	s.parkedLast = false
 	return batch
 }
 
@@ -214,12 +216,15 @@ func (s *Store) step(ctx context.Context, n int) (more bool, err error) {
 	if err := s.prepare(ctx, n); err != nil {
 		return false, err
 	}
-	if !s.hasReady() {
+	if !s.hasReady() || s.owesPages() {
 		opened, err := s.openWindows(ctx, n)
-		if err != nil || !opened {
+		if err != nil {
 			return false, err
 		}
-		if err := s.readPages(ctx, n); err != nil {
+		if opened {
+			err = s.readPages(ctx, n)
+		}
+		if err != nil || !s.hasReady() {
 			return false, err
 		}
 	}
@@ -269,13 +274,22 @@ func (s *Store) hasReady() bool {
 func (s *Store) hasLoud() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.parked != nil {
-		return true
-	}
+	return s.parked != nil || s.hasPages()
+}
+
+// hasPages reports whether a page with something to publish has been read. The caller holds the lock.
+func (s *Store) hasPages() bool {
 	for _, sh := range s.shards {
 		if sh.ready() && sh.part().count > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// owesPages reports whether it is the stream's turn, and nothing of it has been read.
+func (s *Store) owesPages() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.parked != nil && s.parkedLast && !s.hasPages()
 }

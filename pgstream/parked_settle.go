@@ -86,7 +86,11 @@ func (b *parkedBatch) write(outcomes []outbox.Outcome) *parkedOutcomes {
 			p = stopped(i, message.Key, message.Attempt, outcome)
 			p.gates = row.gates
 		default:
-			continue // it stays as it is
+			if outcome.Delay == 0 {
+				continue // it stays as it is
+			}
+			p = passed(i, message.Key, message.Attempt, outcome)
+			p.gates = row.gates
 		}
 		list.add(row.shard, row.seq, &p)
 		if row.gates && (len(list.keys) == 0 || list.keys[len(list.keys)-1] != message.Key) {

@@ -81,6 +81,8 @@ type Store struct {
 	sureUntil time.Time
 	// parked is a batch of parked events that is not out yet; draining is the one that is.
 	parked, draining *parkedBatch
+	// parkedLast is set when the last batch was one of parked events.
+	parkedLast bool
 	// exhausted are events that were found with their attempts used up, to be reported.
 	exhausted []outbox.Message
 	// closed are the topics that take nothing, and stopped those for which events wait here;

@@ -40,9 +40,9 @@ type park struct {
 }
 
 // judge turns the outcomes of a page into what is written. The cursor cannot pass an event
-// that was given back (the broker is away, or the relay stops): there the page is cut. What
-// was delivered behind the cut is remembered in the rest of the page, in memory only: a
-// relay that dies then publishes it once more.
+// that was given back (the broker is away, or the relay stops): there the page is cut. But
+// where something became of an event behind it, or others may pass it, it is parked, uncounted: what
+// was delivered must not be published once more.
 //
 // An event whose topic is closed is parked until it is open, as long as there is room for it;
 // else it is where the page is cut.
@@ -51,6 +51,7 @@ func (p *part) judge(outcomes []outbox.Outcome, onDead OnDead, room func(topic s
 	page := p.page
 	blocked := make(map[string]string) // keys that stop in this page, and the state of what follows
 	next, cut := 0, -1
+	overtaken := overtaken(outcomes)
 	for i := range page.places {
 		key := page.messages[i].Key
 		if p.held != nil && p.held[i] {
@@ -87,6 +88,11 @@ func (p *part) judge(outcomes []outbox.Outcome, onDead OnDead, room func(topic s
 		default:
 			state, behind := blocked[key]
 			if !behind || key == "" {
+				if outcome.Kind == outbox.Released && (outcome.Delay > 0 || next <= overtaken) {
+					v.parks = append(v.parks, passed(i, key, page.messages[i].Attempt, outcome))
+					blocked[key] = stateWaiting
+					continue
+				}
 				cut = i
 				v.rest = append(v.rest, i)
 				v.behind = outcome.Topic
@@ -108,6 +114,22 @@ func (p *part) judge(outcomes []outbox.Outcome, onDead OnDead, room func(topic s
 		v.pos, v.closes = page.to, page.closes
 	}
 	return v
+}
+
+// overtaken is the number of outcomes up to the last one that is more than an event given back.
+func overtaken(outcomes []outbox.Outcome) int {
+	for i := len(outcomes) - 1; i >= 0; i-- {
+		if kind := outcomes[i].Kind; kind != outbox.Released && kind != outbox.Stopped {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// passed is an event that was given back and that others may pass.
+func passed(index int, key string, attempts int, outcome *outbox.Outcome) park {
+	delay := outcome.Delay.Seconds()
+	return park{index: index, state: stateRetry, gates: key != "", attempts: attempts - 1, delay: &delay}
 }
 
 func heldBack(index int, key string, delayed bool) park {

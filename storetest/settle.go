@@ -101,22 +101,6 @@ func testMixed(_ *testing.T, b *bench) {
 		b.Fatalf("lost %v: %v", lost, err)
 	}
 	batch.Abandon()
-	if b.features.InOrder {
-		// What was delivered behind the released event is not published again.
-		rest := []id{want[3], want[5], want[6], want[7]}
-		again := b.claimIDs(store, 10, rest...)
-		lost, err := again.Settle(b.Context(), []outcome{delivered, later, died, released})
-		if err != nil || len(lost) > 0 {
-			b.Fatalf("lost %v: %v", lost, err)
-		}
-		again.Abandon()
-		for i, status := range []Status{Delivered, Pending, Dead, Delivered, Delivered, Pending, Dead, Pending} {
-			if state := b.State(b.T, want[i]); state.Status != status {
-				b.Errorf("event %d is %q, want %q", i, state.Status, status)
-			}
-		}
-		return
-	}
 	for _, i := range []int{0, 4} {
 		b.want(want[i], Delivered, b.counted(1))
 		b.want(want[i+1], Pending, 1)

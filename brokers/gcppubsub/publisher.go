@@ -92,7 +92,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []er
 		running.Go(func() { b.run(ctx, l) })
 	}
 	running.Wait()
-	bykey.Prove(messages, b.errs, b.begun, b.ended)
+	bykey.Overtake(messages, b.errs, b.begun, b.ended)
 	return b.errs
 }
 

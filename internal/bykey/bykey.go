@@ -27,8 +27,7 @@ func New(n int, timeout time.Duration) *Lanes {
 // that failed, none of its key is sent; after one that found the other side unavailable,
 // none at all. Those are answered with outbox.ErrNotAttempted, and so are those whose turn
 // comes too late: a call that is begun shortly before the batch's deadline would fail for
-// want of time, and count. An unclear answer is proven to be about its message if one that was
-// sent after it got through.
+// want of time. Unclear answers are marked if a message that was sent after them got through.
 func (l *Lanes) Publish(ctx context.Context, messages []outbox.Message, send func(context.Context, *outbox.Message) error) []error {
 	errs := make([]error, len(messages))
 	var away atomic.Bool
@@ -65,13 +64,13 @@ func (l *Lanes) Publish(ctx context.Context, messages []outbox.Message, send fun
 		})
 	}
 	running.Wait()
-	Prove(messages, errs, begun, ended)
+	Overtake(messages, errs, begun, ended)
 	return errs
 }
 
-// Prove marks the unclear answers after which another message of the topic was sent and got
+// Overtake marks the unclear answers after which another message of the topic was sent and got
 // through. Begun and ended are when each was sent and answered.
-func Prove(messages []outbox.Message, errs []error, begun, ended []time.Time) {
+func Overtake(messages []outbox.Message, errs []error, begun, ended []time.Time) {
 	last := make(map[string]time.Time) // when the last that got through was sent, by topic
 	for i, err := range errs {
 		if topic := messages[i].Topic; err == nil && begun[i].After(last[topic]) {
@@ -83,7 +82,7 @@ func Prove(messages []outbox.Message, errs []error, begun, ended []time.Time) {
 			continue
 		}
 		if last[messages[i].Topic].After(ended[i]) {
-			errs[i] = &outbox.UnclearError{Err: err, Proven: true}
+			errs[i] = &outbox.UnclearError{Err: err, Overtaken: true}
 		}
 	}
 }

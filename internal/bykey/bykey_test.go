@@ -150,13 +150,13 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestProven has an unclear answer, and messages that get through. It is proven to be about its message
-// only by one that was sent after it.
-func TestProven(t *testing.T) {
+// TestOvertaken has an unclear answer, and messages that get through. Only one that was sent after it
+// says that the destination is there.
+func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		keys   []string
-		proven bool
+		keys      []string
+		overtaken bool
 	}{
 		"the first of one lane": {[]string{"bad", "a"}, true},
 		"the last of one lane":  {[]string{"a", "bad"}, false},
@@ -169,8 +169,8 @@ func TestProven(t *testing.T) {
 			return nil
 		})
 		var unclear *outbox.UnclearError
-		if !errors.As(errs[slices.Index(test.keys, "bad")], &unclear) || unclear.Proven != test.proven {
-			t.Errorf("%s: %v, proven: %t, want %t", name, errs, unclear.Proven, test.proven)
+		if !errors.As(errs[slices.Index(test.keys, "bad")], &unclear) || unclear.Overtaken != test.overtaken {
+			t.Errorf("%s: %v, overtaken: %t, want %t", name, errs, unclear.Overtaken, test.overtaken)
 		}
 	}
 	// Sent before, and answered after it.
