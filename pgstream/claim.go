@@ -58,7 +58,7 @@ func (s *Store) next(n int) outbox.Batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Parked events that fail again and again must not keep the stream from being tried.
-	if parked := s.parked; parked != nil && !(s.parkedLast && s.hasPages()) {
+	if parked := s.parked; parked != nil && (!s.parkedLast || !s.hasPages()) {
 		s.parked, s.draining, s.parkedLast = nil, parked, true
 		return parked
 	}

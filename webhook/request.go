@@ -53,7 +53,7 @@ func (p *Publisher) send(ctx context.Context, message *outbox.Message) error {
 	if cut != nil && isOfEvent(err) {
 		// An acknowledgement is one when its status has come. What is held against an event has to
 		// be complete: a server that dies may still have written a status.
-		return p.classify(fmt.Errorf("%v; the rest of the answer: %w", err, cut), true)
+		return p.classify(fmt.Errorf("%s; the rest of the answer: %w", outbox.ErrorText(err), cut), true)
 	}
 	return err
 }
