@@ -186,7 +186,7 @@ func TestEvidence(t *testing.T) {
 			{"ping", "", "all"},
 			{"a:404 b:404 c:404 d:ok", "DD--", "all"}, // c and d wait
 			{"ping", "", "all"},
-			{"c:404 d:ok a:404 b:404", "D-DD", ""}, // there is room for all of them
+			{"a:404 b:404 g:404 h:404 c:404 d:ok", "--DDD-", ""}, // a and b wait; there is room for four
 		},
 		"trials grow": {
 			{"a:404 b:404", "DD", "all"}, {"ping", "", "all"},
