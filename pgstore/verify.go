@@ -40,7 +40,7 @@ func (l *Layout) verifyTable(ctx context.Context, db querier, table string, colu
 		return fmt.Errorf("outbox: read the description of table %s: %w", name, err)
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("outbox: %w: there is no table %s; make it with outbox migrate up", ErrMismatch, name)
+		return fmt.Errorf("outbox: %w: there is no table %s; make it with outbox migrate up --layout %s", ErrMismatch, name, l.Name)
 	}
 	have := make(map[string]bool, len(found))
 	for _, column := range found {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -81,9 +80,6 @@ func (q queueTable) store(ctx context.Context, pool *pgxpool.Pool, options store
 	}
 	if err := store.Verify(ctx); err != nil {
 		if errors.Is(err, pgstore.ErrMismatch) {
-			if strings.HasSuffix(err.Error(), "outbox migrate up") { // which makes a stream, unless told otherwise
-				err = fmt.Errorf("%w --layout %s", err, q.Name)
-			}
 			return nil, &usageError{err}
 		}
 		return nil, classify(err, q.ifMissing())
