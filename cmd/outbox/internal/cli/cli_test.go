@@ -2,8 +2,10 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -25,8 +27,11 @@ type result struct {
 // run runs one command line as the program would.
 func run(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
+	// A relay that should have been refused would run for ever.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	var out, errOut bytes.Buffer
-	code := cli.Run(t.Context(), args, cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errOut})
+	code := cli.Run(ctx, args, cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errOut})
 	return result{code: code, out: out.String(), err: errOut.String()}
 }
 
