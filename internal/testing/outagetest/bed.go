@@ -32,7 +32,7 @@ const (
 	maxAttempts = 3
 	looks       = 2 // pings or trials that fail before the destination is back
 	// patience limits every wait for something that must happen. It is not a measure of speed.
-	patience = 2 * time.Minute
+	patience = 80 * time.Second
 	// publishTimeout is short, so that a destination that hangs is noticed soon.
 	publishTimeout = 5 * time.Second
 
