@@ -30,13 +30,14 @@ type queue struct {
 	intake
 	// answer is a status and a body for a request, or nothing for the ordinary answer.
 	answer   func(entries []entry) (int, string)
-	missing  string // a queue that is not there
+	missing  string         // a queue that is not there
+	missed   map[string]int // how often each event was sent there
 	requests int
 }
 
 func newQueue(t testing.TB, answer func([]entry) (int, string)) *queue {
 	t.Helper()
-	q := &queue{answer: answer}
+	q := &queue{answer: answer, missed: make(map[string]int)}
 	q.Server = httptest.NewServer(q)
 	t.Cleanup(q.Close)
 	return q
@@ -60,6 +61,9 @@ func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.requests++
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	if q.missing != "" && strings.HasSuffix(request.QueueURL, q.missing) {
+		for _, e := range request.Entries {
+			q.missed[e.MessageAttributes["event_id"].StringValue]++
+		}
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = fmt.Fprint(w, `{"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "no"}`) // the client has gone away
 		return
