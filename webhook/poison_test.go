@@ -104,6 +104,8 @@ func TestUnknownEvent(t *testing.T) {
 	}
 	await.Until(t, "the known events to arrive", func() bool { return len(r.deliveries()) == len(known) })
 	// Whether the last of the others are at fault shows when more events come.
+	pace := time.NewTicker(50 * time.Millisecond)
+	defer pace.Stop()
 	n := events
 	await.Until(t, "the unknown events to be dead", func() bool {
 		if dead() == len(unknown) {
@@ -112,6 +114,7 @@ func TestUnknownEvent(t *testing.T) {
 		emit(n+each/4, n+each/2) // they are all known
 		n += each / 2
 		await.Until(t, "the known events to arrive", func() bool { return len(r.deliveries()) == len(known) })
+		<-pace.C // not a flood of them
 		return false
 	})
 	relay.Stop()
