@@ -42,7 +42,8 @@ mutants: servers ## put known faults into a copy, one by one, and see a test not
 
 # The detector sees nothing in tests of processes, which run the program as it is shipped; in query plans,
 # which run in the server; in tests that put faults into SQL, or take one random step after the other; nor in
-# packages that start no goroutine and hold no lock.
+# packages that start no goroutine and hold no lock. The console has tests of its own beside those in a
+# browser, and nobody ships bench.
 UNRACED := admin/browsertest bench cmd/outbox/internal/chaos cmd/outbox/internal/endtoend doctor internal/testing/mutants \
 	layoutfile outboxgorm outboxsql packfinderz/internal/e2e
 race: servers ## run the tests with the race detector, but for those that it cannot see into

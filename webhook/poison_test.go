@@ -77,6 +77,11 @@ func TestUnknownEvent(t *testing.T) {
 		r.keep(request)
 	})
 	log := &logtest.Log{}
+	defer func() {
+		if t.Failed() {
+			t.Log(log.Text())
+		}
+	}()
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	store, err := pgstream.Open(t.Context(), pool, pgstream.Stream{}, pgstream.Config{MaxAttempts: 3, Logger: logger})
 	if err != nil {

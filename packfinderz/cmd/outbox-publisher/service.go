@@ -92,7 +92,7 @@ func check(ctx context.Context, store *pgstore.Store, broker *gcppubsub.Publishe
 	err := store.Verify(ctx)
 	switch {
 	case errors.Is(err, pgstore.ErrMismatch):
-		return fmt.Errorf("%w; make the tables with: outbox migrate up --layout packfinderz", err)
+		return err
 	case err != nil:
 		log.Warn("PostgreSQL does not answer yet", "error", err)
 	}
