@@ -175,11 +175,11 @@ func (b *bed) ready() int { return b.get("/readyz") }
 // moody is a Pub/Sub that has no quota for some events, for some time.
 type moody struct {
 	mu      sync.Mutex
-	refusal map[string]int // how often it still refuses
+	refusal map[string]func() bool // whether it still refuses
 	tries   map[string]int
 }
 
-func newMoody() *moody { return &moody{refusal: make(map[string]int), tries: make(map[string]int)} }
+func newMoody() *moody { return &moody{refusal: make(map[string]func() bool), tries: make(map[string]int)} }
 
 // on makes the server so.
 func (m *moody) on() pstest.ServerReactorOption {
@@ -188,9 +188,17 @@ func (m *moody) on() pstest.ServerReactorOption {
 
 // refuse has an event refused so many times.
 func (m *moody) refuse(id uuid.UUID, times int) {
+	m.refuseWhile(id, func() bool {
+		times--
+		return times >= 0
+	})
+}
+
+// refuseWhile has an event refused for as long as the answer is yes. It is asked with every try.
+func (m *moody) refuseWhile(id uuid.UUID, refused func() bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.refusal[id.String()] = times
+	m.refusal[id.String()] = refused
 }
 
 // tried is how often an event was published, or tried to be.
@@ -207,8 +215,7 @@ func (m *moody) React(request any) (handled bool, answer any, err error) {
 	for _, message := range request.(*pubsubpb.PublishRequest).GetMessages() {
 		id := message.GetAttributes()["event_id"]
 		m.tries[id]++
-		if m.refusal[id] > 0 {
-			m.refusal[id]--
+		if refused := m.refusal[id]; refused != nil && refused() {
 			err = status.Error(codes.Unknown, "refused"+strings.Repeat("!", 2000))
 		}
 	}
