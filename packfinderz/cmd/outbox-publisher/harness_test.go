@@ -179,7 +179,9 @@ type moody struct {
 	tries   map[string]int
 }
 
-func newMoody() *moody { return &moody{refusal: make(map[string]func() bool), tries: make(map[string]int)} }
+func newMoody() *moody {
+	return &moody{refusal: make(map[string]func() bool), tries: make(map[string]int)}
+}
 
 // on makes the server so.
 func (m *moody) on() pstest.ServerReactorOption {
