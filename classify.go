@@ -128,11 +128,17 @@ func ofTopic(err error) bool {
 	return away != nil && away.Topic
 }
 
+// mayBeOne reports whether an unavailable error may be the answer to one message, while the
+// destination takes others. A full disk, or nobody to connect to, never is.
+func mayBeOne(err error) bool { return !isDiskFailure(err) && !isUnreachable(err) }
+
 // mayBePoison reports whether an unavailable error may be one that a message caused: a
-// connection that broke. A full disk or a wrong setting is never a message's doing.
+// connection that broke. Whoever answers that he takes nothing for now is not broken, and a
+// wrong setting is never a message's doing.
 func mayBePoison(err error) bool {
-	if away := find[*UnavailableError](err); away != nil && (away.Setting || away.Topic) {
+	away := find[*UnavailableError](err)
+	if away != nil && (away.Setting || away.Topic) {
 		return false
 	}
-	return !isDiskFailure(err) && !isUnreachable(err)
+	return away != nil && away.Broken || isBroken(err)
 }

@@ -125,7 +125,13 @@ func (s *routes) judgeUnavailable(a *attempt, findings []finding, now time.Time,
 		}
 		findings[i] = finding{fault: faultRoute, err: err}
 		// Only the first is where the connection broke; the rest never had their turn.
-		if !away && mayBePoison(err) && s.suspects.broke(a.messages[i].ID, s.whole.delivered) {
+		if !away && mayBeOne(err) && s.suspects.broke(a.messages[i].ID, s.whole.delivered) {
+			if !mayBePoison(err) {
+				// Somebody is there for the others, and not for this one. That is no fault of its own.
+				findings[i].aside = asideMost
+				continue
+			}
+			s.suspects.cleared(a.messages[i].ID)
 			findings[i].fault, findings[i].err = faultEvent, fmt.Errorf("the connection broke at this event %d times running: %w", poisonBreaks, err)
 		}
 		away = true
@@ -134,7 +140,8 @@ func (s *routes) judgeUnavailable(a *attempt, findings []finding, now time.Time,
 	return away
 }
 
-// judgeUnclear decides about answers that may be the event's fault or the route's. The event is at
+// judgeUnclear decides about answers that may be the event's fault or the route's, which is its topic,
+// or the destination where it has none. The event is at
 // fault if it is the only one that gets such answers, again and again, while its route is seen to be
 // well in between. What else is delivered of the same batch proves nothing: nobody knows whether that
 // was before the destination went away, or after it came back. An event that is not at fault is given
@@ -146,26 +153,33 @@ func (s *routes) judgeUnclear(a *attempt, findings []finding, away bool, now tim
 		if err == nil || isUntried(err) || Classify(err) != ClassUnclear {
 			continue
 		}
-		id, topic := a.messages[i].ID, a.unclearRoute(i)
+		id, topic := a.messages[i].ID, a.topic(i)
 		findings[i] = finding{fault: faultRoute, err: err}
-		switch {
-		case away:
-		case isProven(err):
-			s.suspects.convict(id)
+		if away {
+			continue
+		}
+		if isProven(err) {
+			s.suspects.convict(id, topic, s.judged, true)
 			findings[i].fault = faultEvent
-		case s.suspects.isConvicted(id), s.suspects.doubt(id, topic, a.began, s.judged, isOvertaken(err)) >= unclearTries:
+			continue
+		}
+		switch d := s.suspects.doubt(id, topic, a.began, s.judged, err); {
+		case d.times >= unclearTries, d.proven:
 			known[topic] = append(known[topic], i)
+		case d.convicted:
+			// It may be its own fault once more, or the route's this time: nothing has been delivered since.
+			findings[i].aside = pingMax
 		default:
 			doubts[topic] = append(doubts[topic], i)
 		}
 	}
 	for topic, places := range known {
-		if r := s.make(topic, now); len(doubts[topic]) > 0 || r.strikes > 0 || r.delivered == 0 {
+		if r := s.make(topic, now); len(doubts[topic]) > 0 || r.strikes > 0 {
 			doubts[topic] = append(doubts[topic], places...)
 			continue
 		}
 		for _, i := range places {
-			s.suspects.convict(a.messages[i].ID)
+			s.suspects.convict(a.messages[i].ID, topic, s.judged, false)
 			findings[i].fault = faultEvent
 		}
 	}
@@ -174,16 +188,8 @@ func (s *routes) judgeUnclear(a *attempt, findings []finding, away bool, now tim
 	}
 }
 
-// unclearRoute is the route that an unclear answer is held against. One topic may hang while the
-// others work; all other such answers are the destination's.
-func (a *attempt) unclearRoute(i int) string {
-	if isSilence(a.errs[i]) {
-		return a.topic(i)
-	}
-	return ""
-}
-
-// strike holds unclear answers against their routes, and closes those that deliver nothing.
+// strike holds unclear answers against their routes, and closes those that deliver nothing. What other
+// topics deliver says nothing about this one: it may be the one that is set up wrong.
 func (s *routes) strike(a *attempt, findings []finding, doubts map[string][]int, now time.Time, news *[]change) {
 	delivered := a.delivered()
 	for topic, places := range doubts {

@@ -39,8 +39,8 @@ func (b *bench) attempt(words string) *attempt {
 var errNo = errors.New("no")
 
 var answers = map[string]error{
-	"ok": nil, "refused": errNo, "never": Terminal(errNo), "404": Unclear(errNo), "404!": &UnclearError{Err: errNo, proven: true}, "404>": &UnclearError{Err: errNo, Overtaken: true}, "silent": context.DeadlineExceeded,
-	"away": Unavailable(errNo), "missing": TopicMissing(errNo), "broken": Unavailable(fmt.Errorf("reset: %w", errNo)),
+	"ok": nil, "refused": errNo, "never": Terminal(errNo), "404": Unclear(errNo), "404!": &UnclearError{Err: errNo, proven: true}, "404>": &UnclearError{Err: errNo, Overtaken: true}, "busy": Unavailable(errNo), "silent": context.DeadlineExceeded,
+	"away": Unavailable(errNo), "missing": TopicMissing(errNo), "broken": Broken(fmt.Errorf("reset: %w", errNo)),
 	"full": Unavailable(fmt.Errorf("disk: %w", syscall.ENOSPC)), "-": ErrNotAttempted,
 }
 
@@ -133,7 +133,6 @@ func TestEvidence(t *testing.T) {
 		"an unclear answer is the event's the second time, when others got through in between": {
 			{"a:ok b:404 c:ok", "-D-", ""}, {"d:ok", "-", ""},
 			{"b:404", "E", ""},
-			{"b:404", "E", ""}, // it is remembered
 		},
 		"or when one got through that was sent after it": {
 			{"b:404> c:ok", "D-", ""},
@@ -141,6 +140,7 @@ func TestEvidence(t *testing.T) {
 		},
 		"at once when the publisher got through with others and failed again": {
 			{"a:ok b:404! c:ok", "-E-", ""},
+			{"b:404", "E", ""}, // it is remembered
 			{"b:404", "E", ""},
 		},
 		"not when they got through in the same batches": { // it may have been before the answer
@@ -194,13 +194,37 @@ func TestEvidence(t *testing.T) {
 			{"d:404 e:404 f:404 g:404 h:ok", "DDDD-", "all"}, {"ping", "", "all"},
 			{"a:404 b:404 d:404 e:404 f:404 g:404 i:404 j:ok", "DDDDDDD-", ""},
 		},
-		"an event that was at fault before is at fault again while nobody else is": {
+		"an event that was at fault before is so again when others got through since, and nobody else is": {
 			{"a:404 b:ok", "D-", ""}, {"b:ok", "-", ""},
-			{"a:404", "E", ""},
-			{"a:404", "E", ""},
+			{"a:404", "E", ""}, {"b:ok", "-", ""},
+			{"a:404", "E", ""}, {"b:ok", "-", ""},
 			{"a:404 b:404", "DD", "all"}, {"ping", "", "all"},
 			{"c:ok", "-", ""},
 			{"a:404", "E", ""},
+		},
+		"what it gets while nothing else gets through says nothing, about nobody": {
+			{"a:404 b:ok", "D-", ""}, {"b:ok", "-", ""},
+			{"a:404", "E", ""},
+			{"a:404", "D", ""}, {"a:404", "D", ""}, {"a:404", "D", ""}, {"b:ok", "-", ""},
+			{"a:404", "E", ""},
+		},
+		"an unclear answer is held against the topic": {
+			{"x/1:404 x/2:404 y/1:ok", "tt-", "x"}, {"ping", "", "x"},
+			{"x/3:404 x/4:404 y/2:ok", "tt-", "x"}, {"ping", "", "x"},
+			{"x/1:ok x/2:ok y/2:ok", "---", ""},
+		},
+		"what other topics deliver proves nothing": {
+			{"x/1:404 y/1:ok", "D-", ""}, {"y/2:ok", "-", ""},
+			{"x/1:404 y/1:ok", "t-", "x"}, {"y/2:ok", "-", "x"}, {"ping", "", "x"},
+			{"x/1:404 y/1:ok", "t-", "x"},
+		},
+		"what the topic delivers does": {
+			{"x/1:404 y/1:ok", "D-", ""}, {"x/2:ok", "-", ""},
+			{"x/1:404 y/1:ok", "E-", ""},
+		},
+		"who answers unclearly about a topic is there": {
+			{"x/1:away", "D", "all"}, {"ping", "", "all"},
+			{"x/1:404 x/2:404", "tt", "x"},
 		},
 		"silence after a good ping closes one topic only": {
 			{"x/1:silent x/2:silent y/1:ok", "tt-", "x"},
@@ -225,6 +249,13 @@ func TestEvidence(t *testing.T) {
 			{"p:broken", "D", "all"}, {"ping", "", "all"},
 			{"p:broken", "D", "all"}, {"ping", "", "all"},
 			{"p:broken", "D", "all"},
+		},
+		"who says that he is busy is not broken, and is there for others": {
+			{"p:busy a:ok", "D-", "all"}, {"ping", "", "all"}, {"b:ok", "-", ""},
+			{"p:busy", "D", "all"}, {"ping", "", "all"}, {"b:ok", "-", ""},
+			{"p:busy a:ok", "D-", ""}, {"b:ok", "-", ""},
+			{"p:busy a:ok", "D-", ""},
+			{"p:busy c:busy", "DD", "all"},
 		},
 		"a full disk is never poison": {
 			{"p:full a:ok", "D-", "all"}, {"ping", "", "all"}, {"b:ok", "-", ""},

@@ -79,6 +79,9 @@ type UnavailableError struct {
 	// Setting is set when waiting alone will not help: somebody has to create the topic, or
 	// correct the credentials, the address or the path.
 	Setting bool
+	// Broken is set when the connection broke while the message was on its way: it may be what
+	// broke it.
+	Broken bool
 }
 
 // Error is the failure's own text.
@@ -90,6 +93,16 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // Unavailable marks an error as the destination's absence: it cannot be reached, hangs, or
 // takes nothing from anybody. A nil error stays nil.
 func Unavailable(err error) error { return unavailable(err, false, false) }
+
+// Broken is Unavailable for a connection that broke while the message was on its way. A message to
+// which that happens again and again, while others get through, is suspected of breaking it. A nil
+// error stays nil.
+func Broken(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &UnavailableError{Err: err, Broken: true}
+}
 
 // TopicUnavailable is Unavailable for the message's topic alone.
 func TopicUnavailable(err error) error { return unavailable(err, true, false) }
@@ -133,9 +146,9 @@ func (e *UnclearError) Error() string { return e.Err.Error() }
 // Unwrap gives the failure.
 func (e *UnclearError) Unwrap() error { return e.Err }
 
-// Unclear marks an error as an answer that may be about the message or about the destination,
-// such as HTTP's 404. It is held against the destination until another message gets through;
-// only then it counts as an attempt. A nil error stays nil.
+// Unclear marks an error as an answer that may be about the message or about its topic, such as
+// HTTP's 404. It is held against the topic, or the destination where the message has none, until
+// another message of it gets through; only then it counts as an attempt. A nil error stays nil.
 func Unclear(err error) error {
 	if err == nil {
 		return nil

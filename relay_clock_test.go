@@ -325,9 +325,8 @@ func TestDrainWaitsForOthers(t *testing.T) {
 		store.out = 1
 		time.AfterFunc(time.Hour, func() {
 			store.mu.Lock()
-			store.out = 0
-			store.mu.Unlock()
-			store.add(many(1)...)
+			defer store.mu.Unlock()
+			store.out, store.waiting = 0, []shelved{{many(1)[0], time.Now()}} // at once: in between nothing would be left
 		})
 		relay := newOrderedRelay(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{}})
 		if err := relay.Drain(t.Context()); err != nil {

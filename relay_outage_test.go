@@ -58,7 +58,7 @@ func TestConnectionPoison(t *testing.T) {
 				case breaks.Add(1) == 10: // so that a relay that never suspects it is soon found out
 					return outbox.Rejected(errors.New("broken ten times"))
 				}
-				return outbox.Unavailable(errors.New("connection reset"))
+				return outbox.Broken(errors.New("connection reset"))
 			})
 			config := b.config(4, pgstore.Config{MaxAttempts: 1})
 			config.Publisher = hide(b.broker)

@@ -147,7 +147,7 @@ func (r *Relay) judge(a *attempt, lostLease bool, outcomes []Outcome) []Outcome 
 			outcomes[i] = r.failure(m, f.err)
 		case f.fault == faultTerminal:
 			outcomes[i] = death(f.err)
-		case away:
+		case away, f.aside > 0:
 			// Nothing moves while the whole destination is closed, but for others past this one.
 			outcomes[i].Delay = f.aside
 		case f.fault == faultTopic, isOneOf(err, errTopicClosed):

@@ -93,11 +93,11 @@ func (r *Relay) check(a *attempt) []Message {
 	return ready
 }
 
-// sendAll hands messages to the publisher. Those at which the connection broke before come
-// last, and one by one: the others must not pay for them, and it must be known whether they
-// get through.
+// sendAll hands messages to the publisher. Those at which the connection broke before, or that
+// got no answer in time, come last, and one by one: the others must not pay for them, nor they
+// for the others, and it must be known whether they get through.
 func (r *Relay) sendAll(ctx context.Context, messages []Message) []error {
-	late := r.routes.breakers(messages)
+	late := r.routes.alone(messages)
 	if late == nil || len(messages) == 1 {
 		return r.send(ctx, messages)
 	}
@@ -120,7 +120,7 @@ func (r *Relay) sendAll(ctx context.Context, messages []Message) []error {
 	if len(first) > 0 {
 		for i, err := range r.send(ctx, first) {
 			errs[places[i]] = err
-			broken = broken || isAway(err)
+			broken = broken || isAway(err) || isSilence(err)
 		}
 	}
 	for _, i := range last {
@@ -129,7 +129,7 @@ func (r *Relay) sendAll(ctx context.Context, messages []Message) []error {
 			continue
 		}
 		errs[i] = r.call(ctx, messages[i:i+1])[0]
-		broken = isAway(errs[i])
+		broken = isAway(errs[i]) || isSilence(errs[i])
 	}
 	return errs
 }

@@ -147,7 +147,7 @@ func (b *shelfBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) ([]u
 			}
 			b.store.waiting = append(b.store.waiting, shelved{message, due})
 		case outbox.Released, outbox.Stopped:
-			b.store.waiting = append(b.store.waiting, shelved{message, time.Now()})
+			b.store.waiting = append(b.store.waiting, shelved{message, time.Now().Add(outcomes[i].Delay)})
 		}
 	}
 	b.messages = nil

@@ -13,6 +13,8 @@ const (
 	pingMax   = 2 * time.Second
 	// pingTimeout bounds one ping: who takes longer hangs.
 	pingTimeout = 3 * time.Second
+	// asideMost is how long an event waits for which alone the destination is away.
+	asideMost = 30 * time.Second
 	// idlePing is how long a route may go without a sign of life before it is pinged.
 	idlePing = 10 * time.Second
 	// maxAsked is the longest time for which a destination's Retry-After closes its route.
@@ -91,8 +93,8 @@ func (r *route) close(now time.Time, err error) (changed bool) {
 	asked := min(askedDelay(err), maxAsked)
 	switch r.state {
 	case routeOpen:
-		// One that was open for a moment only is not looked at any sooner: it comes and goes.
-		if now.Sub(r.since) > idlePing {
+		// One that was open for a moment only is looked at later each time: it comes and goes.
+		if r.looks++; r.wellSince.IsZero() || now.Sub(r.since) > idlePing {
 			r.looks = 0
 		}
 		r.since, changed = now, true

@@ -3,8 +3,8 @@ package outbox
 import "github.com/google/uuid"
 
 const (
-	// poisonBreaks is how often running one event has to be the one at which the connection
-	// breaks before it is suspected rather than the destination.
+	// poisonBreaks is how often running one event has to be the one at which the destination is away
+	// before it is suspected rather than the destination.
 	poisonBreaks = 3
 	// unclearTries is how often running an event has to get an unclear answer, with others delivered
 	// in between, before it is at fault. Once is not enough: so does an event that meets a destination
@@ -21,8 +21,6 @@ type suspects struct {
 	breaks map[uuid.UUID]breakage
 	// unclear are the events that got an unclear answer.
 	unclear map[uuid.UUID]doubt
-	// convicted are those whose unclear answers were their own fault once.
-	convicted map[uuid.UUID]struct{}
 }
 
 // breakage is how often the connection broke at an event, and how many messages the destination
@@ -41,12 +39,15 @@ type doubt struct {
 	// is well: of a batch that was begun after since, and of which something was delivered. Zero
 	// is none yet.
 	since, refuted int64
+	// silent is set when the answer was that none came in time.
+	silent bool
+	// convicted is set when such an answer was the event's own fault before, and proven when that was
+	// certain: the publisher panics.
+	convicted, proven bool
 }
 
 func newSuspects() suspects {
-	return suspects{
-		breaks: make(map[uuid.UUID]breakage), unclear: make(map[uuid.UUID]doubt), convicted: make(map[uuid.UUID]struct{}),
-	}
+	return suspects{breaks: make(map[uuid.UUID]breakage), unclear: make(map[uuid.UUID]doubt)}
 }
 
 // bounded makes room for one more.
@@ -57,8 +58,8 @@ func bounded[V any](m map[uuid.UUID]V) map[uuid.UUID]V {
 	return m
 }
 
-// broke notes the event at which the connection broke. It reports true the third time, if other
-// events were delivered meanwhile: then it is the event that breaks it.
+// broke notes the event at which the connection broke, or the destination took nothing. It reports true
+// from the third time on, if other events were delivered in between: then it is about the event.
 func (s *suspects) broke(id uuid.UUID, delivered int64) bool {
 	b, known := s.breaks[id]
 	switch {
@@ -67,18 +68,15 @@ func (s *suspects) broke(id uuid.UUID, delivered int64) bool {
 	case delivered > b.delivered:
 		b.times++
 	}
-	if b.times >= poisonBreaks {
-		delete(s.breaks, id)
-		return true
-	}
 	bounded(s.breaks)[id] = b
-	return false
+	return b.times >= poisonBreaks
 }
 
-// isBreaker reports whether the connection broke at an event that was not delivered since.
-func (s *suspects) isBreaker(id uuid.UUID) bool {
+// isAlone reports whether an event has to be sent by itself, to find out whether it is at fault: the
+// connection broke at it, or no answer came in time, which may be for all that was sent with it.
+func (s *suspects) isAlone(id uuid.UUID) bool {
 	_, broke := s.breaks[id]
-	return broke
+	return broke || s.unclear[id].silent
 }
 
 // refute notes that a route has delivered something of a batch that was begun after the judgement
@@ -93,41 +91,37 @@ func (s *suspects) refute(topic string, began, now int64) {
 }
 
 // doubt notes an unclear answer of a batch that was begun after the judgement began; this one is now.
-// It returns how often the event got one, with its route seen to be well in between. Overtaken is set
-// when it was seen to be well after this one, too.
-func (s *suspects) doubt(id uuid.UUID, topic string, began, now int64, overtaken bool) (times int) {
+// It returns what is known of the event then.
+func (s *suspects) doubt(id uuid.UUID, topic string, began, now int64, err error) doubt {
 	d, known := s.unclear[id]
 	switch {
 	case !known || d.topic != topic:
 		d = doubt{topic: topic, times: 1, since: now}
 	case d.refuted > 0 && d.refuted <= began:
-		d = doubt{topic: topic, times: d.times + 1, since: now}
+		d = doubt{topic: topic, times: d.times + 1, since: now, convicted: d.convicted, proven: d.proven}
 	}
-	if overtaken && d.refuted == 0 {
+	if isOvertaken(err) && d.refuted == 0 {
 		d.refuted = now
 	}
+	d.silent = isSilence(err)
 	bounded(s.unclear)[id] = d
-	return d.times
+	return d
 }
 
-// convict notes that an event was at fault.
-func (s *suspects) convict(id uuid.UUID) {
-	delete(s.unclear, id)
-	bounded(s.convicted)[id] = struct{}{}
-}
-
-// isConvicted reports whether an event was at fault before.
-func (s *suspects) isConvicted(id uuid.UUID) bool {
-	_, convicted := s.convicted[id]
-	return convicted
+// convict notes that an event was at fault, by the judgement now. For the next time one more answer is
+// enough, but its route has to be seen to be well before that, unless its fault is proven.
+func (s *suspects) convict(id uuid.UUID, topic string, now int64, proven bool) {
+	last := s.unclear[id]
+	bounded(s.unclear)[id] = doubt{
+		topic: topic, times: unclearTries - 1, since: now, silent: last.silent, convicted: true, proven: proven || last.proven,
+	}
 }
 
 // cleared forgets an event that was delivered, or is dead.
 func (s *suspects) cleared(id uuid.UUID) {
-	if len(s.breaks)+len(s.unclear)+len(s.convicted) == 0 {
+	if len(s.breaks)+len(s.unclear) == 0 {
 		return
 	}
 	delete(s.breaks, id)
 	delete(s.unclear, id)
-	delete(s.convicted, id)
 }

@@ -59,7 +59,7 @@ const (
 )
 
 // choose picks the messages of a trial: of different keys, each the first of its key, and rather
-// those that were in none that failed, and at which no connection broke.
+// those that were in none that failed, and that need not be sent alone.
 func (s *routes) choose(r *route, messages []Message, places []int) []int {
 	var chosen []int
 	size := min(trialSize<<min(r.trials, 10), trialMost)
@@ -70,7 +70,7 @@ func (s *routes) choose(r *route, messages []Message, places []int) []int {
 				return chosen
 			}
 			_, tried := r.tried[messages[i].ID]
-			if seen := tried || s.suspects.isBreaker(messages[i].ID); seen == again && first[i] {
+			if seen := tried || s.suspects.isAlone(messages[i].ID); seen == again && first[i] {
 				chosen = append(chosen, i)
 			}
 		}
@@ -92,16 +92,16 @@ func firstOfKeys(messages []Message) []bool {
 	return first
 }
 
-// breakers marks the messages at which the connection broke before; nil if there are none.
-func (s *routes) breakers(messages []Message) []bool {
+// alone marks the messages that have to be sent by themselves; nil if there are none.
+func (s *routes) alone(messages []Message) []bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.suspects.breaks) == 0 {
+	if len(s.suspects.breaks)+len(s.suspects.unclear) == 0 {
 		return nil
 	}
 	var list []bool
 	for i := range messages {
-		if s.suspects.isBreaker(messages[i].ID) {
+		if s.suspects.isAlone(messages[i].ID) {
 			if list == nil {
 				list = make([]bool, len(messages))
 			}
@@ -154,11 +154,14 @@ func (s *routes) endTrials(a *attempt, findings []finding, list trials, now time
 		if isUntried(err) || !a.sent(i) {
 			continue
 		}
+		if _, tried := list[""]; tried && a.topic(i) != "" && Classify(err) == ClassUnclear && !isSilence(err) {
+			list[""] = true // whatever is wrong with the topic, somebody is there
+		}
 		for _, topic := range []string{"", a.topic(i)} {
 			if _, tried := list[topic]; tried {
 				aside := s.of(topic).failedTrial(a.messages[i].ID)
 				if findings[i].fault == faultRoute {
-					findings[i].aside = aside
+					findings[i].aside = max(findings[i].aside, aside)
 				}
 			}
 		}

@@ -1,0 +1,122 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/packfinderz/outbox"
+)
+
+// TestSlowIsNoEvidence has a destination that answers some messages of a batch in time, and all of them
+// when it gets one at a time. None of them is at fault, however often it was among the late ones.
+func TestSlowIsNoEvidence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const atOnce = 8
+		store := newShelf(many(5 * atOnce)...)
+		startOrdered(t, outbox.Config{Store: store, Poll: calm, Concurrency: 1, Publisher: asked{
+			func(_ context.Context, messages []outbox.Message) []error {
+				errs := make([]error, len(messages))
+				for i := atOnce; i < len(messages); i++ {
+					errs[i] = context.DeadlineExceeded
+				}
+				return errs
+			},
+			func() error { return nil },
+			func(string) error { return nil },
+		}})
+		<-time.After(time.Minute)
+		all := strings.Join(store.settled(), " ")
+		if n := strings.Count(all, "delivered"); n != 5*atOnce || strings.Contains(all, "failed") {
+			t.Errorf("%d of %d are delivered; the outcomes are %s", n, 5*atOnce, all)
+		}
+	})
+}
+
+// TestKnownEventWaits has one event that the destination does not know. It was found out, and then nothing
+// else is left to be sent: it is neither counted any more, nor sent over and over.
+func TestKnownEventWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const patience, quiet = 1000, 10 * time.Minute
+		bad := many(1)[0]
+		store := newShelf(bad)
+		var tried atomic.Int64
+		startOrdered(t, outbox.Config{Store: store, Poll: calm, Concurrency: 1, Retry: outbox.RetryPolicy{Base: time.Second, Max: time.Second}, Publisher: &scripted{
+			answer: func(message outbox.Message) error {
+				if message.ID != bad.ID {
+					return nil
+				}
+				if tried.Add(1) > patience {
+					return nil // the test would not come to an end
+				}
+				return outbox.Unclear(errors.New("404"))
+			},
+		}})
+		for !slices.Contains(store.settled(), "failed") {
+			store.add(many(1)...)
+			<-time.After(5 * time.Second)
+		}
+		<-time.After(5 * time.Second)
+		counted, before := strings.Count(strings.Join(store.settled(), " "), "failed"), tried.Load()
+		<-time.After(quiet)
+		if n := strings.Count(strings.Join(store.settled(), " "), "failed"); n != counted {
+			t.Errorf("%d attempts were counted while nothing else got through", n-counted)
+		}
+		if n := tried.Load() - before; n == 0 || n > int64(quiet/time.Second) {
+			t.Errorf("it was tried %d times in %s", n, quiet)
+		}
+	})
+}
+
+// TestAwayForOneEvent has a destination that is there for all events but one. That one is not counted, and
+// after a few times does not stop the others any more.
+func TestAwayForOneEvent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const seconds = 600
+		bad := many(1)[0]
+		store := newShelf(bad)
+		var closed, delivered atomic.Int64
+		startOrdered(t, outbox.Config{
+			Store: store, Poll: calm, Concurrency: 1,
+			Hooks: []any{routeHook(func(status outbox.RouteStatus) {
+				if !status.Open {
+					closed.Add(1)
+				}
+			})},
+			Publisher: &scripted{answer: func(message outbox.Message) error {
+				if message.ID == bad.ID {
+					return outbox.Unavailable(errors.New("not for this tenant"))
+				}
+				delivered.Add(1)
+				return nil
+			}},
+		})
+		for range seconds {
+			store.add(many(1)...)
+			<-time.After(time.Second)
+		}
+		<-time.After(time.Minute)
+		if n := delivered.Load(); n != seconds {
+			t.Errorf("%d of %d others are delivered", n, seconds)
+		}
+		if n := closed.Load(); n > 5 {
+			t.Errorf("the destination was closed %d times", n)
+		}
+		if all := strings.Join(store.settled(), " "); strings.Contains(all, "failed") || strings.Contains(all, "died") {
+			t.Error("an attempt was counted")
+		}
+	})
+}
+
+// routeHook is a hook that hears of routes.
+type routeHook func(outbox.RouteStatus)
+
+func (h routeHook) OnRoute(status outbox.RouteStatus) { h(status) }
