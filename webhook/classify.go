@@ -34,9 +34,9 @@ func (p *Publisher) classify(err error, connected bool) error {
 	case errors.Is(err, context.Canceled): // nobody waits for the answer any more
 		return fmt.Errorf("post to %s: %w", p.name, err)
 	case errors.Is(err, io.EOF), outbox.Classify(err) == outbox.ClassUnavailable:
-		return outbox.Unavailable(fmt.Errorf("the connection to %s broke: %w", p.name, err))
+		return outbox.Broken(fmt.Errorf("the connection to %s broke: %w", p.name, err))
 	}
-	return outbox.Unavailable(fmt.Errorf("%s gave no complete HTTP answer: %w", p.name, err))
+	return outbox.Broken(fmt.Errorf("%s gave no complete HTTP answer: %w", p.name, err))
 }
 
 // isOfEvent reports whether an answer is held against the event.
@@ -76,13 +76,16 @@ func (p *Publisher) judge(response *http.Response, excerpt string, now time.Time
 // plainToTLS is how servers call it that somebody speaks plain HTTP on their port for HTTPS.
 var plainToTLS = regexp.MustCompile(`(?i)plain HTTP .*(HTTPS|SSL)|HTTP request to an HTTPS server`)
 
+// bandwidthLimitExceeded is what web hosts answer whose customer has used his traffic up.
+const bandwidthLimitExceeded = 509
+
 // isReceivers reports whether a status is about the receiver, or something on the way to it,
 // and not about the message: too many requests, down for a while, a gateway without a server
-// behind it, a network that wants a login first.
+// behind it, a disk that is full, a network that wants a login first.
 func isReceivers(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
-		http.StatusNetworkAuthenticationRequired:
+		http.StatusNetworkAuthenticationRequired, http.StatusInsufficientStorage, http.StatusLoopDetected, bandwidthLimitExceeded:
 		return true
 	}
 	return status >= 520 && status <= 530 // what gateways say of servers that they cannot reach

@@ -55,7 +55,7 @@ func TestStatuses(t *testing.T) {
 		408: outbox.ClassUnclear, 421: outbox.ClassUnclear, 426: outbox.ClassUnclear, 501: outbox.ClassUnclear, 505: outbox.ClassUnclear,
 		// The receiver has no time, or a gateway has no receiver.
 		429: outbox.ClassUnavailable, 502: outbox.ClassUnavailable, 503: outbox.ClassUnavailable, 504: outbox.ClassUnavailable,
-		511: outbox.ClassUnavailable, 520: outbox.ClassUnavailable, 530: outbox.ClassUnavailable,
+		507: outbox.ClassUnavailable, 508: outbox.ClassUnavailable, 509: outbox.ClassUnavailable, 511: outbox.ClassUnavailable, 520: outbox.ClassUnavailable, 530: outbox.ClassUnavailable,
 		400: outbox.ClassRetryable, 409: outbox.ClassRetryable, 413: outbox.ClassRetryable, 422: outbox.ClassRetryable,
 		425: outbox.ClassRetryable, 431: outbox.ClassRetryable, 500: outbox.ClassRetryable, 599: outbox.ClassRetryable,
 		// As configured.
@@ -70,6 +70,10 @@ func TestStatuses(t *testing.T) {
 		wantClass(t, fmt.Sprint(code), err, class, words)
 		if err == nil {
 			continue
+		}
+		var away *outbox.UnavailableError
+		if errors.As(err, &away) && away.Broken {
+			t.Errorf("%d: it is called a connection that broke, although somebody answered", code)
 		}
 		if class == outbox.ClassTerminal && outbox.ReasonOf(err) != outbox.ReasonRejected {
 			t.Errorf("%d: the reason is %s", code, outbox.ReasonOf(err))
