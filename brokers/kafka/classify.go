@@ -48,7 +48,7 @@ func classify(err error, topic string) error {
 		return outbox.TopicUnavailable(told)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fmt.Errorf("publish to %s: no acknowledgement: %w", topic, err)
-	case isAny(err, kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp, kerr.InvalidTopicException):
+	case isAny(err, kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidTopicException):
 		return outbox.Rejected(told)
 	case isAny(err, kerr.UnknownTopicOrPartition, kerr.UnknownTopicID):
 		return outbox.TopicMissing(fmt.Errorf("%w; create the topic, or let the relay do it with ?create=true", told))
@@ -71,8 +71,11 @@ func classify(err error, topic string) error {
 // unreached says what is wrong with a cluster that takes nothing from us: a setting, if it says
 // so itself.
 func unreached(err error) error {
-	if isSetting(err) {
+	switch {
+	case isSetting(err):
 		return outbox.Misconfigured(err)
+	case isDisconnect(err):
+		return outbox.Broken(err)
 	}
 	return outbox.Unavailable(err)
 }

@@ -52,8 +52,8 @@ func TestFaults(t *testing.T) {
 		count int
 		want  func(testing.TB, error)
 	}{
-		{kerr.InvalidRecord, -1, terminal},
-		{kerr.InvalidTimestamp, -1, terminal},
+		{kerr.InvalidRecord, -1, unclear},
+		{kerr.InvalidTimestamp, -1, unclear},
 		{kerr.RecordListTooLarge, -1, terminal},
 		{kerr.InvalidRecord, 1, nil}, // something else in the record batch
 		{kerr.UnknownServerError, -1, unclear},

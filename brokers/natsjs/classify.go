@@ -197,8 +197,12 @@ func isAway(err error) bool {
 // away says what is wrong with a server that takes nothing from us: a setting, if it says so
 // itself.
 func away(err error) error {
-	if isSetting(err) {
+	var lost disconnectedError
+	switch {
+	case isSetting(err):
 		return outbox.Misconfigured(err)
+	case errors.As(err, &lost), errors.Is(err, nats.ErrConnectionClosed):
+		return outbox.Broken(err)
 	}
 	return outbox.Unavailable(err)
 }

@@ -31,7 +31,7 @@ func (p *Publisher) classify(ctx context.Context, err error) error {
 	}
 	switch code := closeCode(err); {
 	case code == 0, isDestinations(code):
-		return outbox.Unavailable(err) // the connection broke, or the server closed it
+		return outbox.Broken(err) // the connection broke, or the server closed it
 	case code == amqp.NotFound:
 		return outbox.TopicMissing(fmt.Errorf("unknown exchange %q: declare it, or have it declared with ?create=true: %w", p.config.Exchange, err))
 	case code == amqp.AccessRefused:

@@ -21,7 +21,8 @@ const (
 // cloudEventsPrefix is that of CloudEvents' binding for AMQP.
 const cloudEventsPrefix = "cloudEvents_"
 
-var errNoTopic = errors.New("the event has no topic: give it one, or set --topic-default")
+// errNoTopic may be the event's fault, or that of whoever set the relay up: a layout may have no topics.
+var errNoTopic = outbox.Unclear(errors.New("the event has no topic: give it one, or set --topic-default"))
 
 // item is one message on its way.
 type item struct {

@@ -30,8 +30,8 @@ func classify(ctx context.Context, stream string, err error) error {
 	case errors.Is(err, goredis.ErrPoolTimeout), errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("no answer of Redis in time: %w", err)
 	}
-	// All the rest is a connection that could not be made, or broke.
-	return outbox.Unavailable(err)
+	// All the rest is a connection that broke.
+	return outbox.Broken(err)
 }
 
 // classifyReply sorts what Redis answered.
@@ -65,15 +65,16 @@ func classifyReply(stream string, err, reply error) error {
 	case "MOVED", "ASK":
 		return outbox.Misconfigured(fmt.Errorf("this Redis is a node of a cluster; use ?cluster=true: %w", err))
 	}
-	for _, words := range []string{"ERR AUTH", "ERR Client sent AUTH", "ERR DB index"} {
+	for _, words := range []string{"ERR AUTH", "ERR Client sent AUTH", "ERR DB index", "ERR Protocol error: unauthenticated"} {
 		if strings.HasPrefix(text, words) {
 			return outbox.Misconfigured(err)
 		}
 	}
-	for _, words := range []string{"ERR max number of clients", "ERR Protocol error"} {
-		if strings.HasPrefix(text, words) {
-			return outbox.Unavailable(err)
-		}
+	switch {
+	case strings.HasPrefix(text, "ERR max number of clients"):
+		return outbox.Unavailable(err)
+	case strings.HasPrefix(text, "ERR Protocol error"): // it closes the connection
+		return outbox.Broken(err)
 	}
 	if strings.Contains(text, "exhausted the last possible ID") {
 		return outbox.TopicMissing(fmt.Errorf("the stream %q takes no more: %w", stream, err))

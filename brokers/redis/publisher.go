@@ -122,4 +122,5 @@ func (p *Publisher) probe(ctx context.Context, stream string) error {
 	return nil
 }
 
-var errNoTopic = errors.New("the event has no topic: give it one, or set --topic-default")
+// errNoTopic may be the event's fault, or that of whoever set the relay up: a layout may have no topics.
+var errNoTopic = outbox.Unclear(errors.New("the event has no topic: give it one, or set --topic-default"))
