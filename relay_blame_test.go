@@ -110,7 +110,7 @@ func TestAwayForOneEvent(t *testing.T) {
 		if n := closed.Load(); n > 5 {
 			t.Errorf("the destination was closed %d times", n)
 		}
-		if all := strings.Join(store.settled(), " "); strings.Contains(all, "failed") || strings.Contains(all, "died") {
+		if all := strings.Join(store.settled(), " "); strings.Contains(all, "failed") || strings.Contains(all, "dead") {
 			t.Error("an attempt was counted")
 		}
 	})
