@@ -140,12 +140,12 @@ func (s *routes) judgeUnavailable(a *attempt, findings []finding, now time.Time,
 	return away
 }
 
-// judgeUnclear decides about answers that may be the event's fault or the route's, which is its topic,
-// or the destination where it has none. The event is at
-// fault if it is the only one that gets such answers, again and again, while its route is seen to be
-// well in between. What else is delivered of the same batch proves nothing: nobody knows whether that
-// was before the destination went away, or after it came back. An event that is not at fault is given
-// back and remembered, and a route that gives such answers only is closed.
+// judgeUnclear decides about answers that may be the event's fault or its route's: its topic, or the
+// destination where it has none. The event is at fault if it is the only one that gets such answers,
+// again and again, while its route is seen to be well in between. What else is delivered of the same
+// batch proves nothing: nobody knows whether that was before the destination went away, or after it came
+// back. An event that is not at fault is given back and remembered, and a route that gives such answers
+// only is closed.
 func (s *routes) judgeUnclear(a *attempt, findings []finding, away bool, now time.Time, news *[]change) {
 	doubts := make(map[string][]int)
 	known := make(map[string][]int) // events that may be at fault, if their route troubles no others

@@ -17,7 +17,7 @@ const (
 // suspects are the events that may be at fault for what happened to a route. What is forgotten
 // of them only means that an event is tried once more, uncounted.
 type suspects struct {
-	// breaks are the events at which the connection broke.
+	// breaks are the events at which the connection broke, or the destination took nothing.
 	breaks map[uuid.UUID]breakage
 	// unclear are the events that got an unclear answer.
 	unclear map[uuid.UUID]doubt

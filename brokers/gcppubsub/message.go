@@ -23,7 +23,7 @@ const (
 // topic is the full name of the topic that a message goes to.
 func (p *Publisher) topic(message *outbox.Message) (string, error) {
 	if message.Topic == "" {
-		return "", outbox.Unclear(errors.New("the event has no topic; set one with --topic-default")) // or the relay was not told
+		return "", outbox.ErrNoTopic
 	}
 	name := resource.Topic(p.config.Project, message.Topic)
 	if !resource.IsTopic(name) {

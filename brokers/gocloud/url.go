@@ -77,7 +77,7 @@ func (c Config) topicURL(message *outbox.Message) (string, error) {
 	case !c.hasTopic():
 		return c.URL, nil
 	case message.Topic == "":
-		return "", outbox.Unclear(errors.New("the event has no topic; set one with --topic-default")) // or the relay was not told
+		return "", outbox.ErrNoTopic
 	case !topicName.MatchString(message.Topic):
 		return "", outbox.Rejected(fmt.Errorf("%q cannot stand for %s in the destination: only letters, digits and ._~+- can", message.Topic, placeholder))
 	}

@@ -73,7 +73,7 @@ func askFor(ctx context.Context) time.Duration {
 
 func checkName(name string) error {
 	if name == "" {
-		return outbox.Unclear(errors.New("the event has no topic; set one with --topic-default")) // or the relay was not told
+		return outbox.ErrNoTopic
 	}
 	if err := topic.Check(name); err != nil {
 		return outbox.Rejected(err)

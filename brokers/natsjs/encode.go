@@ -57,7 +57,7 @@ func (c *Config) encode(m *outbox.Message) (request, error) {
 // subject is where a topic's messages go.
 func (c *Config) subject(topic string) (string, error) {
 	if topic == "" {
-		return "", outbox.Unclear(errors.New("the event has no topic; set one with --topic-default")) // or the relay was not told
+		return "", outbox.ErrNoTopic
 	}
 	subject := c.SubjectPrefix + topic
 	if err := checkSubject(subject); err != nil {

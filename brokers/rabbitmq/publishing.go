@@ -1,7 +1,6 @@
 package rabbitmq
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -21,9 +20,6 @@ const (
 // cloudEventsPrefix is that of CloudEvents' binding for AMQP.
 const cloudEventsPrefix = "cloudEvents_"
 
-// errNoTopic may be the event's fault, or that of whoever set the relay up: a layout may have no topics.
-var errNoTopic = outbox.Unclear(errors.New("the event has no topic: give it one, or set --topic-default"))
-
 // item is one message on its way.
 type item struct {
 	place      int // in the round
@@ -37,7 +33,7 @@ type item struct {
 // newItem makes a message of AMQP, or says why it cannot be one.
 func newItem(config *Config, place int, message *outbox.Message) (*item, error) {
 	if message.Topic == "" && strings.Contains(config.RoutingKey, "{topic}") {
-		return nil, errNoTopic
+		return nil, outbox.ErrNoTopic
 	}
 	headers := make(amqp.Table)
 	size := 0

@@ -14,7 +14,7 @@ const maxAttributes = 3000
 // entry is the names and values of a message's fields, and their size in bytes.
 func entry(config *Config, message *outbox.Message) ([]any, int, error) {
 	if message.Topic == "" {
-		return nil, 0, errNoTopic
+		return nil, 0, outbox.ErrNoTopic
 	}
 	attributes := config.Format.Attributes(message, field.CloudEventsPrefix)
 	if config.Format.CloudEvents && message.ContentType != "" {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha1" //nolint:gosec // Redis names scripts by it
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -121,6 +120,3 @@ func (p *Publisher) probe(ctx context.Context, stream string) error {
 	}
 	return nil
 }
-
-// errNoTopic may be the event's fault, or that of whoever set the relay up: a layout may have no topics.
-var errNoTopic = outbox.Unclear(errors.New("the event has no topic: give it one, or set --topic-default"))
