@@ -16,8 +16,6 @@ import (
 func classify(topic string, err error) error {
 	what := fmt.Errorf("publish to %s: %w", topic, err)
 	switch status.Code(err) {
-	case codes.InvalidArgument:
-		return outbox.Rejected(what)
 	case codes.NotFound:
 		return outbox.TopicMissing(fmt.Errorf("topic %s is not there; create it, or let it be created with ?create=true: %w", topic, err))
 	case codes.PermissionDenied:
@@ -32,7 +30,8 @@ func classify(topic string, err error) error {
 	case codes.DeadlineExceeded, codes.Canceled, codes.Unavailable, codes.Unauthenticated, codes.Unimplemented:
 		return classifyCall(what)
 	}
-	// The service's own troubles. One message may be what it stumbles over.
+	// The service's own troubles, which one message may cause; or an invalid argument, which may be the
+	// message, or a schema that somebody gave the topic and none of its messages keeps to.
 	return outbox.Unclear(what)
 }
 

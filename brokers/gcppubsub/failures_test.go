@@ -27,7 +27,7 @@ func wantText(t *testing.T, err error, text string) {
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[codes.Code]string{
-		codes.InvalidArgument: "rejected",
+		codes.InvalidArgument: "unclear",
 		codes.NotFound:        "topic missing", codes.PermissionDenied: "topic missing",
 		codes.ResourceExhausted: "topic away", codes.FailedPrecondition: "topic away",
 		codes.Unavailable: "away", codes.Unauthenticated: "misconfigured", codes.Unimplemented: "misconfigured",
@@ -97,8 +97,8 @@ func TestOneBadMessage(t *testing.T) {
 		code       codes.Code
 		fate       string
 	}{
-		"invalid, without a key": {"", "", codes.InvalidArgument, "rejected"},
-		"invalid, of one key":    {"a", "waits", codes.InvalidArgument, "rejected"},
+		"invalid, without a key": {"", "", codes.InvalidArgument, "unclear"},
+		"invalid, of one key":    {"a", "waits", codes.InvalidArgument, "unclear"},
 		"unclear, without a key": {"", "", codes.Unknown, "unclear"},
 		"unclear, of one key":    {"a", "waits", codes.Unknown, "unclear"},
 	} {

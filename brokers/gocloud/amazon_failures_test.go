@@ -23,6 +23,7 @@ func TestOneBadMessage(t *testing.T) {
 	for name, test := range map[string]struct{ answer, fate string }{
 		"one of the request": {`200 {"Failed": [{"Id": "0", "Code": "InternalError", "Message": "as the test wants it"}]}`, "unclear"},
 		"its contents":       {`200 {"Failed": [{"Id": "0", "Code": "InvalidMessageContents", "Message": "as the test wants it"}]}`, "rejected"},
+		"its group":          {`200 {"Failed": [{"Id": "0", "Code": "InvalidParameterValue", "Message": "as the test wants it"}]}`, "unclear"},
 		"the request":        {`400 {"__type": "com.amazonaws.sqs#BatchRequestTooLong", "message": "as the test wants it"}`, "rejected"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +66,8 @@ func TestAmazonClasses(t *testing.T) {
 		"throttled":        {400, `{"__type": "ThrottlingException", "message": "no"}`, "topic away", "away", "", "topic away"},
 		"away":             {503, `{"__type": "ServiceUnavailable", "message": "no"}`, "away", "away", "away", "away"},
 		"its own trouble":  {500, `{"__type": "InternalFailure", "message": "no"}`, "unclear", "unclear", "unclear", "unclear"},
-		"too large":        {400, `{"__type": "com.amazonaws.sqs#BatchRequestTooLong", "message": "no"}`, "rejected", "unclear", "unclear", "unclear"},
+		"too large":        {400, `{"__type": "com.amazonaws.sqs#BatchRequestTooLong", "message": "no"}`, "rejected", "rejected", "rejected", "rejected"},
+		"for another kind": {400, `{"__type": "com.amazonaws.sqs#UnsupportedOperation", "message": "no"}`, "unclear", "unclear", "unclear", "unclear"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,7 +54,7 @@ func classifyHTTP(err error) error {
 func classifyCode(err error) error {
 	switch gcerrors.Code(err) {
 	case gcerrors.InvalidArgument:
-		return outbox.Rejected(err)
+		return outbox.Unclear(err) // the message, or what the topic was set up to be: SQS wants a group for its FIFO queues
 	case gcerrors.NotFound, gcerrors.PermissionDenied:
 		return outbox.TopicMissing(err)
 	case gcerrors.ResourceExhausted, gcerrors.FailedPrecondition:

@@ -38,10 +38,10 @@ func classifyAmazon(err error) error {
 		return outbox.TopicMissing(err)
 	case strings.HasPrefix(code, "Invalid") && namesPlace(err): // none of this service or region
 		return outbox.TopicMissing(err)
+	case strings.HasSuffix(code, "TooLong"), code == "InvalidMessageContents":
+		return outbox.Rejected(err) // other codes of invalid requests may be about how the topic is set up
 	case !ofMessage:
 		return nil
-	case strings.HasPrefix(code, "Invalid"), strings.HasPrefix(code, "MessageTooLong"):
-		return outbox.Rejected(err)
 	case strings.HasPrefix(code, "KMS"), strings.HasPrefix(code, "Kms"):
 		return outbox.TopicUnavailable(err)
 	}
