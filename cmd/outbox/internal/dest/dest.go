@@ -128,6 +128,9 @@ func Name(to string) string {
 		return scheme + ":"
 	}
 	parsed.User, parsed.RawQuery, parsed.Fragment = nil, "", ""
+	if parsed.Scheme == "http" || parsed.Scheme == "https" {
+		parsed.Path, parsed.RawPath = "", "" // many webhooks have their secret there
+	}
 	return parsed.String()
 }
 

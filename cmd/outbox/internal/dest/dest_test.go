@@ -176,15 +176,25 @@ func TestHalfLine(t *testing.T) {
 	}
 }
 
-// TestFullDisk has a device that takes nothing: the broker is away, and no half line stays.
-func TestFullDisk(t *testing.T) {
+// TestNoFile has a device and a pipe where a file should be: what is written there is on no disk.
+func TestNoFile(t *testing.T) {
 	t.Parallel()
-	destination := open(t, "file:/dev/full", nil)
-	for _, err := range destination.Publish(t.Context(), publishertest.Messages(2)) {
-		if outbox.Classify(err) != outbox.ClassUnavailable {
-			t.Errorf("a full disk is %v", err)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/dev/null", pipe} {
+		if _, err := dest.Open("file:"+path, nil); !outbox.IsMisconfigured(err) || !strings.Contains(err.Error(), "keeps nothing") {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	destination := open(t, "file:"+path, nil)
+	publishertest.Fates(t, destination.Publish(t.Context(), publishertest.Messages(1)), "")
+	if err := os.Rename(pipe, path); err != nil {
+		t.Fatal(err)
+	}
+	publishertest.Fates(t, destination.Publish(t.Context(), publishertest.Messages(1)), "misconfigured")
 }
 
 // watchedFile notes what is done to a file.
@@ -276,5 +286,20 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if sequencer, ok := discard.(outbox.Sequencer); !ok || !sequencer.KeepsOrder() {
 		t.Error("discard: does not keep order")
+	}
+}
+
+// TestName has what the log calls a destination: nothing of it may be a secret.
+func TestName(t *testing.T) {
+	t.Parallel()
+	for to, want := range map[string]string{
+		"https://user:pass@hooks.example/services/T0/secret?token=x#secret=y": "https://hooks.example",
+		"redis://:pass@localhost:6379/2?wait=1":                               "redis://localhost:6379/2",
+		"file:events.jsonl":                                                   "file:events.jsonl",
+		"%zz://x":                                                             "%zz:",
+	} {
+		if got := dest.Name(to); got != want {
+			t.Errorf("%s is called %s, want %s", to, got, want)
+		}
 	}
 }

@@ -79,14 +79,8 @@ func (f *file) open() error {
 	} else if err != nil {
 		return outbox.Misconfigured(fmt.Errorf("open the destination: %w", err))
 	}
-	err = lock(handle)
-	if err != nil {
-		err = outbox.Misconfigured(fmt.Errorf("open the destination %s: another process writes to it: %w", f.path, err))
-	} else if err = f.tidy(handle); err != nil {
-		err = outbox.Misconfigured(fmt.Errorf("open the destination %s: %w", f.path, err))
-	}
-	if err != nil {
-		return errors.Join(err, handle.Close())
+	if err := f.claim(handle); err != nil {
+		return errors.Join(outbox.Misconfigured(fmt.Errorf("open the destination %s: %w", f.path, err)), handle.Close())
 	}
 	f.handle = handle
 	if f.size, err = sizeOf(handle); err != nil {
@@ -96,6 +90,21 @@ func (f *file) open() error {
 	return nil
 }
 
+// claim makes a file that was opened ours.
+func (f *file) claim(handle *os.File) error {
+	info, err := handle.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("it is a pipe or a device, which keeps nothing; the destination stdout: writes to other processes")
+	}
+	if err := lock(handle); err != nil {
+		return fmt.Errorf("another process writes to it: %w", err)
+	}
+	return f.tidy(handle)
+}
+
 // lineStart is what every line of ours begins with.
 const lineStart = `{"id":"`
 
@@ -103,7 +112,7 @@ const lineStart = `{"id":"`
 // event comes again; left there, it would spoil the next line. What is not ours is not touched.
 func (f *file) tidy(handle *os.File) error {
 	info, err := handle.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+	if err != nil || info.Size() == 0 {
 		return err
 	}
 	start, line, err := lastLine(handle, info.Size())
@@ -168,7 +177,7 @@ func (f *file) Write(lines []byte) (int, error) {
 	}
 	_, err := f.handle.Write(lines)
 	if err == nil {
-		err = f.sync()
+		err = f.handle.Sync()
 	}
 	if err != nil {
 		// Half a line would spoil the next one.
@@ -185,15 +194,6 @@ func (f *file) Write(lines []byte) (int, error) {
 		return 0, err
 	}
 	return len(lines), nil
-}
-
-// sync waits for the disk. A device has none.
-func (f *file) sync() error {
-	err := f.handle.Sync()
-	if info, statErr := f.handle.Stat(); err != nil && statErr == nil && !info.Mode().IsRegular() {
-		return nil
-	}
-	return err
 }
 
 // follow opens the file anew when the one at its path is another, and sees that it is as we left it.
