@@ -109,8 +109,9 @@ func TestSlowBody(t *testing.T) {
 	wantClass(t, "half an answer", one(t, publisher), outbox.ClassUnclear, "did not answer in time")
 }
 
-// TestPlainToTLS has a URL with http: that names a port for HTTPS. Servers answer that with 400, to everybody.
-func TestPlainToTLS(t *testing.T) {
+// TestWrongTLS has a URL with http: that names a port for HTTPS, or a certificate that has expired. Servers answer
+// that with 400, to everybody.
+func TestWrongTLS(t *testing.T) {
 	t.Parallel()
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -120,6 +121,8 @@ func TestPlainToTLS(t *testing.T) {
 	for _, text := range []string{
 		"<center>The plain HTTP request was sent to HTTPS port</center>",
 		"Reason: You're speaking plain HTTP to an SSL-enabled server port.",
+		"<center><h1>400 Bad Request</h1></center>\n<center>The SSL certificate error</center>",
+		"<center><h1>400 Bad Request</h1></center>\n<center>No required SSL certificate was sent</center>",
 	} {
 		urls = append(urls, newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, text, http.StatusBadRequest) }).URL)
 	}

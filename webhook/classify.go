@@ -67,14 +67,15 @@ func (p *Publisher) judge(response *http.Response, excerpt string, now time.Time
 		return outbox.Rejected(err)
 	case isReceivers(status):
 		return outbox.Unavailable(err)
-	case isUnclear(status), status == http.StatusBadRequest && p.target.Scheme == "http" && plainToTLS.MatchString(excerpt):
+	case isUnclear(status), status == http.StatusBadRequest && wrongTLS.MatchString(excerpt):
 		return outbox.Unclear(err)
 	}
 	return err
 }
 
-// plainToTLS is how servers call it that somebody speaks plain HTTP on their port for HTTPS.
-var plainToTLS = regexp.MustCompile(`(?i)plain HTTP .*(HTTPS|SSL)|HTTP request to an HTTPS server`)
+// wrongTLS is how servers call it, with 400, that somebody speaks plain HTTP on their port for HTTPS, or has
+// no certificate, or one that has expired or was revoked.
+var wrongTLS = regexp.MustCompile(`(?i)plain HTTP .*(HTTPS|SSL)|HTTP request to an HTTPS server|The SSL certificate error|No required SSL certificate`)
 
 // bandwidthLimitExceeded is what web hosts answer whose customer has used his traffic up.
 const bandwidthLimitExceeded = 509
@@ -95,6 +96,8 @@ func isReceivers(status int) bool {
 // that the URL or the credentials are wrong, or that it has seen only a part of the request.
 func isUnclear(status int) bool {
 	switch status {
+	case 495, 496, 497: // nginx, of the client's certificate, and of plain HTTP on a port for HTTPS
+		return true
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
 		http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusGone, http.StatusMisdirectedRequest,
 		http.StatusUpgradeRequired, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
