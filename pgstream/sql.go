@@ -291,7 +291,7 @@ WITH ours AS MATERIALIZED (
 )
 UPDATE {parked} AS p SET state = o.state, gates = o.gates, attempts = o.attempts,
   next_attempt_at = CASE WHEN o.state = 'retry' THEN now() + make_interval(secs => o.delay) END,
-  last_error = o.error, reason = o.reason, route = o.route, changed_at = now()
+  last_error = coalesce(o.error, p.last_error), reason = o.reason, route = o.route, changed_at = now()
 FROM o
 WHERE o.state <> '' AND p.ctid = o.at AND p.state IN ('retry', 'waiting')`
 

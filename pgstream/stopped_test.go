@@ -2,6 +2,7 @@ package pgstream
 
 import (
 	"testing"
+	"time"
 
 	"github.com/packfinderz/outbox"
 )
@@ -96,6 +97,30 @@ func TestStoppedAgain(t *testing.T) {
 	s.stop(store, s.claim(store, 1), stoppedNow)
 	s.wantStopped(1)
 	s.claimBeside(store, 0)
+	s.deliverFirst(store)
+	s.judge("")
+}
+
+// TestPassedKeepsItsError has an event given back that others may pass: whoever looks sees why, also when it is
+// given back later without a word.
+func TestPassedKeepsItsError(t *testing.T) {
+	t.Parallel()
+	s := sharedStage(t, 1)
+	store := s.open(Config{MaxAttempts: 1})
+	s.emit("k")
+	want := ""
+	for _, text := range []string{"not now", "", "not yet", ""} {
+		s.settle(s.claimAll(store, 1), outbox.Outcome{Kind: outbox.Released, Delay: time.Minute, Error: text})
+		if text != "" {
+			want = text
+		}
+		var got string
+		if s.scan(`SELECT last_error FROM outbox_parked WHERE attempts = 0`, &got); got != want {
+			t.Errorf("the error is %q, want %q", got, want)
+		}
+		s.ripen()
+		store.PassTime()
+	}
 	s.deliverFirst(store)
 	s.judge("")
 }

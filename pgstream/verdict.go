@@ -129,7 +129,11 @@ func overtaken(outcomes []outbox.Outcome) int {
 // passed is an event that was given back and that others may pass.
 func passed(index int, key string, attempts int, outcome *outbox.Outcome) park {
 	delay := outcome.Delay.Seconds()
-	return park{index: index, state: stateRetry, gates: key != "", attempts: attempts - 1, delay: &delay}
+	p := park{index: index, state: stateRetry, gates: key != "", attempts: attempts - 1, delay: &delay}
+	if outcome.Error != "" {
+		p.err = &outcome.Error
+	}
+	return p
 }
 
 func heldBack(index int, key string, delayed bool) park {
