@@ -12,9 +12,9 @@ var ErrInvalidEvent = errors.New("invalid event")
 // ErrInvalidLayout matches every layout that was refused.
 var ErrInvalidLayout = errors.New("invalid layout")
 
-// ErrNoTopic is what a publisher that needs a topic answers for an event without one. It may be the
-// event's fault, or that of whoever set the relay up: some tables have no topics.
-var ErrNoTopic = Unclear(errors.New("the event has no topic: give it one, or set --topic-default"))
+// ErrNoTopic is what a publisher that needs a topic answers for an event without one. Such events wait as if
+// they had a topic that is missing: some tables have no topics, and the relay may have to be told one.
+var ErrNoTopic = TopicMissing(errors.New("the event has no topic: give it one, or set --topic-default"))
 
 // EventError says which event was refused at emit, and why. The caller's
 // transaction has not been touched and can go on.

@@ -46,6 +46,8 @@ type finding struct {
 	// aside is how long others may pass the message, although it is not at fault for all that is
 	// known; zero if they may not.
 	aside time.Duration
+	// tell is set when that is the first time.
+	tell bool
 }
 
 // judge decides, for every message of a batch that was not delivered, who is at fault, and
@@ -73,7 +75,12 @@ func (s *routes) judge(a *attempt, now time.Time) (findings []finding, news []ch
 		}
 		if a.sent(i) { // it was refused by somebody who is there
 			s.whole.seen = now
-			trying.answered(a.topic(i))
+			trying.answered(s.topicOf(a, i))
+		}
+	}
+	for i, err := range a.errs {
+		if err != nil && a.sent(i) && !isUntried(err) {
+			s.suspects.sent(a.messages[i].ID, s.judged)
 		}
 	}
 	s.countWaiting(a, findings)
@@ -87,16 +94,24 @@ func (s *routes) noteDelivered(a *attempt, now time.Time) {
 		if err != nil {
 			continue
 		}
-		s.whole.noteDelivered(now)
 		s.suspects.cleared(a.messages[i].ID)
-		if r := s.topics[a.topic(i)]; r != nil {
-			r.noteDelivered(now)
+		s.gotThrough(s.whole, 1, now)
+		if r := s.topics[s.topicOf(a, i)]; r != nil {
+			s.gotThrough(r, 1, now)
 		}
 	}
 	if len(s.suspects.unclear) > 0 {
 		for topic := range a.delivered() {
 			s.suspects.refute(topic, a.began, s.judged)
 		}
+	}
+}
+
+// gotThrough notes messages that a route has delivered.
+func (s *routes) gotThrough(r *route, n int, now time.Time) {
+	r.noteDelivered(n, now)
+	if r.standing.noteDelivered(n) && r.standing.doubted > 0 {
+		r.standing.doubted = s.suspects.inDoubt(r.topic)
 	}
 }
 
@@ -118,7 +133,7 @@ func (s *routes) judgeUnavailable(a *attempt, findings []finding, now time.Time,
 		if err == nil || isUntried(err) || Classify(err) != ClassUnavailable {
 			continue
 		}
-		if topic := a.topic(i); ofTopic(err) && topic != "" {
+		if topic := s.topicOf(a, i); ofTopic(err) && topic != "" {
 			findings[i] = finding{fault: faultTopic, err: err}
 			s.shut(s.make(topic, now), now, err, news)
 			continue
@@ -128,7 +143,7 @@ func (s *routes) judgeUnavailable(a *attempt, findings []finding, now time.Time,
 		if !away && mayBeOne(err) && s.suspects.broke(a.messages[i].ID, s.whole.delivered) {
 			if !mayBePoison(err) {
 				// Somebody is there for the others, and not for this one. That is no fault of its own.
-				findings[i].aside = asideMost
+				findings[i].aside, findings[i].tell = asideMost, s.suspects.tell(a.messages[i].ID)
 				continue
 			}
 			s.suspects.cleared(a.messages[i].ID)
@@ -153,38 +168,50 @@ func (s *routes) judgeUnclear(a *attempt, findings []finding, away bool, now tim
 		if err == nil || isUntried(err) || Classify(err) != ClassUnclear {
 			continue
 		}
-		id, topic := a.messages[i].ID, a.topic(i)
+		id, topic := a.messages[i].ID, s.topicOf(a, i)
 		findings[i] = finding{fault: faultRoute, err: err}
 		if away {
 			continue
 		}
 		if isProven(err) {
-			s.suspects.convict(id, topic, s.judged, true)
+			s.suspects.convict(id, topic, s.judged, &s.make(topic, now).standing, true)
 			findings[i].fault = faultEvent
 			continue
 		}
-		switch d := s.suspects.doubt(id, topic, a.began, s.judged, err); {
+		switch d := s.suspects.doubt(id, topic, a.began, s.judged, &s.make(topic, now).standing, err); {
 		case d.times >= unclearTries, d.proven:
 			known[topic] = append(known[topic], i)
+			findings[i].aside = min(pingFirst<<min(d.times, 10), asideMost) // if it is not at fault
 		case d.convicted:
 			// It may be its own fault once more, or the route's this time: nothing has been delivered since.
-			findings[i].aside = pingMax
+			findings[i].aside, findings[i].tell = pingMax, s.suspects.tell(id)
 		default:
 			doubts[topic] = append(doubts[topic], i)
 		}
 	}
+	s.blame(a, findings, known, doubts, now, news)
+	if len(doubts) > 0 {
+		s.strike(a, findings, doubts, now, news)
+	}
+}
+
+// blame finds the events at fault that may be, unless it is their route that troubles many: then they are
+// added to those in doubt.
+func (s *routes) blame(a *attempt, findings []finding, known, doubts map[string][]int, now time.Time, news *[]change) {
 	for topic, places := range known {
-		if r := s.make(topic, now); len(doubts[topic]) > 0 || r.strikes > 0 {
+		r := s.make(topic, now)
+		if !r.standing.speaks() && now.Sub(r.toldDoubts) > time.Minute {
+			r.toldDoubts = now
+			*news = append(*news, change{RouteStatus: r.status(), err: a.errs[places[0]], doubts: r.standing.doubted})
+		}
+		if len(doubts[topic]) > 0 || r.strikes > 0 || !r.standing.speaks() {
 			doubts[topic] = append(doubts[topic], places...)
 			continue
 		}
 		for _, i := range places {
-			s.suspects.convict(a.messages[i].ID, topic, s.judged, false)
+			s.suspects.convict(a.messages[i].ID, topic, s.judged, &r.standing, false)
 			findings[i].fault = faultEvent
 		}
-	}
-	if len(doubts) > 0 {
-		s.strike(a, findings, doubts, now, news)
 	}
 }
 
@@ -206,7 +233,7 @@ func (s *routes) strike(a *attempt, findings []finding, doubts map[string][]int,
 			continue
 		}
 		for _, i := range places {
-			findings[i].fault = faultTopic
+			findings[i].fault, findings[i].aside = faultTopic, 0
 		}
 	}
 }
@@ -239,7 +266,7 @@ func (s *routes) countWaiting(a *attempt, findings []finding) {
 		case faultRoute:
 			s.whole.waiting++
 		case faultTopic:
-			s.topics[a.topic(i)].waiting++
+			s.topics[s.topicOf(a, i)].waiting++
 		}
 	}
 }
@@ -249,12 +276,11 @@ func (s *routes) passed(a *attempt, now time.Time) (news []change) {
 	s.mu.Lock()
 	simple := len(s.topics) == 0 && s.whole.state == routeOpen
 	if simple {
-		s.whole.noteDelivered(now)
-		s.whole.delivered += int64(len(a.messages) - 1)
 		s.judged++
 		for i := range a.messages {
 			s.suspects.cleared(a.messages[i].ID)
 		}
+		s.gotThrough(s.whole, len(a.messages), now)
 		s.suspects.refute("", a.began, s.judged)
 	}
 	s.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,7 +41,7 @@ var errNo = errors.New("no")
 
 var answers = map[string]error{
 	"ok": nil, "refused": errNo, "never": Terminal(errNo), "404": Unclear(errNo), "404!": &UnclearError{Err: errNo, proven: true}, "404>": &UnclearError{Err: errNo, Overtaken: true}, "busy": Unavailable(errNo), "silent": context.DeadlineExceeded,
-	"away": Unavailable(errNo), "missing": TopicMissing(errNo), "broken": Broken(fmt.Errorf("reset: %w", errNo)),
+	"away": Unavailable(errNo), "missing": TopicMissing(errNo), "topicless": ErrNoTopic, "broken": Broken(fmt.Errorf("reset: %w", errNo)),
 	"full": Unavailable(fmt.Errorf("disk: %w", syscall.ENOSPC)), "-": ErrNotAttempted,
 }
 
@@ -94,13 +95,39 @@ func (b *bench) closed() string {
 	for _, status := range b.routes.list() {
 		if !status.Open {
 			name := status.Topic
-			if name == "" {
+			switch {
+			case status.Topicless:
+				name = "topicless"
+			case name == "":
 				name = "all"
 			}
 			names = append(names, name)
 		}
 	}
 	return strings.Join(names, " ")
+}
+
+// oks are events of topic x that are delivered.
+func oks(n int) string { return strings.TrimSpace(strings.Repeat("x/7:ok ", n)) }
+
+// TestTurns has two events that are sent by themselves, at one of which the connection breaks every time. The
+// other one is not sent after it each time.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	b := &bench{T: t, routes: newRoutes(false, nil), now: time.Now()}
+	b.faults("s:silent a:ok")
+	b.faults("p:broken a:ok")
+	both := b.attempt("p:ok s:ok a:ok").messages
+	var order []int
+	for range 4 {
+		b.ping(nil)
+		first := b.routes.alone(both)[0]
+		order = append(order, first)
+		b.faults([]string{"p:broken s:- a:ok", "s:silent p:- a:ok"}[first])
+	}
+	if want := []int{1, 0, 1, 0}; !slices.Equal(order, want) {
+		t.Errorf("the first are %v, want %v", order, want)
+	}
 }
 
 // TestEvidence tells stories of batches and says, after each, who was held to be at fault and which
@@ -222,6 +249,32 @@ func TestEvidence(t *testing.T) {
 			{"x/1:404 y/1:ok", "D-", ""}, {"x/2:ok", "-", ""},
 			{"x/1:404 y/1:ok", "E-", ""},
 		},
+		"where many are in doubt none is at fault": {
+			{"x/1:404 x/2:404 x/3:404 x/4:404 x/5:ok", "DDDD-", ""}, {"x/6:ok", "-", ""},
+			{"x/1:404", "D", ""}, {"x/6:ok", "-", ""},
+			{"x/1:404 x/6:ok", "D-", ""}, {"x/6:ok", "-", ""},
+			{"x/1:404 x/2:404 x/3:404 x/4:404 x/5:ok", "DDDD-", ""},
+		},
+		"until some of them were delivered, and many others in a row": {
+			{"x/1:404 x/2:404 x/3:404 x/4:404 x/5:404 x/6:404 x/7:ok", "DDDDDD-", ""},
+			{"x/4:ok x/5:ok x/6:ok " + oks(doubtedShare-3), strings.Repeat("-", doubtedShare), ""}, // six failed among them
+			{"x/1:404 x/2:404 x/7:ok", "DD-", ""}, {oks(doubtedShare), strings.Repeat("-", doubtedShare), ""},
+			{"x/1:404 x/2:404 x/3:404", "EEE", ""},
+		},
+		"or are few beside those that are delivered": {
+			{"x/1:404 x/2:404 x/3:404 x/4:404 x/5:404 x/7:ok", "DDDDD-", ""},
+			{oks(2*doubtedShare - 1), strings.Repeat("-", 2*doubtedShare-1), ""},
+			{"x/1:404", "D", ""}, {"x/7:ok", "-", ""},
+			{"x/1:404 x/2:404 x/3:404 x/4:404 x/5:404", "EEEEE", ""},
+		},
+		"events without a topic wait for one by themselves": {
+			{"a:topicless b:topicless", "tt", "topicless"},
+			{"c:ok x/1:ok", "--", "topicless"}, // c was not sent
+			{"ping", "", "topicless"},
+			{"a:topicless b:topicless c:ok x/2:ok", "tt--", "topicless"},
+			{"ping", "", "topicless"},
+			{"a:ok", "-", ""},
+		},
 		"who answers unclearly about a topic is there": {
 			{"x/1:away", "D", "all"}, {"ping", "", "all"},
 			{"x/1:404 x/2:404", "tt", "x"},
@@ -241,6 +294,12 @@ func TestEvidence(t *testing.T) {
 		},
 		"poison: three times, with good pings and others delivered": {
 			{"p:broken a:ok", "D-", "all"}, {"ping", "", "all"}, {"b:ok", "-", ""},
+			{"p:broken", "D", "all"}, {"ping", "", "all"}, {"b:ok", "-", ""},
+			{"p:broken", "E", "all"},
+		},
+		"no poison when the destination is away the third time, for all that is known": {
+			{"p:broken a:ok", "D-", "all"}, {"ping", "", "all"}, {"b:ok", "-", ""},
+			{"p:broken", "D", "all"}, {"ping", "", "all"},
 			{"p:broken", "D", "all"}, {"ping", "", "all"}, {"b:ok", "-", ""},
 			{"p:broken", "E", "all"},
 		},

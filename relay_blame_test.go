@@ -3,6 +3,7 @@ package outbox_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/logtest"
 )
 
 // TestSlowIsNoEvidence has a destination that answers some messages of a batch in time, and all of them
@@ -18,13 +20,18 @@ import (
 func TestSlowIsNoEvidence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const atOnce = 8
-		store := newShelf(many(5 * atOnce)...)
+		const atOnce, rounds = 8, 20
+		store := newShelf(many(atOnce + 2)...)
+		events := atOnce + 2
 		startOrdered(t, outbox.Config{Store: store, Poll: calm, Concurrency: 1, Publisher: asked{
 			func(_ context.Context, messages []outbox.Message) []error {
 				errs := make([]error, len(messages))
 				for i := atOnce; i < len(messages); i++ {
 					errs[i] = context.DeadlineExceeded
+				}
+				if len(messages) > atOnce && events < rounds*atOnce { // more come, and come first
+					store.add(many(atOnce)...)
+					events += atOnce
 				}
 				return errs
 			},
@@ -33,8 +40,8 @@ func TestSlowIsNoEvidence(t *testing.T) {
 		}})
 		<-time.After(time.Minute)
 		all := strings.Join(store.settled(), " ")
-		if n := strings.Count(all, "delivered"); n != 5*atOnce || strings.Contains(all, "failed") {
-			t.Errorf("%d of %d are delivered; the outcomes are %s", n, 5*atOnce, all)
+		if n := strings.Count(all, "delivered"); n != events || strings.Contains(all, "failed") {
+			t.Errorf("%d of %d are delivered; the outcomes are %s", n, events, all)
 		}
 	})
 }
@@ -112,6 +119,40 @@ func TestAwayForOneEvent(t *testing.T) {
 		}
 		if all := strings.Join(store.settled(), " "); strings.Contains(all, "failed") || strings.Contains(all, "dead") {
 			t.Error("an attempt was counted")
+		}
+	})
+}
+
+// TestMostReceiversAway has a destination that takes one message in ten, whichever it is. No event is blamed
+// for that, and all are delivered in the end.
+func TestMostReceiversAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const events = 200
+		store := newShelf(many(events)...)
+		var requests, delivered atomic.Int64
+		log := &logtest.Log{}
+		startOrdered(t, outbox.Config{
+			Store: store, Poll: calm, Concurrency: 1, Logger: slog.New(slog.NewTextHandler(log, nil)),
+			Publisher: &scripted{answer: func(outbox.Message) error {
+				if requests.Add(1)%10 != 0 {
+					return outbox.Unclear(errors.New("nobody here knows you"))
+				}
+				delivered.Add(1)
+				return nil
+			}},
+		})
+		for range 60 {
+			<-time.After(time.Minute)
+		}
+		if n := delivered.Load(); n != events {
+			t.Errorf("%d of %d are delivered", n, events)
+		}
+		if all := strings.Join(store.settled(), " "); strings.Contains(all, "failed") || strings.Contains(all, "dead") {
+			t.Error("an attempt was counted")
+		}
+		if n := log.Count("none is blamed"); n == 0 || n > 60 {
+			t.Errorf("it was said %d times in an hour", n)
 		}
 	})
 }

@@ -114,8 +114,8 @@ func (r *Relay) closedRoutes(topics []string) ClosedRoutes {
 	if len(topics) == 0 {
 		return closed
 	}
-	if slices.Contains(topics, r.config.DefaultTopic) {
-		closed.Topics = append(slices.Clip(topics), "")
+	if slices.Contains(topics, r.config.DefaultTopic) || slices.Contains(topics, noTopic) {
+		closed.Topics = append(slices.DeleteFunc(slices.Clone(topics), func(topic string) bool { return topic == noTopic }), "")
 	}
 	for name, route := range r.config.Registry {
 		switch {

@@ -142,10 +142,13 @@ func refuse(name string, err error) func(outbox.Message) error {
 	}
 }
 
-// newOrderedRelay is a relay that logs nothing, and polls all the time unless it is told otherwise.
+// newOrderedRelay is a relay that logs nothing, and polls all the time, unless it is told otherwise.
 func newOrderedRelay(t *testing.T, config outbox.Config) *outbox.Relay {
 	t.Helper()
-	config.Logger, config.Poll = slog.New(slog.DiscardHandler), max(config.Poll, time.Millisecond)
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	config.Poll = max(config.Poll, time.Millisecond)
 	relay, err := outbox.NewRelay(config)
 	if err != nil {
 		t.Fatal(err)

@@ -149,9 +149,17 @@ func (r *Relay) judge(a *attempt, lostLease bool, outcomes []Outcome) []Outcome 
 			outcomes[i] = death(f.err)
 		case away, f.aside > 0:
 			// Nothing moves while the whole destination is closed, but for others past this one.
-			outcomes[i].Delay = f.aside
-		case f.fault == faultTopic, isOneOf(err, errTopicClosed):
+			if outcomes[i].Delay = f.aside; f.aside > 0 {
+				outcomes[i].Error = ErrorText(f.err)
+			}
+		case f.fault == faultTopic:
 			outcomes[i] = Outcome{Kind: Stopped, Topic: a.topic(i), Error: ErrorText(err)}
+		case isOneOf(err, errTopicClosed):
+			outcomes[i] = Outcome{Kind: Stopped, Topic: a.topic(i), Error: r.routes.why(a.topic(i))}
+		}
+		if findings[i].tell {
+			r.log.Warn("event set aside, uncounted: the destination does not take it, and it is not known whether it is at fault",
+				"event_id", m.ID.String(), "topic", a.topic(i), "error", ErrorText(findings[i].err))
 		}
 	}
 	return outcomes

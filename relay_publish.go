@@ -97,20 +97,19 @@ func (r *Relay) check(a *attempt) []Message {
 // got no answer in time, come last, and one by one: the others must not pay for them, nor they
 // for the others, and it must be known whether they get through.
 func (r *Relay) sendAll(ctx context.Context, messages []Message) []error {
-	late := r.routes.alone(messages)
-	if late == nil || len(messages) == 1 {
+	last := r.routes.alone(messages)
+	if len(last) == 0 || len(messages) == 1 {
 		return r.send(ctx, messages)
 	}
 	errs := make([]error, len(messages))
 	first := make([]Message, 0, len(messages))
-	var places, last []int
+	var places []int
 	stopped := make(map[string]bool)
 	for i := range messages {
 		switch key := messages[i].Key; {
 		case key != "" && stopped[key]:
 			errs[i] = ErrNotAttempted
-		case late[i]:
-			last = append(last, i)
+		case slices.Contains(last, i):
 			stopped[key] = true
 		default:
 			first, places = append(first, messages[i]), append(places, i)
@@ -124,7 +123,7 @@ func (r *Relay) sendAll(ctx context.Context, messages []Message) []error {
 		}
 	}
 	for _, i := range last {
-		if broken || ctx.Err() != nil {
+		if broken || ctx.Err() != nil || errs[i] != nil {
 			errs[i] = ErrNotAttempted
 			continue
 		}

@@ -24,7 +24,7 @@ func (r *Relay) Available() bool {
 // waiting. It changes nothing for a relay that runs.
 func (r *Relay) Check(ctx context.Context) error {
 	if err := r.ping(ctx, ""); err != nil {
-		return fmt.Errorf("the destination does not answer: %w", err)
+		return fmt.Errorf("the destination cannot be used: %w", err)
 	}
 	var problems []error
 	for _, topic := range r.config.namedTopics() {
@@ -60,7 +60,7 @@ func (r *Relay) keepRoutes(ctx context.Context) {
 				return
 			}
 			if err != nil {
-				r.log.Debug("a route does not answer", "route", RouteStatus{Topic: topic}.Name(), "error", ErrorText(err))
+				r.log.Debug("a route does not answer", "route", (&route{topic: topic}).status().Name(), "error", ErrorText(err))
 			}
 			if news := r.routes.answered(topic, time.Now(), err); news != nil {
 				r.report(*news)
@@ -86,6 +86,9 @@ func (r *Relay) ping(ctx context.Context, topic string) (err error) {
 			err = panicError(value)
 		}
 	}()
+	if topic == noTopic {
+		return nil // whom?
+	}
 	if topic != "" {
 		if pinger, ok := r.config.Publisher.(TopicPinger); ok {
 			return pinger.PingTopic(ctx, topic)
@@ -132,6 +135,11 @@ func isSilence(err error) bool {
 // report tells of routes that were opened or closed: once each, and not for every event.
 func (r *Relay) report(news ...change) {
 	for _, c := range news {
+		if c.doubts > 0 {
+			r.log.Warn("many events get no good answer while others get through: none is blamed, and no attempt is counted",
+				"route", c.Name(), "events", c.doubts, "error", ErrorText(c.err))
+			continue
+		}
 		if c.Open {
 			r.log.Info("the route is open again", "route", c.Name(), "closed_for", c.lasted.Round(time.Millisecond).String(), "given_back", c.events)
 		} else {

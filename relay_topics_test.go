@@ -33,10 +33,13 @@ func (p *topics) Publish(ctx context.Context, messages []outbox.Message) []error
 }
 
 func (p *topics) PingTopic(_ context.Context, topic string) error {
-	if topic == p.missing && !p.isThere.Load() {
-		return outbox.TopicMissing(errors.New("there is no topic " + topic))
+	switch {
+	case topic != p.missing || p.isThere.Load():
+		return nil
+	case topic == "":
+		return outbox.ErrNoTopic
 	}
-	return nil
+	return outbox.TopicMissing(errors.New("there is no topic " + topic))
 }
 
 // eventsTo are events of the bed's store that go to a topic: by the registry where a table has
@@ -102,6 +105,30 @@ func TestDeletedTopic(t *testing.T) {
 			b.Errorf("the loss of the topic was logged %d times, want once: %s", n, b.logs.Text())
 		}
 	})
+}
+
+// TestTopicless has events without a topic wait before others, at a destination that needs one. They wait by
+// themselves, uncounted.
+func TestTopicless(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "modkit")
+	waiting := b.emitEvents(b.eventsTo("none", 300)...)
+	pgtest.Exec(t, b.pool, `UPDATE modkit_outbox_events SET topic = ''`)
+	fine := b.emitEvents(b.eventsTo("fine", 50)...)
+	broker := &topics{Broker: b.broker}
+	config := b.config(6, pgstore.Config{MaxAttempts: 1}) // one counted attempt would be death
+	config.Publisher, config.BatchSize = broker, 40
+	relay := b.start(config)
+	b.waitReceived(len(fine))
+	b.wantOnce(fine)
+	closed := slices.DeleteFunc(relay.Routes(), func(r outbox.RouteStatus) bool { return r.Open })
+	if len(closed) != 1 || !closed[0].Topicless || closed[0].Name() != "events without a topic" || relay.Available() {
+		b.Errorf("the closed routes are %+v, want that of events without a topic", closed)
+	}
+	broker.isThere.Store(true)
+	b.waitReceived(len(fine) + len(waiting))
+	relay.Stop()
+	b.wantOnce(slices.Concat(fine, waiting))
 }
 
 // TestInvalidRow has one row of twenty that cannot be read. It is dead, with the reason, and the

@@ -29,6 +29,8 @@ const (
 type RouteStatus struct {
 	// Topic is the topic; empty for the destination as a whole.
 	Topic string
+	// Topicless is set for events without a topic, where the destination needs one.
+	Topicless bool
 	// Open is whether events are sent there.
 	Open bool
 	// Since is when it was last opened or closed.
@@ -39,7 +41,10 @@ type RouteStatus struct {
 
 // Name is what the route is called where people read it.
 func (s RouteStatus) Name() string {
-	if s.Topic == "" {
+	switch {
+	case s.Topicless:
+		return "events without a topic"
+	case s.Topic == "":
 		return "destination"
 	}
 	return "topic " + s.Topic
@@ -84,6 +89,10 @@ type route struct {
 	// nothing but unclear answers.
 	delivered int64
 	strikes   int
+	// standing is whether what is delivered speaks against what is not, and toldDoubts when people last
+	// heard that it does not.
+	standing   standing
+	toldDoubts time.Time
 	// waiting counts the events that were given back since it was closed.
 	waiting int
 }
@@ -147,9 +156,14 @@ func (r *route) answered(now time.Time, err error) (changed bool) {
 	return r.close(now, err)
 }
 
-// noteDelivered notes a message that got through.
-func (r *route) noteDelivered(now time.Time) {
-	r.delivered++
+// newRoute is a route that is open.
+func newRoute(topic string, now time.Time) *route {
+	return &route{topic: topic, since: now, seen: now, standing: newStanding()}
+}
+
+// noteDelivered notes messages that got through.
+func (r *route) noteDelivered(n int, now time.Time) {
+	r.delivered += int64(n)
 	r.strikes, r.seen = 0, now
 }
 
@@ -169,6 +183,9 @@ func (r *route) failedTrial(id uuid.UUID) time.Duration {
 // status is closed until a message got through: a ping says little.
 func (r *route) status() RouteStatus {
 	status := RouteStatus{Topic: r.topic, Open: r.state == routeOpen, Since: r.since}
+	if r.topic == noTopic {
+		status.Topic, status.Topicless = "", true
+	}
 	if !status.Open && r.err != nil {
 		status.Error = ErrorText(r.err)
 	}

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -35,15 +36,35 @@ func newRoutes(asks bool, topics []string) *routes {
 		news: make(chan struct{}, 1), freed: make(chan struct{}),
 	}
 	now := time.Now()
-	s.whole = &route{since: now, seen: now}
+	s.whole = newRoute("", now)
 	if asks {
 		s.whole.state, s.whole.fresh, s.whole.err = routeClosed, true, errNotAsked
 	}
 	for _, topic := range topics {
 		s.named[topic] = true
-		s.topics[topic] = &route{topic: topic, since: now}
+		s.topics[topic] = newRoute(topic, now)
 	}
 	return s
+}
+
+// noTopic is the route of events without a topic, where the destination needs one. No topic is called so:
+// PostgreSQL's texts have no such character.
+const noTopic = "\x00"
+
+// known is a message's topic as the routes know it.
+func (s *routes) known(topic string) string {
+	if topic == "" && s.topics[noTopic] != nil {
+		return noTopic
+	}
+	return topic
+}
+
+// topicOf is the topic of a message that was tried, as the routes know it.
+func (s *routes) topicOf(a *attempt, i int) string {
+	if topic := a.topic(i); topic != "" || !isOneOf(a.errs[i], ErrNoTopic) {
+		return s.known(topic)
+	}
+	return noTopic
 }
 
 // of is the route of a topic that gave trouble before; nil for one that did not.
@@ -62,7 +83,7 @@ func (s *routes) make(topic string, now time.Time) *route {
 	if len(s.topics) >= maxTopics {
 		maps.DeleteFunc(s.topics, func(name string, r *route) bool { return r.state == routeOpen && !s.named[name] })
 	}
-	r := &route{topic: topic, since: now, seen: now}
+	r := newRoute(topic, now)
 	s.topics[topic] = r
 	return r
 }
@@ -140,6 +161,17 @@ func (s *routes) isClosed() bool {
 	return s.whole.state == routeClosed
 }
 
+// why says why a topic is closed.
+func (s *routes) why(topic string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := errTopicClosed.Error()
+	if r := s.topics[s.known(topic)]; r != nil && r.err != nil {
+		text = ErrorText(fmt.Errorf("%w: %w", errTopicClosed, r.err))
+	}
+	return text
+}
+
 // list is the status of the destination, and of its topics that are closed or named.
 func (s *routes) list() []RouteStatus {
 	s.mu.Lock()
@@ -215,6 +247,8 @@ func (s *routes) wake() {
 type change struct {
 	RouteStatus
 	err error
+	// doubts is set for a route that is open, and of which so many events are in doubt that none is blamed.
+	doubts int
 	// lasted is how long it was closed, and events how many were given back meanwhile; when it
 	// was opened.
 	lasted time.Duration

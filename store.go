@@ -167,7 +167,8 @@ func (k OutcomeKind) String() string {
 type Outcome struct {
 	// Kind is what became of it.
 	Kind OutcomeKind
-	// Error is the last error, fit for a text column; with Failed, Died and Stopped.
+	// Error is the last error, fit for a text column; with Failed, Died and Stopped, and with Released if
+	// it has a Delay.
 	Error string
 	// Delay is the time until the next attempt; with Failed and Released.
 	Delay time.Duration

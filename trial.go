@@ -1,6 +1,10 @@
 package outbox
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // pick marks, among messages that are ready to be sent, those that have to wait: their topic is
 // closed, or it is on trial and others are tried.
@@ -13,7 +17,7 @@ func (s *routes) pick(messages []Message, trial bool) (waits []waiting) {
 	waits = make([]waiting, len(messages))
 	groups := make(map[string][]int) // by route on trial
 	for i := range messages {
-		r := s.topics[messages[i].Topic]
+		r := s.topics[s.known(messages[i].Topic)]
 		switch {
 		case r != nil && r.state == routeClosed:
 			waits[i] = waitClosed
@@ -92,23 +96,23 @@ func firstOfKeys(messages []Message) []bool {
 	return first
 }
 
-// alone marks the messages that have to be sent by themselves; nil if there are none.
-func (s *routes) alone(messages []Message) []bool {
+// alone are the messages that have to be sent by themselves. Those that were longest not sent come first:
+// who is sent after one at which the connection breaks is not sent, and must not stay behind it for ever.
+func (s *routes) alone(messages []Message) (places []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.suspects.breaks)+len(s.suspects.unclear) == 0 {
 		return nil
 	}
-	var list []bool
 	for i := range messages {
 		if s.suspects.isAlone(messages[i].ID) {
-			if list == nil {
-				list = make([]bool, len(messages))
-			}
-			list[i] = true
+			places = append(places, i)
 		}
 	}
-	return list
+	slices.SortStableFunc(places, func(i, j int) int {
+		return cmp.Compare(s.suspects.turns[messages[i].ID], s.suspects.turns[messages[j].ID])
+	})
+	return places
 }
 
 // trials are the routes that a batch tries, and whether they answered.
@@ -132,7 +136,7 @@ func (s *routes) trying(a *attempt) trials {
 		return list
 	}
 	for i := range a.messages {
-		if r := s.topics[a.topic(i)]; r != nil && r.trying {
+		if r := s.topics[s.topicOf(a, i)]; r != nil && r.trying {
 			list[r.topic] = false
 		}
 	}
@@ -148,16 +152,16 @@ func (s *routes) endTrials(a *attempt, findings []finding, list trials, now time
 	}
 	for i, err := range a.errs {
 		if err == nil {
-			list.answered(a.topic(i))
+			list.answered(s.topicOf(a, i))
 			continue
 		}
 		if isUntried(err) || !a.sent(i) {
 			continue
 		}
-		if _, tried := list[""]; tried && a.topic(i) != "" && Classify(err) == ClassUnclear && !isSilence(err) {
+		if _, tried := list[""]; tried && s.topicOf(a, i) != "" && Classify(err) == ClassUnclear && !isSilence(err) {
 			list[""] = true // whatever is wrong with the topic, somebody is there
 		}
-		for _, topic := range []string{"", a.topic(i)} {
+		for _, topic := range []string{"", s.topicOf(a, i)} {
 			if _, tried := list[topic]; tried {
 				aside := s.of(topic).failedTrial(a.messages[i].ID)
 				if findings[i].fault == faultRoute {

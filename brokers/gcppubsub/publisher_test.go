@@ -112,7 +112,7 @@ func TestTopics(t *testing.T) {
 	messages[2].Topic = ""
 	messages[3].Topic = "no such/topic"
 	errs := publishertest.Publish(t, pubsubtest.Open(t, broker.URL()), messages)
-	publishertest.Fates(t, errs, "", "", "unclear", "rejected")
+	publishertest.Fates(t, errs, "", "", "topic missing", "rejected")
 	wantText(t, errs[2], "--topic-default")
 	wantText(t, errs[3], "no such/topic")
 	if all := broker.Server.Messages(); len(all) != 2 {

@@ -54,7 +54,7 @@ func TestTopicInURL(t *testing.T) {
 	messages[2].Topic = ""
 	messages[3].Topic = "../elsewhere"
 	errs := publishertest.Publish(t, open(t, shop+"/{topic}"), messages)
-	publishertest.Fates(t, errs, "", "", "unclear", "rejected")
+	publishertest.Fates(t, errs, "", "", "topic missing", "rejected")
 	wantText(t, errs[2], "--topic-default")
 	wantText(t, errs[3], "../elsewhere")
 	for i, m := range []*memory{orders, bills} {

@@ -48,7 +48,7 @@ func TestUnknownTopic(t *testing.T) {
 	messages[0].Topic, messages[1].Topic, messages[2].Topic = "nobody-has-this", "", "no topic/at all"
 	errs := publishertest.Publish(t, publisher, messages)
 	publishertest.Away(t, errs[0], true, true, "nobody-has-this", "?create=true")
-	publishertest.Fails(t, errs[1], outbox.ClassUnclear, "--topic-default")
+	publishertest.Fails(t, errs[1], outbox.ClassUnavailable, "--topic-default")
 	publishertest.Fails(t, errs[2], outbox.ClassTerminal, "no topic/at all")
 	if errs[3] != nil {
 		t.Error(errs[3])

@@ -59,7 +59,7 @@ func TestUnknownStream(t *testing.T) {
 	messages[1].Topic = ""
 	errs := publishertest.Publish(t, publisher, messages)
 	publishertest.Away(t, errs[0], true, true, "nobody.has.this", "?create=true")
-	publishertest.Fails(t, errs[1], outbox.ClassUnclear, "--topic-default")
+	publishertest.Fails(t, errs[1], outbox.ClassUnavailable, "--topic-default")
 	if errs[2] != nil {
 		t.Error(errs[2])
 	}

@@ -21,7 +21,7 @@ func testUnknownQueue(t *testing.T, broker *rabbittest.Broker) {
 	errs := publishertest.Publish(t, publisher, messages)
 	publishertest.Fates(t, errs, "topic missing", "unclear", "")
 	publishertest.Fails(t, errs[0], outbox.ClassUnavailable, `unknown queue "payments"`, "?create=true")
-	publishertest.Fails(t, errs[1], outbox.ClassUnclear, "--topic-default")
+	publishertest.Fails(t, errs[1], outbox.ClassUnavailable, "--topic-default")
 	wantPings(t, publisher, "", map[string]string{"payments": "topic missing", publishertest.Topic: ""})
 	wantPings(t, creating, "", map[string]string{"payments": ""})
 	publishertest.Fates(t, publishertest.Publish(t, creating, messages[:1]), "")

@@ -20,7 +20,7 @@ func TestUnknownStream(t *testing.T) {
 	messages[0].Topic, messages[1].Topic = "payments", ""
 	errs := publishertest.Publish(t, open(t, broker.URL()), messages)
 	ofStream(t, errs[0], `unknown stream "payments"`, "?create=true")
-	publishertest.Fails(t, errs[1], outbox.ClassUnclear, "--topic-default")
+	publishertest.Fails(t, errs[1], outbox.ClassUnavailable, "--topic-default")
 	if n := broker.Client().Exists(t.Context(), "payments").Val(); n != 0 {
 		t.Error("the stream was created silently")
 	}
