@@ -84,7 +84,7 @@ func TestAttachWhileEnding(t *testing.T) {
 	}
 	for range 2 {
 		users.Go(func() {
-			for more, deadline := true, time.Now().Add(time.Minute); more; {
+			for more, deadline := true, time.Now().Add(5*time.Minute); more; {
 				server, err := Start(t.Context(), config)
 				if err != nil {
 					t.Error(err)
