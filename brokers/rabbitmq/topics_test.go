@@ -19,7 +19,7 @@ func testUnknownQueue(t *testing.T, broker *rabbittest.Broker) {
 	messages[0].Topic, messages[1].Topic = "payments", ""
 	publisher, creating := open(t, broker.URL()), open(t, broker.URL()+"?create=true")
 	errs := publishertest.Publish(t, publisher, messages)
-	publishertest.Fates(t, errs, "topic missing", "unclear", "")
+	publishertest.Fates(t, errs, "topic missing", "topic missing", "")
 	publishertest.Fails(t, errs[0], outbox.ClassUnavailable, `unknown queue "payments"`, "?create=true")
 	publishertest.Fails(t, errs[1], outbox.ClassUnavailable, "--topic-default")
 	wantPings(t, publisher, "", map[string]string{"payments": "topic missing", publishertest.Topic: ""})
