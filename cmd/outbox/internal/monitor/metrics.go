@@ -81,9 +81,9 @@ func (m *Metrics) OnRoute(status outbox.RouteStatus) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if status.Open {
-		delete(m.closedRoutes, status.Topic)
+		delete(m.closedRoutes, status.Name())
 	} else {
-		m.closedRoutes[status.Topic] = true
+		m.closedRoutes[status.Name()] = true
 	}
 }
 

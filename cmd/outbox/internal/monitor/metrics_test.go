@@ -158,6 +158,21 @@ func TestBacklog(t *testing.T) {
 	wantLines(t, page(t, monitor.New(store), pool, nil), "outbox_backlog_events 3", "outbox_retrying_events 2")
 }
 
+// TestClosedRoutes counts the destination and the events without a topic, neither of which has one, apart.
+func TestClosedRoutes(t *testing.T) {
+	t.Parallel()
+	pool := table(t)
+	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := monitor.New(store)
+	for _, status := range []outbox.RouteStatus{{}, {Topicless: true}, {Topic: "orders"}, {Topicless: true, Open: true}} {
+		metrics.OnRoute(status)
+	}
+	wantLines(t, page(t, metrics, pool, nil), "outbox_closed_routes 2")
+}
+
 // table is a database with an empty outbox table.
 func table(t *testing.T) *pgxpool.Pool {
 	t.Helper()
