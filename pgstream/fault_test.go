@@ -253,21 +253,22 @@ func (s *stage) scan(sql string, into ...any) {
 // claim claims up to n events and fails unless n come.
 func (s *stage) claim(store *Store, n int) outbox.Batch {
 	s.Helper()
-	batch := s.tryClaim(store, n)
-	// What was read ahead may have been the empty end of a window: the claim that passes it finds nothing.
-	for tries := 0; len(batch.Messages()) == 0 && tries < 3; tries++ {
-		batch = s.tryClaim(store, n)
-	}
-	if got := len(batch.Messages()); got != n {
-		s.Fatalf("claimed %d events, want %d", got, n)
-	}
-	return batch
+	return s.claimUpTo(store, n, n)
 }
 
 // claimAll claims whatever there is and fails unless it is so many events.
 func (s *stage) claimAll(store *Store, want int) outbox.Batch {
 	s.Helper()
-	batch := s.tryClaim(store, 100)
+	return s.claimUpTo(store, 100, want)
+}
+
+func (s *stage) claimUpTo(store *Store, limit, want int) outbox.Batch {
+	s.Helper()
+	batch := s.tryClaim(store, limit)
+	// What was read ahead may have been the empty end of a window: the claim that passes it finds nothing.
+	for tries := 0; len(batch.Messages()) == 0 && tries < 3; tries++ {
+		batch = s.tryClaim(store, limit)
+	}
 	if got := len(batch.Messages()); got != want {
 		s.Fatalf("claimed %d events, want %d", got, want)
 	}

@@ -81,6 +81,7 @@ func TestRetriedByHand(t *testing.T) {
 	if took := time.Since(began); took > 8*time.Second {
 		t.Errorf("the retry took %s", took)
 	}
+	<-settled // only then there is something to replay
 	// Again, and by replay.
 	if n, err := (pgstream.Stream{}).Replay(t.Context(), pgtest.Connect(t, h.url), pgstream.Replay{ID: ids[0]}); err != nil || n != 1 {
 		t.Fatal(n, err)
