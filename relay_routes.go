@@ -87,7 +87,7 @@ func (r *Relay) ping(ctx context.Context, topic string) (err error) {
 		}
 	}()
 	if topic == noTopic {
-		return nil // whom?
+		return nil // there is nobody to ask: the next trial tells
 	}
 	if topic != "" {
 		if pinger, ok := r.config.Publisher.(TopicPinger); ok {

@@ -51,10 +51,7 @@ func TestDead(t *testing.T) {
 	pgtest.Exec(t, pool, `UPDATE modkit_outbox_events
 		SET status = 'processing', attempts = 1, locked_by = gen_random_uuid(), locked_until = now() - interval '1 second'
 		WHERE payload = '"left"'`)
-	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{MaxAttempts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := open(t, pool, pgstore.Config{MaxAttempts: 1})
 	metrics := monitor.New(store)
 	relay, err := modkit.NewDispatcher(pool, modkit.DispatcherConfig{
 		Store: modkit.StoreConfig{MaxAttempts: 1}, Hooks: []any{metrics}, Logger: slog.New(slog.DiscardHandler),
@@ -81,10 +78,7 @@ func TestDead(t *testing.T) {
 func TestLost(t *testing.T) {
 	t.Parallel()
 	pool := table(t)
-	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := open(t, pool, pgstore.Config{})
 	metrics := monitor.New(store)
 	messages := []outbox.Message{{Event: outbox.Event{ID: uuid.New()}}, {Event: outbox.Event{ID: uuid.New()}}}
 	died := outbox.Outcome{Kind: outbox.Died}
@@ -101,10 +95,7 @@ func (asked) Ping(context.Context) error { return nil }
 func TestReady(t *testing.T) {
 	t.Parallel()
 	pool := table(t)
-	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := open(t, pool, pgstore.Config{})
 	metrics := monitor.New(store)
 	relay, err := outbox.NewRelay(outbox.Config{
 		Store: store, Publisher: asked{}, Hooks: []any{metrics}, Logger: slog.New(slog.DiscardHandler),
@@ -129,10 +120,7 @@ func TestReady(t *testing.T) {
 func TestNoDatabase(t *testing.T) {
 	t.Parallel()
 	pool := table(t)
-	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := open(t, pool, pgstore.Config{})
 	metrics := monitor.New(store)
 	relay, err := outbox.NewRelay(outbox.Config{Store: store, Publisher: asked{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -151,10 +139,7 @@ func TestBacklog(t *testing.T) {
 	pool := table(t)
 	pgtest.Exec(t, pool, `INSERT INTO modkit_outbox_events (id, namespace, topic, payload, status, attempts, next_attempt_at)
 		SELECT gen_random_uuid(), 'shop', 'orders', '{}', 'pending', i - 1, now() + (i - 1) * interval '1 hour' FROM generate_series(1, 3) AS i`)
-	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := open(t, pool, pgstore.Config{})
 	wantLines(t, page(t, monitor.New(store), pool, nil), "outbox_backlog_events 3", "outbox_retrying_events 2")
 }
 
@@ -162,10 +147,7 @@ func TestBacklog(t *testing.T) {
 func TestClosedRoutes(t *testing.T) {
 	t.Parallel()
 	pool := table(t)
-	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := open(t, pool, pgstore.Config{})
 	metrics := monitor.New(store)
 	for _, status := range []outbox.RouteStatus{{}, {Topicless: true}, {Topic: "orders"}, {Topicless: true, Open: true}} {
 		metrics.OnRoute(status)
@@ -183,6 +165,16 @@ func table(t *testing.T) *pgxpool.Pool {
 	pool := pgtest.Pool(t)
 	pgtest.Migrate(t, pool, "", files)
 	return pool
+}
+
+// open is a store on such a table.
+func open(t *testing.T, pool *pgxpool.Pool, config pgstore.Config) *pgstore.Store {
+	t.Helper()
+	store, err := pgstore.New(pool, modkit.Layout(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
 }
 
 func wantLines(t *testing.T, page string, lines ...string) {
