@@ -7,6 +7,7 @@ package pgserver
 // can start one or remove the folder.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,8 +50,9 @@ func start(ctx context.Context, config Config) (*Server, error) {
 	sweep(parent)
 	request := keeperRequest{Bin: bin, Settings: config.Settings}
 	name := privateName()
-	if config.StandbyOf != nil {
-		request.Primary, request.Password = config.StandbyOf.URL("postgres"), config.StandbyOf.state.Password
+	if original := cmp.Or(config.StandbyOf, config.CopyOf); original != nil {
+		request.Primary, request.Password = original.URL("postgres"), original.state.Password
+		request.Follow = config.StandbyOf != nil
 		config.Shared = false
 	}
 	if config.Shared {

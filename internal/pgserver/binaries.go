@@ -17,6 +17,13 @@ import (
 // tried, so that a run never takes another version than the one asked for.
 const binEnv = "OUTBOX_PG_BIN"
 
+// versionEnv names the environment variable with the major version to take, such as 18. It is looked for in the usual
+// places and in toolsFolder. Nothing else is tried when it is set; binEnv wins over it.
+const versionEnv = "OUTBOX_POSTGRES"
+
+// toolsFolder is where scripts/ensure-postgres puts a version that the system lacks, from the root of the repository.
+const toolsFolder = ".tools/postgres-%s/bin"
+
 // ErrNoBinaries means that no PostgreSQL server is installed in any of the usual places.
 var ErrNoBinaries = errors.New("pgserver: no PostgreSQL server found: install one (Debian: apt-get install postgresql; " +
 	"Fedora: dnf install postgresql-server; macOS: brew install postgresql@17) or set " + binEnv +
@@ -40,6 +47,9 @@ func findBinaries() (string, error) {
 		}
 		return "", ErrNoBinaries
 	}
+	if major := Version(); major != "" {
+		return findVersion(major)
+	}
 	if found, err := exec.LookPath("initdb"); err == nil {
 		// A link in PATH says nothing about where the other programs are; its target does.
 		if target, err := filepath.EvalSymlinks(found); err == nil && hasBinaries(filepath.Dir(target)) {
@@ -54,6 +64,44 @@ func findBinaries() (string, error) {
 		}
 	}
 	return "", ErrNoBinaries
+}
+
+// Version is the major version that was asked for, or "" for any.
+func Version() string { return os.Getenv(versionEnv) }
+
+// findVersion returns the folder that has initdb and postgres of one major version.
+func findVersion(major string) (string, error) {
+	if number, err := strconv.Atoi(major); err != nil || number <= 0 {
+		return "", fmt.Errorf("pgserver: %s=%s is not a major version of PostgreSQL, such as 18", versionEnv, major)
+	}
+	for _, pattern := range usualPlaces {
+		if dir := strings.Replace(pattern, "*", major, 1); dir != pattern && hasBinaries(dir) {
+			return dir, nil
+		}
+	}
+	if dir, ok := findInTools(major); ok {
+		return dir, nil
+	}
+	return "", fmt.Errorf("pgserver: no PostgreSQL %s found: run scripts/ensure-postgres %[1]s, or set %s to the folder that has its initdb and postgres",
+		major, binEnv)
+}
+
+// findInTools looks for a version that scripts/ensure-postgres installed. Tests run in the folder of their package, so
+// it looks in the folders above, too.
+func findInTools(major string) (string, bool) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", false
+	}
+	for {
+		if dir := filepath.Join(folder, fmt.Sprintf(toolsFolder, major)); hasBinaries(dir) {
+			return dir, true
+		}
+		if folder == filepath.Dir(folder) {
+			return "", false
+		}
+		folder = filepath.Dir(folder)
+	}
 }
 
 func hasBinaries(dir string) bool {
@@ -88,18 +136,4 @@ func newestFirst(pattern string) []string {
 		}
 	})
 	return dirs
-}
-
-// Program is the path of one of PostgreSQL's programs, such as pg_dump, of the same version
-// as the servers that Start starts.
-func Program(name string) (string, error) {
-	dir, err := findBinaries()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("find %s: %w", name, err)
-	}
-	return path, nil
 }

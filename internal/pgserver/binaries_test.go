@@ -24,6 +24,7 @@ func TestNoBinaries(t *testing.T) {
 
 func TestBinariesFoundInPath(t *testing.T) {
 	t.Setenv(binEnv, "")
+	t.Setenv(versionEnv, "")
 	t.Setenv("PATH", "")
 	installed, err := findBinaries()
 	if err != nil {

@@ -31,7 +31,8 @@ type cluster struct {
 	credential *syscall.Credential // nil: our own user
 	port       int
 	password   string
-	primary    string   // empty: a cluster of its own
+	primary    string   // the server to copy; empty: none
+	follow     bool     // it is a standby of that
 	server     *process // nil while halted
 }
 
@@ -52,6 +53,9 @@ func (c *cluster) create(ctx context.Context, settings map[string]string) error 
 	fill := c.initialize
 	if c.primary != "" {
 		fill = c.copyPrimary
+		if _, err := clientFor(c.bin, "pg_basebackup"); errors.Is(err, ErrNoProgram) {
+			fill = c.copyByHand
+		}
 	}
 	if err := fill(ctx); err != nil {
 		return fmt.Errorf("making the cluster: %w%s", err, tail("server", c.folder.serverLog()))
@@ -92,9 +96,13 @@ func (c *cluster) initialize(ctx context.Context) error {
 	return nil
 }
 
-// copyPrimary copies the primary's data, so that the server follows it when it starts.
+// copyPrimary copies the primary's data. A standby follows it when it starts.
 func (c *cluster) copyPrimary(ctx context.Context) error {
-	return c.run(ctx, "pg_basebackup", "-D", c.folder.data(), "-d", c.primary, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+	args := []string{"-D", c.folder.data(), "-d", c.primary, "--checkpoint=fast", "--no-sync"}
+	if c.follow {
+		args = append(args, "--write-recovery-conf")
+	}
+	return c.run(ctx, "pg_basebackup", args...)
 }
 
 // run runs a program of PostgreSQL to its end.

@@ -73,7 +73,10 @@ func runKeeper(encoded string) error {
 }
 
 func (k *keeper) create(ctx context.Context) error {
-	k.cluster = &cluster{folder: k.request.Folder, bin: k.request.Bin, primary: k.request.Primary, password: k.request.Password}
+	k.cluster = &cluster{
+		folder: k.request.Folder, bin: k.request.Bin,
+		primary: k.request.Primary, follow: k.request.Follow, password: k.request.Password,
+	}
 	if err := k.cluster.create(ctx, k.request.Settings); err != nil {
 		return err
 	}

@@ -33,8 +33,10 @@ type keeperRequest struct {
 	Bin      string
 	Settings map[string]string
 	Grace    time.Duration
-	// Primary is the address of the server to follow, and Password that of its superuser; empty for a new cluster.
+	// Primary is the address of the server to copy, and Password that of its superuser; empty for a new cluster. Follow is
+	// set for a standby of it.
 	Primary, Password string
+	Follow            bool
 }
 
 // answer is what a keeper says when the server is up, and after every command.

@@ -34,6 +34,10 @@ type Config struct {
 	// StandbyOf makes the cluster a standby of this one: a copy of its data that follows it, over its Unix socket, with
 	// the settings on top of its own. Default: nil, a cluster of its own. A standby is always private.
 	StandbyOf *Server
+
+	// CopyOf makes the cluster a copy of this one, by pg_basebackup, that is a server of its own from the start. Default:
+	// nil. A copy is always private.
+	CopyOf *Server
 }
 
 // Mode says how a server is shut down.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -57,12 +56,16 @@ func serverCredential() (*syscall.Credential, error) {
 
 // spawn starts a program of PostgreSQL, with its output in the server's log.
 func (c *cluster) spawn(name string, args ...string) (*process, error) {
+	path, err := clientFor(c.bin, name)
+	if err != nil {
+		return nil, err
+	}
 	output, err := os.OpenFile(c.folder.serverLog(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the server's log: %w", err)
 	}
 	defer closeQuietly(output)
-	cmd := exec.Command(filepath.Join(c.bin, name), args...)
+	cmd := exec.Command(path, args...)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.credential}
