@@ -83,6 +83,13 @@ func Standby(t testing.TB, primary *pgserver.Server, settings map[string]string)
 	return start(t, pgserver.Config{Settings: settings, StandbyOf: primary})
 }
 
+// Copy returns a server that begins as a copy of another one's files, made by pg_basebackup while that runs. It ends
+// with the test.
+func Copy(t testing.TB, original *pgserver.Server) *pgserver.Server {
+	t.Helper()
+	return start(t, pgserver.Config{CopyOf: original})
+}
+
 func start(t testing.TB, config pgserver.Config) *pgserver.Server {
 	t.Helper()
 	server, err := pgserver.Start(t.Context(), config)

@@ -6,27 +6,22 @@ import (
 	"bytes"
 	"os/exec"
 	"testing"
-
-	"github.com/packfinderz/outbox/internal/pgserver"
 )
 
 // Restore dumps a database and loads it into a new cluster, where transactions are counted from the beginning. It
 // returns the new address; the cluster ends with the test.
 func Restore(t testing.TB, from string) string {
 	t.Helper()
-	dump := program(t, "pg_dump", nil, "--no-owner", "--dbname", from)
+	dump := Program(t, "pg_dump", nil, "--no-owner", "--dbname", from)
 	url := Server(t, nil).URL("postgres")
-	program(t, "psql", dump, "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", url)
+	Program(t, "psql", dump, "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", url)
 	return url
 }
 
-// program runs one of PostgreSQL's programs, which must succeed, and returns what it printed.
-func program(t testing.TB, name string, in []byte, args ...string) []byte {
+// Program runs one of PostgreSQL's programs, which must succeed, and returns what it printed.
+func Program(t testing.TB, name string, in []byte, args ...string) []byte {
 	t.Helper()
-	path, err := pgserver.Program(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := ProgramPath(t, name)
 	var out, problems bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, &problems

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgsession"
 )
 
 const (
@@ -29,6 +30,10 @@ const (
 // notifySQL notifies the listeners of table $1. The channel is named after the table's
 // oid, so that it is the same whatever search path either side has.
 const notifySQL = `SELECT pg_notify('outbox_' || to_regclass($1)::oid::text, $2)`
+
+// unnamed sends a statement without a name and in one round trip: a prepared one would stay in a
+// session that, behind a pooler, others use next.
+const unnamed = pgx.QueryExecModeExec
 
 // Notifier tells the relays of one table. It sends after the commit, on a connection of its
 // own choice, never in the business transaction: there it would cost up to half of the peak
@@ -88,7 +93,7 @@ func (n *Notifier) send(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
 	// A failure only means that relays find out by polling.
-	_, _ = n.pool.Exec(ctx, notifySQL, n.table, "")
+	_, _ = n.pool.Exec(ctx, notifySQL, unnamed, n.table, "")
 }
 
 // Execer is what runs a statement: a pool, a connection or a transaction.
@@ -99,7 +104,7 @@ type Execer interface {
 // Send notifies the relays of a table once. What it was about is for the listener to know;
 // empty is that something was emitted.
 func Send(ctx context.Context, db Execer, table, about string) error {
-	if _, err := db.Exec(ctx, notifySQL, table, about); err != nil {
+	if _, err := db.Exec(ctx, notifySQL, unnamed, table, about); err != nil {
 		return fmt.Errorf("outbox: notify relays: %w", err)
 	}
 	return nil
@@ -144,15 +149,23 @@ func listenOnce(ctx context.Context, pool *pgxpool.Pool, table string, wake func
 		return fmt.Errorf("outbox: connect to listen: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // there is nothing to lose
+	// LISTEN would stay in a session that others use next, and hear nothing for this one.
+	shares, err := pgsession.Shares(ctx, conn)
+	if err != nil {
+		return fmt.Errorf("outbox: listen to %s: %w", table, err)
+	}
+	if shares {
+		return outbox.ErrNoNotifications
+	}
 	var channel string
-	if err := conn.QueryRow(ctx, `SELECT 'outbox_' || to_regclass($1)::oid::text`, table).Scan(&channel); err != nil {
+	if err := conn.QueryRow(ctx, `SELECT 'outbox_' || to_regclass($1)::oid::text`, unnamed, table).Scan(&channel); err != nil {
 		return fmt.Errorf("outbox: listen to %s: %w", table, err)
 	}
 	if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return fmt.Errorf("outbox: listen to %s: %w", table, err)
 	}
 	probe := uuid.NewString()
-	if _, err := pool.Exec(ctx, notifySQL, table, probe); err != nil {
+	if _, err := pool.Exec(ctx, notifySQL, unnamed, table, probe); err != nil {
 		return fmt.Errorf("outbox: listen to %s: %w", table, err)
 	}
 	heard := false
