@@ -3,6 +3,8 @@ package outbox
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -29,10 +31,14 @@ type ActorRef struct {
 	ID string `json:"id"`
 }
 
-// OpenEnvelope reads a payload that is an envelope, and refuses one that is not whole.
+// OpenEnvelope reads a payload that is an envelope, and refuses one that is not whole. Names are
+// compared exactly: EVENTID is not eventId.
 func OpenEnvelope(payload []byte) (Envelope, error) {
 	var envelope Envelope
 	if err := json.Unmarshal(payload, &envelope); err != nil {
+		return envelope, err
+	}
+	if err := exactNames(payload, &envelope); err != nil {
 		return envelope, err
 	}
 	switch {
@@ -46,4 +52,33 @@ func OpenEnvelope(payload []byte) (Envelope, error) {
 		return envelope, errors.New("the envelope's data is null")
 	}
 	return envelope, nil
+}
+
+// exactNames refuses an envelope with a name that only differs in case from one of the contract.
+// encoding/json takes such names, and other languages do not: what a Go producer got through would
+// be missing for everybody else.
+func exactNames(payload []byte, envelope *Envelope) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(payload, &fields); err != nil {
+		return err
+	}
+	if err := sameCase(fields, "version", "eventId", "occurredAt", "actor", "data"); err != nil || envelope.Actor == nil {
+		return err
+	}
+	var actor map[string]json.RawMessage
+	if err := json.Unmarshal(fields["actor"], &actor); err != nil {
+		return err
+	}
+	return sameCase(actor, "type", "id")
+}
+
+func sameCase(fields map[string]json.RawMessage, names ...string) error {
+	for field := range fields {
+		for _, name := range names {
+			if field != name && strings.EqualFold(field, name) {
+				return fmt.Errorf("the envelope has %q; the name is %q", field, name)
+			}
+		}
+	}
+	return nil
 }

@@ -68,6 +68,24 @@ func TestDelaySpread(t *testing.T) {
 	}
 }
 
+// TestIdlePollsAreSpread draws the pause of an idle relay many times: a little less than the poll interval, never more, and not
+// always the same, so that relays which started together do not look together for ever.
+func TestIdlePollsAreSpread(t *testing.T) {
+	t.Parallel()
+	const poll = 500 * time.Millisecond
+	drawn := make(map[time.Duration]bool)
+	for range 1000 {
+		pause := idlePause(poll)
+		if pause > poll || pause < poll*4/5 {
+			t.Fatalf("the pause is %s, want between %s and %s", pause, poll*4/5, poll)
+		}
+		drawn[pause] = true
+	}
+	if len(drawn) < 100 {
+		t.Errorf("of 1000 pauses only %d are different", len(drawn))
+	}
+}
+
 // TestRetryAfter has the other side ask for delays below and above the policy's own.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
@@ -194,6 +212,17 @@ func TestRegistry(t *testing.T) {
 		"order_noted":   {Topic: "notes"},
 		"order_cursed":  {Topic: "notes", Decode: func([]byte) error { panic("cannot bear this payload") }},
 		"order_wrapped": {Topic: "billing", Decode: DecodeEnvelope(DecodeJSON[order](nil))},
+		"order_looked_at": {Topic: "notes", Check: func(m *Message) error {
+			switch m.AggregateType {
+			case "nobody":
+				return &TerminalError{Reason: ReasonInvalidRow, Err: errors.New("nobody")}
+			case "other":
+				return errors.New("other")
+			case "cursed":
+				panic("cannot bear this message")
+			}
+			return nil
+		}},
 	}
 	message := func(eventType, aggregate, payload string) *Message {
 		return &Message{Event: Event{Type: eventType, AggregateType: aggregate, AggregateID: "1", Payload: []byte(payload)}}
@@ -216,6 +245,10 @@ func TestRegistry(t *testing.T) {
 		{message("order_wrapped", "", `{"version":1}`), ReasonInvalidPayload, ""},
 		{message("order_noted", "", `null`), ReasonInvalidPayload, ""},
 		{message("order_cursed", "", `{}`), ReasonInvalidPayload, ""},
+		{message("order_looked_at", "order", `{}`), "", "notes"},
+		{message("order_looked_at", "nobody", `{}`), ReasonInvalidRow, ""},
+		{message("order_looked_at", "other", `{}`), ReasonInvalidPayload, ""},
+		{message("order_looked_at", "cursed", `{}`), ReasonInvalidPayload, ""},
 		{message("order_gone", "order", `{}`), ReasonUnknownType, ""},
 		{message("", "order", `{}`), ReasonUnknownType, ""},
 		{message("order_created", "store", `{"orderId":"1"}`), ReasonInvalidAggregate, ""},

@@ -15,6 +15,10 @@ type Route struct {
 	AggregateType string
 	// Decode checks that a payload is what the type promises; nil for no check. See DecodeJSON.
 	Decode func(payload []byte) error
+	// Check, if not nil, looks at the whole message once its aggregate and payload are right: an
+	// envelope must be that of its event, say. What it refuses has the reason of its error, if that
+	// is a TerminalError, and an invalid payload otherwise.
+	Check func(message *Message) error
 }
 
 // Registry is the one place that maps an event type to its topic and payload. It is
@@ -71,23 +75,42 @@ func (r Registry) Check(message *Message) error {
 	if err := route.decode(message.Payload); err != nil {
 		return terminal(ReasonInvalidPayload, fmt.Errorf("the payload is not that of event type %q: %w", message.Type, err))
 	}
+	if err := route.check(message); err != nil {
+		if Classify(err) == ClassTerminal {
+			return err
+		}
+		return terminal(ReasonInvalidPayload, err)
+	}
 	if route.Topic != "" {
 		message.Topic = route.Topic
 	}
 	return nil
 }
 
-// decode checks the payload. A panic is a refusal: the payload would make it panic every time.
-func (r Route) decode(payload []byte) (err error) {
+// decode checks the payload.
+func (r Route) decode(payload []byte) error {
 	if r.Decode == nil {
 		return nil
 	}
+	return calmly(func() error { return r.Decode(payload) })
+}
+
+// check looks at the whole message.
+func (r Route) check(message *Message) error {
+	if r.Check == nil {
+		return nil
+	}
+	return calmly(func() error { return r.Check(message) })
+}
+
+// calmly turns a panic of a check into a refusal: the message would make it panic every time.
+func calmly(check func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("the check panicked: %v", value)
 		}
 	}()
-	return r.Decode(payload)
+	return check()
 }
 
 func isNull(doc []byte) bool {

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -17,6 +18,7 @@ type Relay struct {
 	config   Config
 	log      *slog.Logger
 	attempts attemptLog
+	acks     *acks
 	routes   *routes
 	inFlight *inFlight
 	nudge    chan struct{}
@@ -45,6 +47,7 @@ func NewRelay(config Config) (*Relay, error) {
 		config:   config,
 		inOrder:  config.Store.Traits().InOrder && (!ok || !sequencer.KeepsOrder()),
 		log:      config.Logger.With("store", config.Store.Traits().Name),
+		acks:     newAcks(&config),
 		routes:   newRoutes(asks, config.namedTopics()),
 		inFlight: newInFlight(),
 		nudge:    make(chan struct{}, 1),
@@ -61,15 +64,15 @@ func (r *Relay) Nudge() {
 }
 
 // Run relays until ctx ends. Then it claims no more, finishes and settles what is being
-// published, gives back what is not, and returns nil.
+// published, gives back what is not, and returns nil. It ends the same way, with ErrGone, when what
+// the store serves was removed.
 func (r *Relay) Run(ctx context.Context) error {
 	ctx, done, err := r.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	r.run(ctx)
-	return nil
+	return r.run(ctx)
 }
 
 // Start is Run in the background. Stop, or the end of ctx, ends it.
@@ -80,7 +83,7 @@ func (r *Relay) Start(ctx context.Context) error {
 	}
 	go func() {
 		defer done()
-		r.run(ctx)
+		_ = r.run(ctx) // it is logged
 	}()
 	return nil
 }
@@ -105,8 +108,7 @@ func (r *Relay) Drain(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	r.relay(inner, true)
-	return ctx.Err()
+	return cmp.Or(r.relay(inner, true), ctx.Err())
 }
 
 // begin makes this the one run of the relay, until done is called.
@@ -128,15 +130,19 @@ func (r *Relay) begin(ctx context.Context) (inner context.Context, done func(), 
 	}, nil
 }
 
-func (r *Relay) run(ctx context.Context) {
+func (r *Relay) run(ctx context.Context) error {
 	r.log.Info("relay started", "batch_size", r.config.BatchSize, "concurrency", r.config.Concurrency, "poll", r.config.Poll)
-	r.relay(ctx, false)
+	if err := r.relay(ctx, false); err != nil {
+		r.log.Error("relay stopped", "error", err)
+		return err
+	}
 	r.log.Info("relay stopped")
+	return nil
 }
 
 // relay runs the claim loop, the workers and the housekeeping until ctx ends or, with
-// drain, until there is nothing left to do.
-func (r *Relay) relay(ctx context.Context, drain bool) {
+// drain, until there is nothing left to do. It returns an error when the store is gone.
+func (r *Relay) relay(ctx context.Context, drain bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	workers, queued := r.slots()
@@ -167,13 +173,14 @@ func (r *Relay) relay(ctx context.Context, drain bool) {
 			}
 		})
 	}
-	r.claimLoop(ctx, work, held, drain)
+	err := r.claimLoop(ctx, work, held, drain)
 	close(work)
 	wg.Wait()
 	stop()
 	keepers.Wait()
 	r.logLeftOut(r.attempts.flush())
 	r.leave()
+	return err
 }
 
 // leave lets others take over at once.

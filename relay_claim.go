@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -27,30 +28,33 @@ type claimed struct {
 }
 
 // claimLoop claims batch after batch and hands them to the workers. Polling is what makes
-// it correct; nudges only make it quick.
-func (r *Relay) claimLoop(ctx context.Context, work chan<- claimed, held chan struct{}, drain bool) {
+// it correct; nudges only make it quick. It returns an error when the store is gone.
+func (r *Relay) claimLoop(ctx context.Context, work chan<- claimed, held chan struct{}, drain bool) error {
 	idle, failures := idleFirst, 0
 	for {
 		select {
 		case held <- struct{}{}:
 		case <-ctx.Done():
-			return
+			return nil
 		}
 		if !r.pause(ctx, r.rest.left(), nil) {
-			return
+			return nil
 		}
 		admitted, ok := r.awaitDestination(ctx)
 		if !ok {
-			return
+			return nil
 		}
 		start := time.Now()
 		batch, err := r.claim(ctx, admitted)
 		if err != nil {
 			<-held
 			r.routes.released(admitted)
+			if errors.Is(err, ErrGone) {
+				return err
+			}
 			r.storeFailed(ctx, "claim", err)
 			if !r.pause(ctx, storeDelay(failures), nil) {
-				return
+				return nil
 			}
 			failures++
 			continue
@@ -76,11 +80,11 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- claimed, held chan st
 			<-held
 			r.routes.released(admitted)
 			if drain && r.drained(ctx, held) {
-				return
+				return nil
 			}
 		}
 		if !r.pause(ctx, r.passedOver.left(idlePause(idle)), r.nudge) {
-			return
+			return nil
 		}
 		idle = min(idle*2, r.config.Poll)
 	}

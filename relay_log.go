@@ -45,7 +45,8 @@ func (l *attemptLog) flush() (leftOut int) {
 
 // logAttempts writes the line of every attempt, where Config.AttemptLevel asks for one, also of
 // those that do not count. It does so before the settle: a process that is killed between the
-// two leaves its trace.
+// two leaves its trace. A delivery has had its line with its acknowledgement, where the publisher
+// tells of it.
 func (r *Relay) logAttempts(a *attempt, outcomes []Outcome) {
 	if r.config.AttemptLevel == nil {
 		return
@@ -53,6 +54,8 @@ func (r *Relay) logAttempts(a *attempt, outcomes []Outcome) {
 	for i, err := range a.errs {
 		level, outcome := r.config.AttemptLevel.Level(), outcomes[i]
 		switch {
+		case err == nil && r.acks.publisher != nil:
+			continue
 		case outcome.given() && (!a.sent(i) || isUntried(err)):
 			level = slog.LevelDebug
 		case outcome.given():
@@ -102,7 +105,7 @@ func (r *Relay) logOutcome(level slog.Level, m *Message, outcome *Outcome) {
 	if m.AggregateType != "" || m.AggregateID != "" || r.config.AttemptLevel != nil {
 		attrs = append(attrs, slog.String("aggregate_type", m.AggregateType), slog.String("aggregate_id", m.AggregateID))
 	}
-	if !outcome.given() {
+	if !outcome.given() || r.config.AttemptLevel != nil {
 		attrs = append(attrs, slog.Int("attempt", m.Attempt))
 	}
 	if m.Namespace != "" {
@@ -123,6 +126,7 @@ func (r *Relay) logOutcome(level slog.Level, m *Message, outcome *Outcome) {
 	if outcome.Kind == Died {
 		attrs = append(attrs, slog.String("reason", string(outcome.Reason)))
 	}
+	attrs = append(attrs, r.attemptFields(m, outcome)...)
 	r.log.LogAttrs(context.Background(), level, "event "+outcome.Kind.String(), attrs...)
 }
 

@@ -1,9 +1,11 @@
 package outbox_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,4 +87,61 @@ func TestFieldsInTheLog(t *testing.T) {
 			wantLogged(t, logs, `"msg":"event failed".*`+aggregate+`"attempt":1,"topic":"orders","error":"no"`, 1)
 		})
 	}
+}
+
+// acking is a publisher that tells of an acknowledgement before the call is over: between the two it calls meanwhile.
+type acking struct {
+	scripted
+	meanwhile func()
+}
+
+func (p *acking) PublishAcked(ctx context.Context, messages []outbox.Message, acked func(int)) []error {
+	errs := p.Publish(ctx, messages)
+	for i, err := range errs {
+		if err == nil {
+			acked(i)
+		}
+	}
+	p.meanwhile()
+	return errs
+}
+
+// TestAcksInTheLog has a publisher that tells of acknowledgements one by one: their lines are written while the rest of the batch
+// is still under way, one for each attempt, and with all that a duplicate can be found by.
+func TestAcksInTheLog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		logs := &logtest.Log{}
+		events := many(3)
+		early := 0
+		publisher := &acking{meanwhile: func() {
+			if early == 0 {
+				early = strings.Count(logs.Text(), `"msg":"event delivered"`)
+			}
+		}}
+		publisher.answer = func(m outbox.Message) error {
+			if m.ID == events[1].ID {
+				return outbox.Terminal(errors.New("no"))
+			}
+			return nil
+		}
+		relay, err := outbox.NewRelay(outbox.Config{
+			Store: newShelf(events...), Publisher: publisher, AttemptLevel: slog.LevelInfo, Poll: calm,
+			Logger: slog.New(slog.NewJSONHandler(logs, nil)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := relay.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Hour)
+		relay.Stop()
+		if early != 2 {
+			t.Errorf("%d lines of 2 deliveries were there before the batch was over", early)
+		}
+		wantLogged(t, logs, `"INFO","msg":"event delivered".*"event_id":"[-0-9a-f]+","event_type":"[^"]*","aggregate_type":"[^"]*","aggregate_id":"[^"]*","attempt":1,.*"outcome":"delivered"`, 2)
+		wantLogged(t, logs, `"msg":"event delivered"`, 2)
+		wantLogged(t, logs, `"msg":"event dead".*"attempt":1,.*"outcome":"dead"`, 1)
+	})
 }

@@ -40,6 +40,9 @@ func (r *Relay) process(ctx context.Context, c claimed, outcomes []Outcome) []Ou
 	outcomes = r.judge(a, lostLease, outcomes)
 	r.logAttempts(a, outcomes)
 	lost, err := r.settle(context.WithoutCancel(ctx), batch, outcomes)
+	if r.config.AttemptLevel != nil {
+		r.acks.note(messages, outcomes, err == nil, lost)
+	}
 	if err != nil {
 		r.log.Error("a batch could not be settled; it will be published again", "events", len(messages), "error", err)
 		each(r.config.Hooks, func(h StoreErrorHook) { h.OnStoreError(err) })

@@ -197,7 +197,7 @@ func (r *Relay) callOnce(ctx context.Context, messages []Message) (errs []error,
 				errs, panicked = fill(len(messages), panicError(value)), true
 			}
 		}()
-		errs = r.config.Publisher.Publish(ctx, messages)
+		errs = r.handOver(ctx, messages)
 		returned = true
 	}()
 	<-done

@@ -108,6 +108,10 @@ var ErrNoNotifications = errors.New("notifications do not arrive (a connection p
 // somebody else has them, or they were settled already.
 var ErrLeaseLost = errors.New("the lease was lost")
 
+// ErrGone means that what a store serves was removed, such as a subscription that was dropped.
+// A relay stops when a claim returns it: trying again would not help.
+var ErrGone = errors.New("what the store serves was removed")
+
 // Traits are what the relay has to know of a store.
 type Traits struct {
 	// Lease is how long a claim lasts without being renewed.
