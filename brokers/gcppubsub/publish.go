@@ -27,7 +27,8 @@ const (
 // batch is one call of Publish.
 type batch struct {
 	*Publisher
-	errs []error
+	acked func(place int)
+	errs  []error
 	// begun and ended are when each message was last sent and answered.
 	begun, ended []time.Time
 	// away has the topics that take nothing, and "" once the whole service does not: nothing more
@@ -88,6 +89,9 @@ func (b *batch) send(ctx context.Context, r *request) bool {
 	b.timed(r, began)
 	b.room.Release(weight)
 	if err == nil {
+		for _, place := range r.places {
+			b.acked(place)
+		}
 		return true
 	}
 	if err = classify(r.topic, err); len(r.messages) > 1 && mayBeOne(err) {

@@ -76,10 +76,18 @@ func New(config Config) (*Publisher, error) {
 // Publish publishes a batch and waits until the service has stored it. Messages of a key
 // go to the service in their order, and none after one that failed.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
+	return p.PublishAcked(ctx, messages, func(int) {})
+}
+
+var _ outbox.AckPublisher = (*Publisher)(nil)
+
+// PublishAcked is Publish, and calls acked with the place of each message as soon as the service has
+// stored it.
+func (p *Publisher) PublishAcked(ctx context.Context, messages []outbox.Message, acked func(place int)) []error {
 	p.life.RLock()
 	defer p.life.RUnlock()
 	b := &batch{
-		Publisher: p, errs: make([]error, len(messages)), begun: make([]time.Time, len(messages)), ended: make([]time.Time, len(messages)),
+		Publisher: p, acked: acked, errs: make([]error, len(messages)), begun: make([]time.Time, len(messages)), ended: make([]time.Time, len(messages)),
 	}
 	if p.closed {
 		for i := range b.errs {

@@ -3,10 +3,14 @@ package gcppubsub_test
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
@@ -57,6 +61,37 @@ func TestOrderOfKeys(t *testing.T) {
 		} else {
 			last[r.Key] = now
 		}
+	}
+}
+
+// Each message is told of as soon as the service has stored it: before the next request of its key is sent, and only if it was stored.
+func TestPublishAcked(t *testing.T) {
+	t.Parallel()
+	const refused = 2
+	var mu sync.Mutex
+	var acked, before []int
+	messages := publishertest.Messages(3)
+	for i := range messages {
+		messages[i].Key = "one"
+		messages[i].Payload = make([]byte, 1<<20) // a request of its own
+	}
+	broker := pubsubtest.New(t, reacting(func(*pubsubpb.PublishRequest) error {
+		mu.Lock()
+		defer mu.Unlock()
+		before = append(before, len(acked))
+		if len(before) > refused {
+			return status.Error(codes.InvalidArgument, "no")
+		}
+		return nil
+	}))
+	publisher := pubsubtest.Open(t, broker.URL())
+	publisher.PublishAcked(t.Context(), messages, func(place int) {
+		mu.Lock()
+		defer mu.Unlock()
+		acked = append(acked, place)
+	})
+	if !slices.Equal(acked, []int{0, 1}) || len(before) < 3 || !slices.Equal(before[:3], []int{0, 1, 2}) {
+		t.Errorf("told of %v, and so many before each request: %v", acked, before)
 	}
 }
 
