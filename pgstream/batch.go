@@ -100,7 +100,7 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 	var parks parkList
 	room := b.store.stopRoom()
 	for i, p := range b.parts {
-		verdicts[i] = p.judge(outcomes[p.start:p.start+p.count], b.store.subscription.OnDead, room)
+		verdicts[i] = p.judge(outcomes[p.start:p.start+p.count], b.store.definition.Load().OnDead, room)
 		parks.addPage(p.shard.number, p.page, verdicts[i].parks)
 	}
 	if len(parks.shards) > 0 {
@@ -111,6 +111,11 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 	moved, err := b.store.move(ctx, b.parts, verdicts, &parks)
 	if err != nil {
 		b.store.distrust(err)
+		b.store.mu.Lock()
+		for _, p := range b.parts {
+			b.store.delivered.addPage(p, outcomes[p.start:p.start+p.count])
+		}
+		b.store.mu.Unlock()
 		return nil, fmt.Errorf("outbox: settle %d pages of the stream: %w", len(b.parts), err)
 	}
 	b.store.mu.Lock()
@@ -124,6 +129,7 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 			p.lose()
 			continue
 		}
+		b.store.delivered.addPage(p, outcomes[p.start:p.start+p.count])
 		b.store.expect(p.page, verdicts[i].parks)
 		p.finish(&verdicts[i], changes)
 		p.shard.behind = verdicts[i].behind
@@ -215,7 +221,7 @@ func (p *page) keep(rest []int) {
 func (s *Store) move(
 	ctx context.Context, parts []*part, verdicts []verdict, parks *parkList,
 ) (moved map[int16]int64, err error) {
-	// In the order of their numbers: see sessionSQL.
+	// In the order of their numbers: see settings.
 	order := make([]int, len(parts))
 	for i := range order {
 		order[i] = i

@@ -195,6 +195,9 @@ func (s *Store) prepare(ctx context.Context, n int) error {
 	tend := !now.Before(s.tendAt)
 	s.mu.Unlock()
 	if tend {
+		if err := s.checkHistory(ctx, now); err != nil {
+			return err
+		}
 		if err := s.tend(ctx); err != nil {
 			return err
 		}

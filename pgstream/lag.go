@@ -81,7 +81,7 @@ FROM {shards} AS c WHERE c.subscription = $1 ORDER BY c.shard`
 	parkedCountSQL = `SELECT state, count(*) FROM {parked} WHERE subscription = $1 GROUP BY state`
 
 	relaysSQL = `
-SELECT worker::text, host, pid, started_at FROM {relays} WHERE subscription = $1 AND alive_until > now() ORDER BY started_at, worker`
+SELECT r.worker::text, r.host, r.pid, r.started_at FROM {relays} AS r WHERE r.subscription = $1 AND ` + alive + ` ORDER BY r.started_at, r.worker`
 
 	oldestTransactionSQL = `
 SELECT pid, extract(epoch FROM now() - xact_start)::float8, coalesce(state, ''), coalesce(application_name, '')

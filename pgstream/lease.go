@@ -68,8 +68,18 @@ func (s *Store) tend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if now.shards == 0 {
-		return fmt.Errorf("outbox: subscription %q: %w", s.config.Subscription, errNoShards)
+	if now.generation != s.generation() {
+		if err := s.redefine(ctx, s.own); err != nil {
+			return err
+		}
+		if now, err = s.heartbeat(ctx); err != nil {
+			return err
+		}
+	}
+	if now.far {
+		if err := s.shortenLeases(ctx); err != nil {
+			return err
+		}
 	}
 	share := now.share()
 	s.mu.Lock()
@@ -103,6 +113,10 @@ type census struct {
 	shards, free int
 	// relays is how many there are, and rank how many of them come before this one.
 	relays, rank int
+	// far is set when leases of others end further ahead than they are long.
+	far bool
+	// generation is that of the subscription's definition.
+	generation int64
 }
 
 // share is how many shards this relay should have: the same for all, and what is left over
@@ -121,10 +135,10 @@ func (s *Store) heartbeat(ctx context.Context) (now census, err error) {
 	sure := time.Now().Add(s.config.Lease)
 	var kept []int16
 	err = s.own.QueryRow(ctx, s.sql.tend, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(),
-		s.host, os.Getpid(), numbers, fences).Scan(&now.relays, &now.rank, &now.shards, &now.free, &kept)
+		s.host, os.Getpid(), numbers, fences, s.generation()).Scan(&now.relays, &now.rank, &now.shards, &now.free, &kept, &now.far, &now.generation)
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Code == "23503" { // foreign_key_violation
-		err = errNoShards
+		return now, &droppedError{s.config.Subscription}
 	}
 	if err != nil {
 		return now, fmt.Errorf("outbox: renew the leases of subscription %q: %w", s.config.Subscription, err)
@@ -132,6 +146,7 @@ func (s *Store) heartbeat(ctx context.Context) (now census, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sureUntil = sure
+	s.noteGeneration(now.generation)
 	for i, number := range numbers {
 		if sh := s.shards[number]; sh != nil && sh.fence == fences[i] && !slices.Contains(kept, number) {
 			s.drop(number)
@@ -199,7 +214,7 @@ func (s *Store) unfinished() (numbers []int16) {
 func (s *Store) takeFree(ctx context.Context, n int) error {
 	numbers, _ := s.owned()
 	numbers = append(numbers, s.unfinished()...)
-	rows, err := s.own.Query(ctx, s.sql.take, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(), n, numbers)
+	rows, err := s.own.Query(ctx, s.sql.take, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(), n, numbers, s.generation())
 	if err != nil {
 		return fmt.Errorf("outbox: take shards: %w", err)
 	}
@@ -245,7 +260,7 @@ func (s *Store) reload(ctx context.Context) error {
 	s.mu.Unlock()
 	if len(unknown) > 0 {
 		numbers, fences := fenced(unknown)
-		rows, err := s.own.Query(ctx, s.sql.reload, s.config.Subscription, numbers, fences)
+		rows, err := s.own.Query(ctx, s.sql.reload, s.config.Subscription, numbers, fences, s.generation())
 		if err != nil {
 			return fmt.Errorf("outbox: read the cursors again: %w", err)
 		}
@@ -255,7 +270,8 @@ func (s *Store) reload(ctx context.Context) error {
 		s.mu.Lock()
 		for i, number := range numbers {
 			if sh := s.shards[number]; sh != nil && sh.fence == fences[i] {
-				s.drop(number) // it did not come back: it is somebody else's
+				s.drop(number) // it did not come back: it is somebody else's, or the subscription is another
+				s.tendAt = time.Time{}
 			}
 		}
 		s.mu.Unlock()
@@ -265,7 +281,11 @@ func (s *Store) reload(ctx context.Context) error {
 
 // renew keeps the leases while a batch is being published.
 func (s *Store) renew(ctx context.Context, shards map[int16]int64) error {
-	if _, err := s.heartbeat(ctx); err != nil {
+	_, err := s.heartbeat(ctx)
+	if errors.Is(err, outbox.ErrGone) {
+		return fmt.Errorf("%w: %w", outbox.ErrLeaseLost, err)
+	}
+	if err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -303,7 +323,7 @@ func (s *Store) Leave(ctx context.Context) error {
 	_, err := s.own.Exec(ctx, s.sql.leave, s.config.Subscription, [16]byte(s.config.WorkerID))
 	errs = append(errs, err)
 	if s.reader != nil {
-		discard(s.reader.conn)
+		s.reader.conn.Discard()
 		s.reader = nil
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -33,6 +33,12 @@ func (b *parkedBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lo
 	}
 	b.store.mu.Lock()
 	defer b.store.mu.Unlock()
+	at := b.store.delivered.now()
+	for i, row := range b.rows {
+		if outcomes[i].Kind == outbox.Delivered && slices.Contains(ours, row.shard) {
+			b.store.delivered.add(delivery{id: b.messages[i].ID, seq: row.seq, at: at, shard: row.shard, parked: true})
+		}
+	}
 	for i, key := range list.keys {
 		sh := b.store.shards[list.keyShards[i]]
 		if sh == nil || sh.fence != b.fences[sh.number] || !slices.Contains(ours, sh.number) || sh.gated == nil {
@@ -80,7 +86,7 @@ func (b *parkedBatch) write(outcomes []outbox.Outcome) *parkedOutcomes {
 			p = failed(i, message.Key, message.Attempt, outcome)
 			p.gates = row.gates
 		case outbox.Died:
-			p = died(i, message.Key, message.Attempt, outcome, b.store.subscription.OnDead)
+			p = died(i, message.Key, message.Attempt, outcome, b.store.definition.Load().OnDead)
 			p.gates = p.gates && row.gates
 		case outbox.Stopped:
 			p = stopped(i, message.Key, message.Attempt, outcome)

@@ -4,93 +4,174 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Repaired is what a repair did.
+// RepairOptions adjust a repair. The zero value repairs everything.
+type RepairOptions struct {
+	// Subscriptions are those that may go on. The others are put right as well, but relays refuse
+	// them until they are repaired, too. Default all.
+	Subscriptions []string
+	// DryRun counts only, and changes nothing.
+	DryRun bool
+}
+
+// Repaired is what a repair did, or would do.
 type Repaired struct {
 	// Events is how many unread events were parked, due now, over all subscriptions.
 	Events int64 `json:"events"`
 	// Subscriptions is how many subscriptions begin anew.
 	Subscriptions int `json:"subscriptions"`
+	// BySubscription are the subscriptions one by one, by name.
+	BySubscription []RepairedSubscription `json:"bySubscription,omitempty"`
+	// DryRun is set when nothing was changed.
+	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// repairSQL parks what the cursors of the old server had not passed, and lets the cursors
-// begin at this statement's own snapshot. A row that this server wrote itself bears the xid
-// that wrote it; the old snapshots say nothing about it, so it counts as unread. q1 and hi
-// begin at zero: too low is always safe. A delayed event gates nothing, so the first of a key that
-// is due is the first of those that are not delayed.
-const repairSQL = `
-WITH unread AS MATERIALIZED (
-  SELECT c.subscription, e.shard, e.seq, {e.event}, coalesce(e.not_before > now(), false) AS delayed,
-    row_number() OVER (PARTITION BY c.subscription, e.shard, e.key, coalesce(e.not_before > now(), false) ORDER BY e.seq) AS place
-  FROM {shards} AS c
-  JOIN {subscriptions} AS s ON s.name = c.subscription
-  JOIN {stream} AS e ON e.shard = c.shard
-  WHERE NOT (` + behindCursor + ` AND ` + restored + `)
-    AND (s.namespace IS NULL OR s.namespace = e.namespace) AND (s.topics IS NULL OR e.topic = ANY(s.topics))
-    AND (s.types IS NULL OR e.type = ANY(s.types)) AND (s.tenant_id IS NULL OR e.tenant_id = s.tenant_id)
-), parking AS (
-  INSERT INTO {parked} (subscription, shard, seq, state, gates, next_attempt_at, {event})
-  SELECT e.subscription, e.shard, e.seq,
-    CASE WHEN e.key IS NULL OR e.delayed OR e.place = 1 THEN 'retry' ELSE 'waiting' END,
-    e.key IS NOT NULL AND NOT e.delayed,
-    CASE WHEN e.delayed THEN e.not_before ELSE now() END, {e.event}
-  FROM unread AS e
-  ON CONFLICT DO NOTHING
-  RETURNING 1
-), moved AS (
-  UPDATE {shards} SET s1 = pg_current_snapshot(), q1 = 0, s2 = NULL, q2 = NULL, hi = 0, pos = 0,
-    owner = NULL, locked_until = NULL, fence = fence + 1
-  RETURNING subscription
-)
-SELECT (SELECT count(*) FROM parking), (SELECT count(DISTINCT subscription) FROM moved)`
+// RepairedSubscription is what a repair parked for one subscription.
+type RepairedSubscription struct {
+	// Name is the subscription's.
+	Name string `json:"name"`
+	// Unread is how many events it certainly has not got.
+	Unread int64 `json:"unread"`
+	// Doubtful is how many events it may have got already: it gets them again.
+	Doubtful int64 `json:"doubtful"`
+	// Waits is set when relays refuse it until it is repaired, too.
+	Waits bool `json:"waits,omitempty"`
+}
 
-// restored is the condition that a row was not written by the transaction whose xid it
-// bears, but copied in.
-const restored = `e.xmin::text::bigint <> e.xid::text::numeric % 4294967296`
-
-// settleXidsSQL gives restored rows an xid that every snapshot of this server has seen, and
-// that a subscription which begins at the oldest event still takes.
-const settleXidsSQL = `UPDATE {stream} AS e SET xid = '1' WHERE ` + restored + ` AND e.xid <> '1'`
-
-// raiseSequenceSQL keeps seqs from being drawn twice.
-const raiseSequenceSQL = `
-SELECT setval({'stream_seq'}, m.seq) FROM (SELECT max(seq) AS seq FROM {stream}) AS m
-WHERE m.seq > coalesce(pg_sequence_last_value({'stream_seq'}), 0)`
-
-// Repair makes a stream usable that was restored from a dump: the xids of its rows and the
-// snapshots of its cursors are those of another server. Events that a subscription had not
-// passed are parked for it, due now and in order; every subscription goes on from there. On
-// a stream that needs no repair it does nothing. Run it before producers write again.
+// Repair makes a stream usable that was restored from a dump, or whose server or sequence went back: the
+// xids and numbers of its rows and the snapshots of its cursors are those of another history. Events
+// that a subscription had not passed, and all of which that is not certain, are parked for it, due now
+// and in order; every subscription goes on from there. On a stream that needs no repair it does nothing.
+//
+// Producers may write meanwhile: they do not wait, and what they commit is neither lost nor doubled.
 // Relays that run all the same lose their shards, by the fence, before anything moves.
-func (s Stream) Repair(ctx context.Context, pool *pgxpool.Pool) (Repaired, error) {
-	err := s.check(ctx, pool)
-	if err == nil {
-		return Repaired{}, nil
-	}
-	if !errors.Is(err, ErrRestored) {
+func (s Stream) Repair(ctx context.Context, pool *pgxpool.Pool, options RepairOptions) (Repaired, error) {
+	if err := s.CheckSchema(ctx, pool); err != nil {
 		return Repaired{}, err
 	}
+	for _, name := range options.Subscriptions {
+		if _, err := s.FindSubscription(ctx, pool, name); err != nil {
+			return Repaired{}, err
+		}
+	}
+	// First without a lock, which would wait for relays: most streams need no repair.
+	h, err := s.look(ctx, pool)
+	if err != nil {
+		return Repaired{}, err
+	}
+	if problem := h.damage(); problem == nil || !errors.Is(problem, ErrRestored) {
+		return Repaired{}, problem
+	}
 	var done Repaired
-	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, s.names(`LOCK TABLE {shards} IN EXCLUSIVE MODE`)); err != nil {
-			return err
-		}
-		if err := tx.QueryRow(ctx, s.names(repairSQL)).Scan(&done.Events, &done.Subscriptions); err != nil {
-			return err
-		}
-		for _, sql := range []string{settleXidsSQL, raiseSequenceSQL, `DELETE FROM {relays}`} {
-			if _, err := tx.Exec(ctx, s.names(sql)); err != nil {
-				return err
-			}
-		}
-		return nil
+	access := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
+	if options.DryRun {
+		access = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	}
+	err = pgx.BeginTxFunc(ctx, pool, access, func(tx pgx.Tx) error {
+		done, err = s.repair(ctx, tx, options)
+		return err
 	})
 	if err != nil {
 		return Repaired{}, fmt.Errorf("outbox: repair the stream: %w", err)
 	}
 	return done, nil
+}
+
+// damage is why a repair is needed, or cannot be made.
+func (h *health) damage() error {
+	if err := h.refusal(""); err != nil || len(h.strange) == 0 {
+		return err
+	}
+	return h.refusal(h.strange[0])
+}
+
+// repair does it, in one transaction.
+func (s Stream) repair(ctx context.Context, tx pgx.Tx, options RepairOptions) (done Repaired, err error) {
+	if _, err := tx.Exec(ctx, noCompileSQL); err != nil {
+		return done, err
+	}
+	if !options.DryRun {
+		if _, err := tx.Exec(ctx, s.names(`LOCK TABLE {shards} IN EXCLUSIVE MODE`)); err != nil {
+			return done, err
+		}
+	}
+	h, err := s.look(ctx, tx)
+	if err != nil || h.damage() == nil {
+		return done, err // somebody else has repaired it meanwhile
+	}
+	history, whole := h.current(), h.refusal("") != nil
+	if options.DryRun {
+		return s.readRepaired(ctx, tx, options, classifySQL+countUnreadSQL, history, whole)
+	}
+	if whole {
+		var highest int64
+		if err := tx.QueryRow(ctx, s.names(highestSQL)).Scan(&highest); err != nil {
+			return done, err
+		}
+		if _, err := tx.Exec(ctx, s.names(raiseSequenceSQL), highest); err != nil {
+			return done, err
+		}
+	}
+	if done, err = s.readRepaired(ctx, tx, options, repairSQL, history, whole, options.Subscriptions); err != nil {
+		return done, err
+	}
+	return done, s.goOn(ctx, tx, &h, options)
+}
+
+// current is the name of the server's history; nil if it has none that can be believed.
+func (h *health) current() *[16]byte {
+	if !h.stamped {
+		return nil
+	}
+	return (*[16]byte)(&h.history)
+}
+
+// readRepaired runs a statement that counts by subscription.
+func (s Stream) readRepaired(ctx context.Context, tx pgx.Tx, options RepairOptions, sql string, args ...any) (done Repaired, err error) {
+	done.DryRun = options.DryRun
+	rows, err := tx.Query(ctx, s.names(sql), args...)
+	if err != nil {
+		return done, err
+	}
+	var sub RepairedSubscription
+	_, err = pgx.ForEachRow(rows, []any{&sub.Name, &sub.Unread, &sub.Doubtful}, func() error {
+		sub.Waits = len(options.Subscriptions) > 0 && !slices.Contains(options.Subscriptions, sub.Name)
+		done.BySubscription = append(done.BySubscription, sub)
+		done.Events += sub.Unread + sub.Doubtful
+		if !sub.Waits {
+			done.Subscriptions++
+		}
+		return nil
+	})
+	return done, err
+}
+
+// goOn ends the refusal: the cursors are of the server's history from now on.
+func (s Stream) goOn(ctx context.Context, tx pgx.Tx, h *health, options RepairOptions) error {
+	history := h.history
+	steps := []string{`DELETE FROM {doubts}`, `DELETE FROM {relays}`}
+	if !h.stamped {
+		// The deliveries' snapshots are of another history, too: they would tell wrong times.
+		steps = append(steps, `DELETE FROM {deliveries}`, `DELETE FROM {history}`)
+	}
+	for _, sql := range steps {
+		if _, err := tx.Exec(ctx, s.names(sql)); err != nil {
+			return err
+		}
+	}
+	if !h.stamped {
+		history = uuid.Nil
+		if err := tx.QueryRow(ctx, s.names(`SELECT {stamp}({'history'})`)).Scan((*[16]byte)(&history)); err != nil {
+			return fmt.Errorf("stamp the history: %w", err)
+		}
+	}
+	_, err := tx.Exec(ctx, s.names(`UPDATE {shards} SET history = $1, awaits_repair = awaits_repair AND $2::text[] IS NOT NULL AND subscription <> ALL($2)
+		WHERE history IS DISTINCT FROM $1 OR awaits_repair`), [16]byte(history), options.Subscriptions)
+	return err
 }

@@ -86,7 +86,7 @@ func (s Stream) Replay(ctx context.Context, pool *pgxpool.Pool, replay Replay) (
 	if replay.Rate < 0 {
 		return 0, errors.New("outbox: the rate of a replay is negative")
 	}
-	if err := s.check(ctx, pool); err != nil {
+	if err := s.check(ctx, pool, replay.Subscription); err != nil {
 		return 0, err
 	}
 	subscription, err := s.FindSubscription(ctx, pool, replay.Subscription)

@@ -17,7 +17,8 @@ type rotation struct {
 	retention time.Duration
 	// dryRun counts only.
 	dryRun bool
-	// emptied is told how many events a slot held; nil counts nothing.
+	// emptied is told how many events a slot held. Nil counts nothing: to count is to read the
+	// whole slot, which TRUNCATE does not.
 	emptied func(events int64)
 }
 
@@ -44,18 +45,20 @@ const lockSlotSQL = `LOCK TABLE ONLY {slot} IN ACCESS EXCLUSIVE MODE`
 // visibility says so: not the highest seq, nor the time, which is that of a transaction's
 // start. It runs after the lock is held, in a snapshot of its own. What s1 does not see is
 // from its xmax on, or listed: asked so, the index finds it, however long a transaction of
-// the server has been open.
+// the server has been open. A subscription that was not made to the end counts for nothing: it would
+// keep every slot for ever. One that is being made begins at the oldest event that is kept then.
 const unreadSQL = `
-SELECT DISTINCT c.subscription FROM {shards} AS c
-WHERE EXISTS (SELECT FROM {slot} AS e WHERE e.xid >= pg_snapshot_xmax(c.s1) AND e.shard = c.shard)
-  OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x JOIN {slot} AS e ON e.xid = x WHERE e.shard = c.shard)
+SELECT DISTINCT c.subscription FROM {shards} AS c JOIN {subscriptions} AS s ON s.name = c.subscription
+WHERE s.ready AND (EXISTS (SELECT FROM {slot} AS e WHERE e.xid >= pg_snapshot_xmax(c.s1) AND e.shard = c.shard)
+  OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x JOIN {slot} AS e ON e.xid = x WHERE e.shard = c.shard))
 ORDER BY 1`
 
 // rotate empties slots. A slot with an event that some subscription has not settled stays as
-// it is for another turn: nothing is lost, and the log says who lags.
+// it is for another turn: nothing is lost, and the log says who lags. A slot that cannot be emptied
+// does not keep the others from it.
 func (s *Store) rotate(ctx context.Context, r rotation) error {
 	// On a restored database the cursors say nothing.
-	if err := s.stream.check(ctx, s.pool); err != nil {
+	if err := s.stream.check(ctx, s.pool, ""); err != nil {
 		return err
 	}
 	rows, err := s.pool.Query(ctx, s.stream.names(slotsSQL))
@@ -73,51 +76,61 @@ func (s *Store) rotate(ctx context.Context, r rotation) error {
 	if err != nil {
 		return fmt.Errorf("outbox: read the ring: %w", err)
 	}
+	var errs []error
 	for _, sl := range slots {
 		if !sl.next && (r.retention == 0 || sl.age < r.retention.Seconds()) {
 			continue
 		}
 		behind, err := s.empty(ctx, sl.number, r)
 		if err != nil {
-			return fmt.Errorf("outbox: empty slot %d: %w", sl.number, err)
+			errs = append(errs, fmt.Errorf("outbox: empty slot %d: %w", sl.number, err))
+			if ctx.Err() != nil {
+				break
+			}
+			continue
 		}
 		if sl.next && len(behind) > 0 {
 			s.log.Warn("subscriptions lag behind the ring; nothing is lost, but the slot keeps its events for another turn",
 				"slot", sl.number, "subscriptions", behind)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // empty truncates one slot, unless somebody still needs it or uses it.
 func (s *Store) empty(ctx context.Context, number int, r rotation) (behind []string, err error) {
 	table := s.stream.slot(number)
-	of := func(sql string) string { return strings.ReplaceAll(sql, "{slot}", table) }
 	var filled bool
 	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+`)`).Scan(&filled); err != nil || !filled {
 		return nil, err
 	}
 	var events int64
 	if r.emptied != nil {
+		// A slot that stays is not counted.
+		if behind, err = s.behind(ctx, s.own, table); err != nil || len(behind) > 0 {
+			return behind, err
+		}
 		if err := s.pool.QueryRow(ctx, `SELECT count(*) FROM `+table).Scan(&events); err != nil {
 			return nil, err
 		}
 	}
+	if r.dryRun {
+		r.emptied(events)
+		return nil, nil
+	}
 	// In a session that checks by the index: the slot is locked meanwhile.
 	err = pgx.BeginTxFunc(ctx, s.own, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if !r.dryRun {
-			if _, err := tx.Exec(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = '%dms'`, lockTimeout.Milliseconds())); err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, of(s.sql.lockSlot)); err != nil {
-				return err
-			}
-		}
-		rows, err := tx.Query(ctx, of(s.sql.unread))
-		if err != nil {
+		if _, err := tx.Exec(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = '%dms'`, lockTimeout.Milliseconds())); err != nil {
 			return err
 		}
-		if behind, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(behind) > 0 || r.dryRun {
+		if _, err := tx.Exec(ctx, strings.ReplaceAll(s.sql.lockSlot, "{slot}", table)); err != nil {
+			return err
+		}
+		if behind, err = s.behind(ctx, tx, table); err != nil || len(behind) > 0 {
+			return err
+		}
+		// The database refuses everybody else.
+		if _, err := tx.Exec(ctx, `SET LOCAL outbox.rotation = 'on'`); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `TRUNCATE `+table)
@@ -126,10 +139,23 @@ func (s *Store) empty(ctx context.Context, number int, r rotation) (behind []str
 	if isLocked(err) {
 		return nil, nil // somebody uses it; there will be another time
 	}
-	if err == nil && len(behind) == 0 && r.emptied != nil {
+	if err != nil || len(behind) > 0 {
+		return behind, err
+	}
+	s.log.Info("a slot of the ring was emptied", "slot", number)
+	if r.emptied != nil {
 		r.emptied(events)
 	}
-	return behind, err
+	return nil, nil
+}
+
+// behind are the subscriptions that have not settled every event of a slot.
+func (s *Store) behind(ctx context.Context, db query, table string) ([]string, error) {
+	rows, err := db.Query(ctx, strings.ReplaceAll(s.sql.unread, "{slot}", table))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 func isLocked(err error) bool {

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/internal/pgsession"
 )
 
-// sessionSQL makes the planner read the stream by its indexes, always: a plan for the values
+// settings make the planner read the stream by its indexes, always: a plan for the values
 // at hand may fall for a sort of the whole backlog. Joins by loops keep several shards in the
 // order of their numbers, so that statements that lock them cannot deadlock. A statement that
 // waited for another must see what that one wrote, whatever the database's default isolation.
@@ -20,26 +23,23 @@ import (
 // server the cursors, the parked events and the log are those of one moment: the last half
 // second of settling may be undone, and what was settled in it is published once more.
 // Nothing is lost, and events do not wait behind a flush.
-const sessionSQL = `SET default_transaction_isolation = 'read committed';
-SET plan_cache_mode = force_generic_plan; SET jit = off; SET max_parallel_workers_per_gather = 0;
-SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
-SET synchronous_commit = off`
-
-// ownPool opens connections like the caller's, with the store's settings.
-func ownPool(pool *pgxpool.Pool, connections int) (*pgxpool.Pool, error) {
-	config := pool.Config()
-	config.MaxConns, config.MinConns, config.MinIdleConns = int32(connections), 0, 0
-	prepare := config.AfterConnect
-	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		if prepare != nil {
-			if err := prepare(ctx, conn); err != nil {
-				return err
-			}
-		}
-		_, err := conn.Exec(ctx, sessionSQL)
-		return err
+//
+// Behind a pooler the session is somebody else's next: there they are settings of each transaction.
+func settings() []pgsession.Setting {
+	return []pgsession.Setting{
+		{Name: "plan_cache_mode", Value: "force_generic_plan"}, {Name: "jit", Value: "off"},
+		{Name: "max_parallel_workers_per_gather", Value: "0"},
+		{Name: "enable_seqscan", Value: "off"}, {Name: "enable_bitmapscan", Value: "off"}, {Name: "enable_sort", Value: "off"},
+		{Name: "enable_hashjoin", Value: "off"}, {Name: "enable_mergejoin", Value: "off"},
+		{Name: "synchronous_commit", Value: "off"},
 	}
-	own, err := pgxpool.NewWithConfig(context.Background(), config)
+}
+
+// ownPool opens connections like the caller's, with the store's settings. Each direct one is checked: it may
+// be one to another server, or to a database that was restored under the same name. Behind a pooler a
+// connection says nothing of the server; there, as everywhere, the reader and the heartbeat look.
+func ownPool(pool *pgxpool.Pool, connections int, log *slog.Logger, check func(context.Context, *pgx.Conn) error) (*pgsession.Pool, error) {
+	own, err := pgsession.New(pool, connections, settings(), log, check)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: prepare the stream's connections: %w", err)
 	}
@@ -48,9 +48,11 @@ func ownPool(pool *pgxpool.Pool, connections int) (*pgxpool.Pool, error) {
 
 // reader is the one session that opens windows and reads pages.
 type reader struct {
-	conn *pgxpool.Conn
-	rows rowDecoder
-	last int // how many events the last page had
+	conn *pgsession.Conn
+	// server is which server the cursors in memory are of, where the connection does not say.
+	server string
+	rows   rowDecoder
+	last   int // how many events the last page had
 }
 
 // connect makes the reader, if there is none. A new session may be one to another server, or
@@ -63,16 +65,33 @@ func (s *Store) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("outbox: connect to read the stream: %w", err)
 	}
-	if err := s.stream.check(ctx, conn); err != nil {
-		discard(conn)
+	if err := s.checkSession(ctx, conn); err != nil {
+		conn.Discard()
+		return err
+	}
+	if err := s.notePromotion(ctx, conn); err != nil {
+		conn.Discard()
 		return err
 	}
 	if err := s.noteServer(ctx, conn); err != nil {
-		discard(conn)
+		conn.Discard()
+		return err
+	}
+	// A generation of another server, or of an earlier time of it, says nothing.
+	if err := s.redefine(ctx, conn); err != nil {
+		conn.Discard()
+		return err
+	}
+	server, err := s.serverBehind(ctx, conn)
+	if err != nil {
+		conn.Discard()
 		return err
 	}
 	s.forget()
-	s.reader = &reader{conn: conn}
+	s.mu.Lock()
+	s.passed = nil // of a session that is gone; after a crash of the server they would be wrong
+	s.mu.Unlock()
+	s.reader = &reader{conn: conn, server: server}
 	return nil
 }
 
@@ -82,7 +101,7 @@ func (s *Store) disconnect() {
 	if s.reader == nil {
 		return
 	}
-	discard(s.reader.conn)
+	s.reader.conn.Discard()
 	s.reader = nil
 	s.forget()
 }
@@ -95,13 +114,6 @@ func (s *Store) forget() {
 		sh.forget()
 	}
 	s.parked, s.lookAt, s.recount = nil, time.Time{}, true
-}
-
-// discard closes a connection that has settings of its own.
-func discard(conn *pgxpool.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = conn.Hijack().Close(ctx) // there is nothing to lose
 }
 
 // query is what a pool and a connection have in common.

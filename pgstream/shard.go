@@ -153,7 +153,18 @@ func hasRunning(snapshot string) bool {
 // firstRunning is the lowest xid that a snapshot lists as running: its xmin.
 func firstRunning(snapshot string) uint64 {
 	xmin, _, _ := strings.Cut(snapshot, ":")
-	xid, err := strconv.ParseUint(xmin, 10, 64)
+	return parseXid(xmin)
+}
+
+// nextXid is the xid from which on a snapshot knows of no transaction: its xmax.
+func nextXid(snapshot string) uint64 {
+	_, rest, _ := strings.Cut(snapshot, ":")
+	xmax, _, _ := strings.Cut(rest, ":")
+	return parseXid(xmax)
+}
+
+func parseXid(text string) uint64 {
+	xid, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		return 0 // which is lower than any
 	}

@@ -17,6 +17,8 @@ type statements struct {
 	settle, settlePark string
 	// tend keeps this relay's leases; take and giveUp change them; reload reads cursors again.
 	tend, take, giveUp, reload, leave string
+	// shorten ends leases of others that a clock that was set back has made too long.
+	shorten string
 	// gated are the keys that wait; due the parked events to try, and nextDue when there will be
 	// more; promote makes the first waiting event of a key due.
 	gated, due, nextDue, promote string
@@ -48,12 +50,14 @@ func (s Stream) SQL(statement string) string {
 func (s Stream) names(sql string) string {
 	list := []string{"{event}", eventColumns, "{e.event}", of("e"), "{p.event}", of("p"), "{f.event}", of("f")}
 	for _, table := range []string{
-		"settings", "stream", "stream_seq", "subscriptions", "shards", "relays", "parked", "deliveries", "dedupe",
+		"settings", "stream", "stream_seq", "subscriptions", "shards", "relays", "parked", "deliveries", "dedupe", "history", "doubts",
 	} {
 		list = append(list, "{"+table+"}", s.table("outbox_"+table))
 	}
 	// A regclass is written as a string.
 	list = append(list, "{'stream_seq'}", "'"+strings.ReplaceAll(s.table("outbox_stream_seq"), "'", "''")+"'::regclass")
+	list = append(list, "{'stream'}", "'"+strings.ReplaceAll(s.table("outbox_stream"), "'", "''")+"'::regclass")
+	list = append(list, "{'history'}", "'"+strings.ReplaceAll(s.table("outbox_history"), "'", "''")+"'::regclass", "{stamp}", s.table("outbox_stamp"))
 	return strings.NewReplacer(list...).Replace(sql)
 }
 
@@ -63,25 +67,31 @@ const (
 	filterParam     = 7
 )
 
-func (s Stream) statements(shape Shape, filter Filter) *statements {
-	conditions, filterArgs := filter.Conditions(filterParam)
+// refilter writes the statements anew that depend on the filter. They are the reader's.
+func (sql *statements) refilter(s Stream, shape Shape, filter Filter) {
+	var conditions string
+	conditions, sql.filterArgs = filter.Conditions(filterParam)
 	opening, _ := filter.Conditions(openFilterParam)
 	opens := func(look, punctual string) string {
 		return s.names(strings.ReplaceAll(fmt.Sprintf(openSQL, opening, look, punctual), "{recent}", recent(shape)))
 	}
-	return &statements{
-		filterArgs: filterArgs,
-		refresh:    s.names(refreshSQL),
-		open:       opens(lateLookSQL, punctualSQL), openPunctual: opens("", "true"),
-		late:   s.names(fmt.Sprintf(lateSQL, conditions)),
-		main:   s.names(fmt.Sprintf(mainSQL, conditions)),
-		settle: s.names(fmt.Sprintf(settleSQL, "")), settlePark: s.names(fmt.Sprintf(settleSQL, parkSQL)),
+	sql.open, sql.openPunctual = opens(lateLookSQL, punctualSQL), opens("", "true")
+	sql.late, sql.main = s.names(fmt.Sprintf(lateSQL, conditions)), s.names(fmt.Sprintf(mainSQL, conditions))
+}
+
+func (s Stream) statements(shape Shape, filter Filter) *statements {
+	sql := &statements{
+		refresh: s.names(refreshSQL),
+		settle:  s.names(fmt.Sprintf(settleSQL, "")), settlePark: s.names(fmt.Sprintf(settleSQL, parkSQL)),
 		tend: s.names(tendSQL), take: s.names(takeSQL), giveUp: s.names(giveUpSQL), reload: s.names(reloadSQL), leave: s.names(leaveSQL),
-		gated: s.names(gatedSQL), due: s.names(dueSQL), nextDue: s.names(nextDueSQL), promote: s.names(promoteSQL),
+		shorten: s.names(shortenSQL),
+		gated:   s.names(gatedSQL), due: s.names(dueSQL), nextDue: s.names(nextDueSQL), promote: s.names(promoteSQL),
 		lock: s.names(lockSQL), settleParked: s.names(settleParkedSQL), stillGated: s.names(stillGatedSQL),
 		countStopped: s.names(countStoppedSQL), freeStopped: s.names(freeStoppedSQL),
 		lockSlot: lockSlotSQL, unread: s.names(unreadSQL),
 	}
+	sql.refilter(s, shape, filter)
+	return sql
 }
 
 // Settling moves a cursor only if it is exactly where this relay last saw it: the same
@@ -137,15 +147,21 @@ SELECT shard, parked_changes, (SELECT count(*) FROM {relays} WHERE subscription 
 const (
 	// newFence is never given out twice, not even when a crash takes back the commit that made
 	// it, or a subscription is dropped and made again: what is under way with the old one must
-	// find nothing.
-	newFence = `c.fence + 1 + floor(random() * 1000000000)::bigint`
+	// find nothing. Its high half is the generation of the definition by which the relay reads, its
+	// low half differs from the last one.
+	newFence = `<< 32 | (c.fence + 1 + floor(random() * 1000000000)::bigint & 4294967295)`
 
-	// $1 subscription, $2 worker, $3 lease in seconds, $4 host, $5 pid, $6 shards, $7 fences.
+	// ofGeneration is the condition that the definition is still the one of a generation.
+	ofGeneration = `EXISTS (SELECT FROM {subscriptions} WHERE name = $1 AND ready AND generation = `
+
+	// $1 subscription, $2 worker, $3 lease in seconds, $4 host, $5 pid, $6 shards, $7 fences,
+	// $8 generation of this relay.
 	tendSQL = `
 WITH me AS (
-  INSERT INTO {relays} AS r (subscription, worker, host, pid, alive_until)
-  VALUES ($1, $2, $4, $5, now() + make_interval(secs => $3))
-  ON CONFLICT (subscription, worker) DO UPDATE SET alive_until = excluded.alive_until
+  INSERT INTO {relays} AS r (subscription, worker, host, pid, alive_until, lease_seconds, generation)
+  VALUES ($1, $2, $4, $5, now() + make_interval(secs => $3), $3, $8)
+  ON CONFLICT (subscription, worker) DO UPDATE
+    SET alive_until = excluded.alive_until, lease_seconds = excluded.lease_seconds, generation = excluded.generation
 ), kept AS (
   UPDATE {shards} AS c SET locked_until = now() + make_interval(secs => $3)
   FROM unnest($6::smallint[], $7::bigint[]) AS u(shard, fence)
@@ -157,14 +173,18 @@ SELECT
   (SELECT count(*) FROM {relays} WHERE subscription = $1 AND worker < $2 AND alive_until > now()),
   (SELECT count(*) FROM {shards} WHERE subscription = $1),
   (SELECT count(*) FROM {shards} AS c WHERE c.subscription = $1 AND (c.owner IS NULL OR c.locked_until < now() OR c.owner = $2 AND c.shard <> ALL(coalesce($6::smallint[], '{}')))),
-  coalesce((SELECT array_agg(shard) FROM kept), '{}')`
+  coalesce((SELECT array_agg(shard) FROM kept), '{}'),
+  EXISTS (SELECT` + farShards + `) OR EXISTS (SELECT` + farRelays + `),
+  coalesce((SELECT generation FROM {subscriptions} WHERE name = $1), -1)`
 
-	// $1 subscription, $2 worker, $3 lease in seconds, $4 how many, $5 shards not to take.
+	// $1 subscription, $2 worker, $3 lease in seconds, $4 how many, $5 shards not to take,
+	// $6 generation. Nothing is taken under a definition that is no longer the subscription's.
 	takeSQL = `
-UPDATE {shards} AS c SET owner = $2, fence = ` + newFence + `, locked_until = now() + make_interval(secs => $3)
+UPDATE {shards} AS c SET owner = $2, fence = $6::bigint ` + newFence + `, locked_until = now() + make_interval(secs => $3)
 FROM (
   SELECT c.shard FROM {shards} AS c
   WHERE c.subscription = $1 AND c.shard <> ALL(coalesce($5::smallint[], '{}')) AND (c.owner IS NULL OR c.locked_until < now() OR c.owner = $2)
+    AND ` + ofGeneration + `$6)
   ORDER BY c.shard
   LIMIT $4
   FOR UPDATE SKIP LOCKED
@@ -174,11 +194,11 @@ RETURNING c.shard, c.fence, c.s1::text, c.q1, coalesce(c.s2::text, ''), coalesce
 
 	// The cursors of this relay's shards, when it does not know them any more. A new fence
 	// stops a statement of the session it has lost that may still be on its way: it would open
-	// a window behind our back. $1 subscription, $2 shards, $3 fences.
+	// a window behind our back. $1 subscription, $2 shards, $3 fences, $4 generation.
 	reloadSQL = `
-UPDATE {shards} AS c SET fence = ` + newFence + `
+UPDATE {shards} AS c SET fence = $4::bigint ` + newFence + `
 FROM unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
-WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence
+WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND ` + ofGeneration + `$4)
 RETURNING c.shard, c.fence, c.s1::text, c.q1, coalesce(c.s2::text, ''), coalesce(c.q2, 0), c.hi, c.pos, c.parked_changes`
 
 	// $1 subscription, $2 shards, $3 fences.

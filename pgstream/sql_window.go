@@ -29,13 +29,17 @@ func recent(shape Shape) string {
 // cursor as the table has it.
 //
 // A window that would hold nothing of its shard is opened every ten seconds and no oftener: not
-// opening one is always safe, and s1 must not grow old.
+// opening one is always safe, and s1 must not grow old. One that was opened in the future was opened
+// before the clock was set back.
 //
 // The looks leave out slots that only transactions of more than an hour still write to (recent):
 // what those commit is found within the ten seconds. They have an order, which they do not
 // need, so that the one above q1 goes by shard and seq, and the one for late events by ofXid: on a
 // small stream either index looks as good to the planner, which keeps its plan while the stream
 // grows, and the wrong one is read from end to end.
+//
+// While the sequence is behind what it was before, none is opened: it was set back, and what is
+// written meanwhile has numbers that the cursor has passed (checkHistory).
 //
 // None of these may be pipelined with another statement, or run in a transaction that has an
 // xid. pg_sequence_last_value is right on a fresh sequence too; SELECT last_value is not.
@@ -47,22 +51,27 @@ const (
 	// inWindow are the rows e of a window u.
 	inWindow = `NOT pg_visible_in_snapshot(e.xid, u.s1) AND pg_visible_in_snapshot(e.xid, u.s2)`
 
+	// whence is the sequence, and the generation of the subscription: a relay that has not noticed
+	// that the definition is another one opens nothing. $1 subscription.
+	whence = `q AS MATERIALIZED (SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) AS v,
+  (SELECT generation FROM {subscriptions} WHERE name = $1) AS generation)`
+
 	// $1 subscription, $2 shards, $3 fences.
 	refreshSQL = `
-WITH q AS MATERIALIZED (SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) AS v)
+WITH ` + whence + `
 UPDATE {shards} AS c SET hi = q.v
 FROM q, unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
-WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.s2 IS NULL AND q.v > c.hi`
+WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.fence >> 32 = q.generation AND c.s2 IS NULL AND q.v > c.hi`
 
 	// $4 limit of a page. punctual tells that there are no late events, in whatever slot: only
 	// then a page is read. What is below nothing is not even looked for.
 	openSQL = `
-WITH q AS MATERIALIZED (SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) AS v), opened AS (
+WITH ` + whence + `, opened AS (
   UPDATE {shards} AS c SET q2 = c.hi, s2 = pg_current_snapshot(), hi = q.v, pos = 0, opened_at = now()
   FROM q, unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
-  WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.s2 IS NULL
+  WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.fence >> 32 = q.generation AND c.s2 IS NULL AND q.v >= c.hi
     AND (q.v > c.q1 OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x WHERE pg_visible_in_snapshot(x, pg_current_snapshot())))
-    AND (c.opened_at IS NULL OR c.opened_at < now() - interval '10 s'
+    AND (c.opened_at IS NULL OR c.opened_at < now() - interval '10 s' OR c.opened_at > now()
       OR (SELECT true FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > c.q1{recent} AND NOT pg_visible_in_snapshot(e.xid, c.s1)
         ORDER BY e.seq LIMIT 1)%[2]s)
   RETURNING c.shard, c.s1, c.q1, c.s2, c.q2, c.hi, pg_current_xact_id() AS xid

@@ -8,12 +8,15 @@ import (
 	"math"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgsession"
 )
 
 const (
@@ -41,21 +44,28 @@ type Config struct {
 	// MaxStopped is how many events of a topic that takes nothing are kept beside the stream, so
 	// that others can go past them; beyond it the shards wait. Default 100,000.
 	MaxStopped int
+	// Changed is told when the store goes on under another definition of its subscription: it was
+	// altered, or dropped and made again. Batches that are out were taken under the old one. It must
+	// return at once, and must not call the store. Default: nobody is told.
+	Changed func(was, is Subscription)
 	// Logger is told of subscriptions that lag behind the ring. Default slog.Default().
 	Logger *slog.Logger
 }
 
 // Store takes the events of one subscription of a stream. It is an outbox.Store.
 type Store struct {
-	stream       Stream
-	config       Config
-	subscription *Subscription
-	sql          *statements
-	host         string
-	log          *slog.Logger
+	stream Stream
+	shape  Shape
+	config Config
+	// definition is the subscription's, as this store has last read it.
+	definition atomic.Pointer[Subscription]
+	sql        *statements
+	host       string
+	log        *slog.Logger
 
-	pool *pgxpool.Pool // the caller's: for everything that is not the relay's main road
-	own  *pgxpool.Pool // sessions with the planner settings of the main road
+	given *pgxpool.Pool   // the caller's
+	pool  *pgsession.Pool // the same, for everything that is not the relay's main road
+	own   *pgsession.Pool // sessions with the planner settings of the main road
 
 	// life ends with Close, and with it the reads that nobody waits for.
 	life context.Context
@@ -65,6 +75,8 @@ type Store struct {
 	// every shard is known.
 	reading chan struct{}
 	reader  *reader
+	// timeline is that of the server when the reader was last made.
+	timeline int64
 
 	mu sync.Mutex
 	// shards are those this store has, by number.
@@ -73,10 +85,13 @@ type Store struct {
 	lost []*shard
 	// turn is the shard that was served last.
 	turn int16
+	// passed are the marks that windows were opened from since the history was last checked.
+	passed []mark
 	// readErr is what a read that nobody waited for ended with.
 	readErr error
-	// When to renew the leases, to look for parked events, and to look for a slot to empty.
-	tendAt, lookAt, rotateAt time.Time
+	// When to renew the leases, to look for parked events, to look for a slot to empty, and to check
+	// that the history goes on.
+	tendAt, lookAt, rotateAt, checkAt time.Time
 	// sureUntil is until when the leases cannot have ended.
 	sureUntil time.Time
 	// parked is a batch of parked events that is not out yet; draining is the one that is.
@@ -90,6 +105,8 @@ type Store struct {
 	closed  []string
 	stopped map[string]*stoppedTopic
 	recount bool
+	// delivered are the latest events that were.
+	delivered deliveries
 	// relays is how many there were when the leases were last looked at.
 	relays int
 	// pageLimit bounds a page while events are large; zero for no bound.
@@ -102,8 +119,9 @@ type Store struct {
 
 var _ outbox.Store = (*Store)(nil)
 
-// Open opens a subscription of a stream, after a look at whether the stream is there and
-// its server can be trusted with the cursors; see ErrRestored. Close it in the end.
+// Open opens a subscription of a stream, after a look at whether the stream is there, is what
+// this program needs, and its server can be trusted with the cursors; see CheckSchema and
+// ErrRestored. Close it in the end.
 func Open(ctx context.Context, pool *pgxpool.Pool, stream Stream, config Config) (*Store, error) {
 	if err := stream.Validate(); err != nil {
 		return nil, err
@@ -112,29 +130,41 @@ func Open(ctx context.Context, pool *pgxpool.Pool, stream Stream, config Config)
 	if err != nil {
 		return nil, err
 	}
-	if err := stream.check(ctx, pool); err != nil {
+	plain := pgsession.Borrow(pool)
+	if err := stream.CheckSchema(ctx, plain); err != nil {
 		return nil, err
 	}
-	shape, err := stream.Shape(ctx, pool)
+	if err := stream.check(ctx, plain, config.Subscription); err != nil {
+		return nil, err
+	}
+	if err := stream.checkCursors(ctx, plain, config.Subscription); err != nil {
+		return nil, err
+	}
+	shape, err := stream.shape(ctx, plain)
 	if err != nil {
 		return nil, err
 	}
-	subscription, err := stream.FindSubscription(ctx, pool, config.Subscription)
+	subscription, err := stream.findSubscription(ctx, plain, config.Subscription, "")
 	if err != nil {
 		return nil, err
 	}
-	own, err := ownPool(pool, config.Connections)
+	own, err := ownPool(pool, config.Connections, config.Logger, func(ctx context.Context, conn *pgx.Conn) error {
+		return stream.check(ctx, conn, config.Subscription)
+	})
 	if err != nil {
 		return nil, err
 	}
 	host, _ := os.Hostname() // only for people
 	life, end := context.WithCancel(context.Background())
-	return &Store{
-		life: life, end: end, stream: stream, config: config, subscription: subscription, sql: stream.statements(shape, subscription.Filter),
-		host: host, log: config.Logger, pool: pool, own: own,
+	store := &Store{
+		life: life, end: end, stream: stream, shape: shape, config: config, sql: stream.statements(shape, subscription.Filter),
+		host: host, log: config.Logger, given: pool, pool: plain, own: own,
 		reading: make(chan struct{}, 1), shards: make(map[int16]*shard),
 		stopped: make(map[string]*stoppedTopic), recount: true,
-	}, nil
+		delivered: deliveries{since: time.Now()},
+	}
+	store.definition.Store(subscription)
+	return store, nil
 }
 
 // withDefaults fills in what is zero and refuses what cannot work.
@@ -197,6 +227,3 @@ func (s *Store) Traits() outbox.Traits {
 
 // errClosed is the answer of a store that was closed.
 var errClosed = errors.New("outbox: the store is closed")
-
-// errNoShards means that a subscription was dropped under a relay that serves it.
-var errNoShards = errors.New("the subscription has no cursors any more; was it dropped?")

@@ -89,16 +89,20 @@ func (s Shape) WithDefaults() (Shape, error) {
 }
 
 // Shape reads the shape of a stream, or returns ErrNoStream.
-func (s Stream) Shape(ctx context.Context, pool *pgxpool.Pool) (shape Shape, err error) {
+func (s Stream) Shape(ctx context.Context, pool *pgxpool.Pool) (Shape, error) {
+	return s.shape(ctx, pool)
+}
+
+func (s Stream) shape(ctx context.Context, db query) (shape Shape, err error) {
 	var table *string
-	if err := pool.QueryRow(ctx, `SELECT to_regclass($1)::text`, s.table("outbox_settings")).Scan(&table); err != nil {
+	if err := db.QueryRow(ctx, `SELECT to_regclass($1)::text`, s.table("outbox_settings")).Scan(&table); err != nil {
 		return shape, fmt.Errorf("outbox: look for the stream: %w", err)
 	}
 	if table == nil {
 		return shape, fmt.Errorf("outbox: %w", ErrNoStream)
 	}
 	var seconds int
-	err = pool.QueryRow(ctx, s.names(`SELECT slots, slot_seconds, shards FROM {settings}`)).Scan(&shape.Slots, &seconds, &shape.Shards)
+	err = db.QueryRow(ctx, s.names(`SELECT slots, slot_seconds, shards FROM {settings}`)).Scan(&shape.Slots, &seconds, &shape.Shards)
 	if err != nil {
 		return shape, fmt.Errorf("outbox: read the stream's shape: %w", err)
 	}

@@ -13,8 +13,9 @@ import (
 const rotateEvery = time.Minute
 
 // promoteAllSQL makes the first event of every key due that waits behind nothing. Nobody
-// should have left one so; it would wait for ever. It jumps from key to key by the index. $1
-// subscription.
+// should have left one so; it would wait for ever. It jumps from key to key by the index. Where
+// dead events are skipped, one at the head of a key lets it go: a relay that had not noticed a
+// change of the policy may have settled it. $1 subscription, $2 whether dead events are skipped.
 const promoteAllSQL = `
 WITH RECURSIVE head AS (
   (SELECT shard, key, ctid AS at, state FROM {parked}
@@ -27,36 +28,41 @@ WITH RECURSIVE head AS (
     ORDER BY p.shard, p.key, p.seq LIMIT 1
   ) AS next
 )
-UPDATE {parked} AS p SET state = 'retry', next_attempt_at = now(), changed_at = now()
-FROM head WHERE p.ctid = head.at AND head.state = 'waiting'`
+UPDATE {parked} AS p SET
+  state = CASE head.state WHEN 'waiting' THEN 'retry' ELSE p.state END, gates = head.state = 'waiting',
+  next_attempt_at = CASE head.state WHEN 'waiting' THEN now() END,
+  changed_at = CASE head.state WHEN 'waiting' THEN now() ELSE p.changed_at END
+FROM head WHERE p.ctid = head.at AND (head.state = 'waiting' OR head.state = 'dead' AND $2)`
 
 // Sweep frees keys that wait behind nothing, and empties the slot whose turn comes next. It
 // moves nothing to dead: the claim does.
 func (s *Store) Sweep(ctx context.Context) (int64, error) {
-	if err := s.promoteAll(ctx); err != nil {
-		return 0, err
-	}
+	err := s.promoteAll(ctx)
 	s.mu.Lock()
 	rotate := !time.Now().Before(s.rotateAt)
 	s.rotateAt = time.Now().Add(rotateEvery)
 	s.mu.Unlock()
-	if !rotate {
-		return 0, nil
+	if rotate {
+		err = errors.Join(err, s.rotate(ctx, rotation{}))
 	}
-	return 0, s.rotate(ctx, rotation{})
+	return 0, err
 }
 
 func (s *Store) promoteAll(ctx context.Context) error {
-	tag, err := s.own.Exec(ctx, s.stream.names(promoteAllSQL), s.config.Subscription)
-	if err != nil {
-		return fmt.Errorf("outbox: look for keys that wait behind nothing: %w", err)
-	}
-	if tag.RowsAffected() > 0 {
+	skips := s.definition.Load().OnDead == DeadSkips
+	for {
+		tag, err := s.own.Exec(ctx, s.stream.names(promoteAllSQL), s.config.Subscription, skips)
+		if err != nil {
+			return fmt.Errorf("outbox: look for keys that wait behind nothing: %w", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return nil
+		}
+		// What waited behind a dead event is found by another look.
 		s.mu.Lock()
 		s.lookAt = time.Time{}
 		s.mu.Unlock()
 	}
-	return nil
 }
 
 // purgeStep is how many rows one statement of a purge deletes.
@@ -80,7 +86,9 @@ DELETE FROM {parked} WHERE ctid = ANY(ARRAY(
 
 // Purge empties the slots whose events are all older than the retention and settled by every
 // subscription, and trims what is kept beside them: the log of deliveries and the dedupe
-// keys. Dead events of this subscription go after their own retention. It counts events.
+// keys. Dead events of this subscription go after their own retention. A step that fails does not
+// keep the others from running. It returns the number of events that were deleted; the events of
+// slots are among them if Progress is set, or DryRun.
 func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
 	if purge.Retention <= 0 {
 		return 0, errors.New("outbox: the retention must be positive")
@@ -95,23 +103,26 @@ func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
 			purge.Progress(total)
 		}
 	}
-	if err := s.rotate(ctx, rotation{retention: purge.Retention, dryRun: purge.DryRun, emptied: progress}); err != nil {
-		return total, err
+	r := rotation{retention: purge.Retention, dryRun: purge.DryRun}
+	if purge.Progress != nil || purge.DryRun {
+		r.emptied = progress
 	}
+	err := s.rotate(ctx, r)
+	if errors.Is(err, ErrRestored) {
+		return 0, err // nothing here can be trusted to be old
+	}
+	errs := []error{err}
 	if purge.DeadLetterRetention > 0 {
-		if err := s.purgeDead(ctx, purge, progress); err != nil {
-			return total, err
+		errs = append(errs, s.purgeDead(ctx, purge, progress))
+	}
+	if !purge.DryRun {
+		for _, beside := range []struct{ what, sql string }{{"deliveries", purgeDeliveriesSQL}, {"dedupe keys", purgeDedupeSQL}} {
+			if err := s.purgeRows(ctx, beside.sql, purge.Retention, purge.BatchSize, func(int64) {}); err != nil {
+				errs = append(errs, fmt.Errorf("outbox: purge %s: %w", beside.what, err))
+			}
 		}
 	}
-	if purge.DryRun {
-		return total, nil
-	}
-	for what, sql := range map[string]string{"deliveries": purgeDeliveriesSQL, "dedupe keys": purgeDedupeSQL} {
-		if err := s.purgeRows(ctx, sql, purge.Retention, purge.BatchSize, func(int64) {}); err != nil {
-			return total, fmt.Errorf("outbox: purge %s: %w", what, err)
-		}
-	}
-	return total, nil
+	return total, errors.Join(errs...)
 }
 
 func (s *Store) purgeDead(ctx context.Context, purge outbox.Purge, progress func(int64)) error {

@@ -28,7 +28,7 @@ type Waiting struct {
 
 // waitingSQL asks what Waiting answers. $1 subscription.
 const waitingSQL = `
-SELECT (SELECT count(*) FROM {relays} WHERE subscription = $1 AND alive_until > now()),
+SELECT (SELECT count(*) FROM {relays} AS r WHERE r.subscription = $1 AND ` + alive + `),
   coalesce(extract(epoch FROM now() - (SELECT min(o.created_at) FROM {shards} AS c CROSS JOIN LATERAL (
     SELECT e.created_at FROM ` + unread + ` AS e WHERE true%[1]s LIMIT 1) AS o
     WHERE c.subscription = $1)), 0)::float8,
@@ -44,7 +44,7 @@ func (s Stream) Waiting(ctx context.Context, tx pgx.Tx) ([]Waiting, error) {
 	if _, err := tx.Exec(ctx, sqlplan.ByIndex); err != nil {
 		return nil, fmt.Errorf("outbox: look for events that wait: %w", err)
 	}
-	subscriptions, err := s.subscriptions(ctx, tx)
+	subscriptions, err := s.subscriptions(ctx, tx, "ready")
 	if err != nil {
 		return nil, err
 	}

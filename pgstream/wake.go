@@ -45,14 +45,26 @@ func WakeParked(ctx context.Context, db wake.Execer, stream Stream) error {
 	return wake.Send(ctx, db, stream.table("outbox_stream"), aboutParked)
 }
 
+// aboutChanged is what a notification is about when a subscription was altered or dropped.
+const aboutChanged = "changed"
+
+// wakeChanged makes the relays look at their definitions when the transaction is committed. Without
+// it they do with their next heartbeat.
+func wakeChanged(ctx context.Context, db wake.Execer, stream Stream) error {
+	return wake.Send(ctx, db, stream.table("outbox_stream"), aboutChanged)
+}
+
 // Listen calls wake for every notification until ctx ends; see outbox.Listener.
 func (s *Store) Listen(ctx context.Context, wakeUp func()) error {
-	return wake.Listen(ctx, s.pool, s.stream.table("outbox_stream"), func(about string) {
+	return wake.Listen(ctx, s.given, s.stream.table("outbox_stream"), func(about string) {
+		s.mu.Lock()
 		if about == aboutParked || about == wake.Missed {
-			s.mu.Lock()
 			s.lookAt = time.Time{}
-			s.mu.Unlock()
 		}
+		if about == aboutChanged || about == wake.Missed {
+			s.tendAt = time.Time{}
+		}
+		s.mu.Unlock()
 		wakeUp()
 	})
 }

@@ -295,6 +295,9 @@ func (s *Store) openWindows(ctx context.Context, n int) (opened bool, err error)
 			}
 		}
 	})
+	if err == nil && len(windows) > 0 {
+		err = s.stillThere(ctx, between)
+	}
 	if err != nil {
 		return false, fmt.Errorf("outbox: open windows: %w", err)
 	}
@@ -305,6 +308,7 @@ func (s *Store) openWindows(ctx context.Context, n int) (opened bool, err error)
 		if sh == nil {
 			continue // lost meanwhile
 		}
+		s.pass(&sh.cursor)
 		sh.cursor.opened(w)
 		sh.wide = false
 		sh.begin()

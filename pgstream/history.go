@@ -1,0 +1,202 @@
+package pgstream
+
+// Whether the cursors and events of a stream are of the history that its server has.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// ErrRestored means that the events and cursors of a stream come from another server, or
+// another time of it: what their snapshots and numbers say is not true here. Errors that wrap
+// it say what was seen.
+var ErrRestored = errors.New("the stream was restored from a dump, or its server or sequence went back in time; run outbox repair")
+
+// What is seen of a history that was left. A stamp that does not match tells so for ever; the others
+// may be gone when a counter has caught up, and are noted.
+const (
+	evidenceStamps   = "its stamps were not written by this server"
+	evidenceRows     = "events have transaction ids that the server has not reached"
+	evidenceCursors  = "cursors are ahead of the server's transactions"
+	evidenceSequence = "the sequence outbox_stream_seq is behind numbers that it has given out"
+	evidencePassed   = "the sequence outbox_stream_seq was set back: events have numbers that the cursors had passed before"
+)
+
+// nativeStamps joins the two rows of a stamping that this server wrote: each has the xid that
+// wrote the other.
+const nativeStamps = `{history} AS a JOIN {history} AS b ON b.history = a.history AND b.stamp > a.stamp
+  AND a.xmin::text::bigint = b.stamp & 4294967295 AND b.xmin::text::bigint = a.stamp & 4294967295`
+
+// checkSQL compares what is stored with the server. A row that can be seen has an xid below
+// the snapshot's xmax, a cursor that can be seen was written in the past, and the sequence, which is
+// read later than the snapshot is taken, is past all that can be seen. The shards are an array: the planner
+// takes a series for a thousand, and then compiles the statement, which takes a thousand times as long.
+const checkSQL = `
+SELECT pg_is_in_recovery(),
+  (SELECT seqcache = 1 AND NOT seqcycle AND seqincrement = 1 FROM pg_sequence WHERE seqrelid = {'stream_seq'}),
+  (SELECT count(*) FROM {history}),
+  coalesce((SELECT min(a.history::text) FROM ` + nativeStamps + `)::uuid, '00000000-0000-0000-0000-000000000000'),
+  coalesce((SELECT xid FROM {stream} ORDER BY xid DESC LIMIT 1) >= pg_snapshot_xmax(pg_current_snapshot()), false),
+  EXISTS (SELECT FROM {shards} WHERE pg_snapshot_xmax(coalesce(s2, s1)) > pg_snapshot_xmax(pg_current_snapshot())),
+  coalesce(greatest(
+    (SELECT max(greatest(q1, q2, hi)) FROM {shards}),
+    (SELECT max(e.seq) FROM unnest(ARRAY(SELECT generate_series(0, max(shards) - 1) FROM {settings})) AS g(shard)
+      CROSS JOIN LATERAL (SELECT e.seq FROM {stream} AS e WHERE e.shard = g.shard ORDER BY e.seq DESC LIMIT 1) AS e)
+  ) > coalesce(pg_sequence_last_value({'stream_seq'}), 0), false),
+  ARRAY(SELECT evidence FROM {doubts} GROUP BY evidence ORDER BY min(found_at), evidence),
+  ARRAY(SELECT DISTINCT c.subscription FROM {shards} AS c
+    WHERE c.awaits_repair OR c.history IS DISTINCT FROM (SELECT min(a.history::text)::uuid FROM ` + nativeStamps + `) ORDER BY 1)`
+
+// health is what a look at a stream's history has found.
+type health struct {
+	// standby is set on a server that cannot be read from, and single where the sequence hands out
+	// one value at a time, as it must.
+	standby, single bool
+	// stamped is set where the stamps are this server's; history is the name they have.
+	stamped bool
+	history uuid.UUID
+	// seen is evidence that can be seen now, and noted what was seen before.
+	seen, noted []string
+	// strange are the subscriptions whose cursors are of another history, or wait for a repair.
+	strange []string
+}
+
+// look reads a stream's health.
+func (s Stream) look(ctx context.Context, db query) (h health, err error) {
+	var table *string
+	if err := db.QueryRow(ctx, `SELECT to_regclass($1)::text`, s.table("outbox_stream")).Scan(&table); err != nil {
+		return h, fmt.Errorf("outbox: look for the stream: %w", err)
+	}
+	if table == nil {
+		return h, fmt.Errorf("outbox: %w", ErrNoStream)
+	}
+	var stamps int
+	var rows, cursors, sequence bool
+	err = db.QueryRow(ctx, s.names(checkSQL)).Scan(&h.standby, &h.single, &stamps, (*[16]byte)(&h.history), &rows, &cursors, &sequence, &h.noted, &h.strange)
+	if err != nil {
+		return h, fmt.Errorf("outbox: check the stream: %w", err)
+	}
+	h.stamped = stamps == 2 && h.history != uuid.Nil
+	for evidence, is := range map[string]bool{evidenceRows: rows, evidenceCursors: cursors, evidenceSequence: sequence} {
+		if is {
+			h.seen = append(h.seen, evidence)
+		}
+	}
+	slices.Sort(h.seen)
+	return h, nil
+}
+
+// refusal is why the stream cannot be used; nil if it can. Empty is no subscription in particular.
+func (h *health) refusal(subscription string) error {
+	switch {
+	case h.standby:
+		return errors.New("outbox: this server is a standby; the stream is read on the primary")
+	case !h.stamped:
+		return fmt.Errorf("outbox: %w (%s)", ErrRestored, evidenceStamps)
+	case len(h.seen) > 0 || len(h.noted) > 0:
+		all := append(slices.Clone(h.seen), h.noted...)
+		slices.Sort(all)
+		return fmt.Errorf("outbox: %w (%s)", ErrRestored, strings.Join(slices.Compact(all), "; "))
+	case slices.Contains(h.strange, subscription):
+		return fmt.Errorf("outbox: %w (subscription %q has not been repaired)", ErrRestored, subscription)
+	case !h.single:
+		return errors.New("outbox: the sequence outbox_stream_seq hands out more than one value at a time; " +
+			"put it right with ALTER SEQUENCE outbox_stream_seq CACHE 1 INCREMENT 1 NO CYCLE")
+	}
+	return nil
+}
+
+// check refuses a server on which the cursors would lose events. What it has seen is noted, so that no
+// counter that catches up ends the refusal.
+func (s Stream) check(ctx context.Context, db query, subscription string) error {
+	h, err := s.look(ctx, db)
+	if err != nil {
+		return err
+	}
+	if err := s.note(ctx, db, &h); err != nil {
+		return err
+	}
+	return h.refusal(subscription)
+}
+
+// Check refuses to let anybody look at a subscription, or change it, while its cursors and events
+// may be of two histories: with ErrNoStream, ErrRestored, or in words.
+func (s Stream) Check(ctx context.Context, pool *pgxpool.Pool, subscription string) error {
+	return s.check(ctx, pool, subscription)
+}
+
+// doubtSQL notes evidence once.
+const doubtSQL = `
+INSERT INTO {doubts} (evidence) SELECT evidence FROM unnest($1::text[]) AS evidence
+WHERE NOT EXISTS (SELECT FROM {doubts} AS d WHERE d.evidence = evidence.evidence)`
+
+// note writes down what was seen. Somebody who may only read, on a standby or by their rights, leaves
+// that to others.
+func (s Stream) note(ctx context.Context, db query, h *health) error {
+	fresh := slices.DeleteFunc(slices.Clone(h.seen), func(evidence string) bool { return slices.Contains(h.noted, evidence) })
+	if len(fresh) == 0 || h.standby {
+		return nil
+	}
+	_, err := db.Exec(ctx, s.names(doubtSQL), fresh)
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && (pgErr.Code == "42501" || pgErr.Code == "25006") { // insufficient_privilege, read_only_sql_transaction
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("outbox: note that the stream needs a repair: %w", err)
+	}
+	return nil
+}
+
+// Verify refuses a server on which the cursors would lose events, as Open does: with
+// ErrNoStream, ErrRestored, or in words. It writes nothing.
+func (s Stream) Verify(ctx context.Context, tx pgx.Tx) error {
+	h, err := s.look(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if err := h.refusal(""); err != nil {
+		return err
+	}
+	if len(h.strange) > 0 {
+		return fmt.Errorf("outbox: %w (not repaired: subscription %s)", ErrRestored, strings.Join(h.strange, ", "))
+	}
+	return nil
+}
+
+// Loaded is what a stream holds of a dump that was loaded into it.
+type Loaded struct {
+	// Newest is when the newest event was emitted that was copied in; zero if there is none.
+	Newest time.Time
+	// Written is how many events were not copied in, as far as that can be told.
+	Written int64
+}
+
+// loadedSQL divides the log. It is read as a whole.
+const loadedSQL = classifySQL + `
+SELECT max(created_at) FILTER (WHERE alien AND xid <> '1'), count(*) FILTER (WHERE NOT alien) FROM log`
+
+// Loaded looks for events that were copied into the stream, after the refusal that ErrRestored is. It
+// reads the whole log.
+func (s Stream) Loaded(ctx context.Context, tx pgx.Tx) (loaded Loaded, err error) {
+	if _, err := tx.Exec(ctx, noCompileSQL); err != nil {
+		return loaded, fmt.Errorf("outbox: prepare to look for events that were copied in: %w", err)
+	}
+	var newest *time.Time
+	if err := tx.QueryRow(ctx, s.names(loadedSQL), nil, false).Scan(&newest, &loaded.Written); err != nil {
+		return loaded, fmt.Errorf("outbox: look for events that were copied in: %w", err)
+	}
+	if newest != nil {
+		loaded.Newest = newest.UTC()
+	}
+	return loaded, nil
+}

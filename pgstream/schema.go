@@ -1,0 +1,246 @@
+package pgstream
+
+// What is in the schema, and what this program needs there.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Why a stream's schema is refused. A *SchemaError says what differs.
+var (
+	// ErrSchemaOlder means that migrations are missing.
+	ErrSchemaOlder = errors.New("the stream's schema is older than this program; run outbox migrate up")
+	// ErrSchemaNewer means that a later program has migrated the stream, and changed what this
+	// one needs. A newer schema that still has all of it is not refused.
+	ErrSchemaNewer = errors.New("this program is older than the stream's schema; upgrade the program")
+	// ErrSchemaIncomplete means that something is missing that a migration has made.
+	ErrSchemaIncomplete = errors.New("the stream's schema is incomplete")
+)
+
+// object is something in the schema.
+type object struct{ kind, name, detail string }
+
+// identity is what an object is found by: its detail may be wrong.
+func (o object) identity() string { return o.kind + " " + o.name }
+
+// satisfiedBy reports whether an object does for a need. A default that nobody asked for does no harm.
+func (o object) satisfiedBy(is object) bool {
+	return is.detail == o.detail || o.kind == "column" && is.detail == o.detail+" default"
+}
+
+// schemaSQL lists what the schema holds, from the catalogs alone, which every role may read. $1 and
+// $2 are tables that tell which schema it is, $3 the names to look for, NULL for all. The kinds
+// "version" and "readable" are not objects: they say which migration the schema is at, and that
+// this role may read the settings.
+const schemaSQL = `
+WITH place AS (
+  SELECT relnamespace AS schema FROM pg_class WHERE oid = coalesce(to_regclass($1), to_regclass($2))
+), relations AS (
+  SELECT c.oid, c.relname::text AS name, c.relkind, c.relpersistence
+  FROM pg_class AS c, place
+  WHERE c.relnamespace = place.schema AND c.relkind IN ('r', 'p', 'S') AND NOT c.relispartition
+    AND ($3::text[] IS NULL OR c.relname = ANY($3::text[]))
+), slots AS (
+  SELECT c.oid, c.relname::text AS name, c.relpersistence FROM relations AS r
+  JOIN pg_inherits AS i ON i.inhparent = r.oid AND NOT i.inhdetachpending
+  JOIN pg_class AS c ON c.oid = i.inhrelid
+  WHERE r.name = 'outbox_stream'
+)
+SELECT CASE WHEN relkind = 'S' THEN 'sequence' ELSE 'table' END AS kind, name,
+  concat_ws(' ', CASE WHEN relkind = 'p' THEN 'partitioned' END, CASE WHEN relpersistence <> 'p' THEN 'unlogged' END,
+    (SELECT format_type(seqtypid, NULL) FROM pg_sequence WHERE seqrelid = oid)) AS detail
+FROM relations
+UNION ALL
+SELECT 'slot', name, CASE WHEN relpersistence <> 'p' THEN 'unlogged' ELSE '' END FROM slots
+UNION ALL
+SELECT 'column', r.name || '.' || a.attname, concat_ws(' ', format_type(a.atttypid, a.atttypmod),
+  (SELECT 'collate ' || quote_ident(l.collname) FROM pg_collation AS l JOIN pg_type AS t ON t.oid = a.atttypid
+   WHERE l.oid = a.attcollation AND l.oid <> t.typcollation),
+  CASE WHEN a.attnotnull THEN 'not null' END,
+  CASE WHEN a.attgenerated <> '' OR a.attidentity <> '' THEN 'generated' WHEN a.atthasdef THEN 'default' END)
+FROM relations AS r JOIN pg_attribute AS a ON a.attrelid = r.oid
+WHERE r.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
+UNION ALL
+SELECT 'index', c.relname::text, concat_ws(' ', CASE WHEN NOT (i.indisvalid AND i.indisready AND i.indislive) THEN 'invalid' END,
+  CASE WHEN i.indisunique THEN 'unique' END, 'on ' || r.name, substring(pg_get_indexdef(c.oid) FROM '(USING .*)$'))
+FROM relations AS r JOIN pg_index AS i ON i.indrelid = r.oid JOIN pg_class AS c ON c.oid = i.indexrelid
+UNION ALL
+SELECT 'foreign key', r.name || '.' || k.conname, concat_ws(' ', 'references ' || f.relname,
+  CASE k.confdeltype WHEN 'c' THEN 'on delete cascade' END)
+FROM relations AS r JOIN pg_constraint AS k ON k.conrelid = r.oid AND k.contype = 'f' JOIN pg_class AS f ON f.oid = k.confrelid
+UNION ALL
+SELECT 'trigger', o.name || '.' || g.tgname, concat_ws(' ', CASE WHEN g.tgenabled IN ('D', 'R') THEN 'disabled' END,
+  CASE WHEN g.tgtype & 66 = 2 THEN 'before' WHEN g.tgtype & 66 = 0 THEN 'after' ELSE 'instead of' END,
+  CASE WHEN g.tgtype & 4 > 0 THEN 'insert' END, CASE WHEN g.tgtype & 16 > 0 THEN 'update' END,
+  CASE WHEN g.tgtype & 8 > 0 THEN 'delete' END, CASE WHEN g.tgtype & 32 > 0 THEN 'truncate' END,
+  CASE WHEN g.tgtype & 1 > 0 THEN 'each row' ELSE 'each statement' END, 'calls ' || p.proname)
+FROM (SELECT oid, name FROM relations UNION ALL SELECT oid, name FROM slots) AS o
+JOIN pg_trigger AS g ON g.tgrelid = o.oid AND NOT g.tgisinternal JOIN pg_proc AS p ON p.oid = g.tgfoid
+UNION ALL
+SELECT 'function', format('%s(%s)', p.proname, oidvectortypes(p.proargtypes)), 'returns ' || format_type(p.prorettype, NULL)
+FROM pg_proc AS p, place WHERE p.pronamespace = place.schema AND ($3::text[] IS NULL OR p.proname = ANY($3::text[]))
+UNION ALL
+SELECT 'version', substring(p.prosrc FROM '[0-9]+'), ''
+FROM pg_proc AS p, place WHERE p.pronamespace = place.schema AND p.proname = 'outbox_schema_version' AND p.pronargs = 0
+UNION ALL
+SELECT 'readable', '', '' FROM relations WHERE name = 'outbox_settings' AND has_table_privilege(oid, 'SELECT')`
+
+// reads is what a pool, a connection and a transaction have in common.
+type reads interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// schema is what was found.
+type schema struct {
+	objects map[string]object // by identity
+	version int               // zero if it does not say
+	slots   int
+}
+
+// readSchema lists what is there of these names, or of all.
+func (s Stream) readSchema(ctx context.Context, db reads, names []string) (*schema, error) {
+	rows, err := db.Query(ctx, schemaSQL, s.table("outbox_stream"), s.table("outbox_settings"), names)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: look at the stream's schema: %w", err)
+	}
+	found := &schema{objects: make(map[string]object)}
+	readable := false
+	var o object
+	_, err = pgx.ForEachRow(rows, []any{&o.kind, &o.name, &o.detail}, func() error {
+		switch o.kind {
+		case "version":
+			_, err := fmt.Sscan(o.name, &found.version)
+			return err
+		case "readable":
+			readable = true
+			return nil
+		case "slot":
+			found.slots++
+		}
+		found.objects[o.identity()] = o
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("outbox: look at the stream's schema: %w", err)
+	}
+	if len(found.objects) == 0 {
+		return nil, fmt.Errorf("outbox: %w", ErrNoStream)
+	}
+	// A role that only emits may not know how many slots there should be: those that are there will do.
+	if _, ok := found.objects["column outbox_settings.slots"]; ok && readable {
+		if err := db.QueryRow(ctx, s.names(`SELECT coalesce(max(slots), 0)::int FROM {settings}`)).Scan(&found.slots); err != nil {
+			return nil, fmt.Errorf("outbox: read the stream's shape: %w", err)
+		}
+	}
+	return found, nil
+}
+
+// CheckSchema compares what is in the schema with what this program needs. It refuses with
+// ErrNoStream, or with a *SchemaError that matches ErrSchemaOlder, ErrSchemaNewer or
+// ErrSchemaIncomplete. It reads the catalogs and writes nothing.
+func (s Stream) CheckSchema(ctx context.Context, db reads) error {
+	found, err := s.readSchema(ctx, db, neededNames())
+	if err != nil {
+		return err
+	}
+	return s.judge(found, needs, newestMigration())
+}
+
+// judge compares a schema with needs, as a program does whose newest migration is this one.
+func (s Stream) judge(found *schema, needs []need, newest int) error {
+	// differs are what is not as it should be, by the migration that makes it; holes are those that
+	// a migration has made that was applied.
+	differs := s.compare(found, needs)
+	at := found.version
+	if at == 0 {
+		at = appliedUpTo(differs, needs)
+	}
+	refusal := &SchemaError{Version: found.version, Program: newest}
+	for _, d := range differs {
+		if d.since <= at {
+			refusal.Differences = append(refusal.Differences, d.Difference)
+		}
+	}
+	switch {
+	case at > newest:
+		if len(differs) == 0 {
+			return nil // a program of the version before may go on
+		}
+		refusal.Verdict = ErrSchemaNewer
+	case len(refusal.Differences) > 0:
+		refusal.Verdict = ErrSchemaIncomplete
+	case at < newest:
+		refusal.Verdict = ErrSchemaOlder
+		for _, d := range differs {
+			refusal.Differences = append(refusal.Differences, d.Difference)
+		}
+	default:
+		return nil
+	}
+	return refusal
+}
+
+// appliedUpTo is the last migration of which anything is there, of a schema that does not say.
+func appliedUpTo(differs []difference, needs []need) int {
+	missing := make(map[int]int)
+	for _, d := range differs {
+		missing[d.since]++
+	}
+	made := make(map[int]int)
+	for _, n := range needs {
+		if !n.eachSlot() {
+			made[n.since]++
+		}
+	}
+	last := 0
+	for version, n := range made {
+		if missing[version] < n {
+			last = max(last, version)
+		}
+	}
+	return last
+}
+
+// difference is a Difference with the migration that would have made it right.
+type difference struct {
+	since int
+	Difference
+}
+
+// compare lists what is needed and not there, or otherwise.
+func (s Stream) compare(found *schema, needs []need) (list []difference) {
+	known := make(map[string]bool)
+	for _, n := range needs {
+		for _, want := range n.expand(found.slots) {
+			known[want.identity()] = true
+			is, ok := found.objects[want.identity()]
+			if !ok || !want.satisfiedBy(is) {
+				list = append(list, difference{n.since, s.explain(want, is, ok, n.since)})
+			}
+		}
+	}
+	return append(list, s.unknownColumns(found, known)...)
+}
+
+// unknownColumns are columns, in tables of this program, that it does not know and that its INSERTs would
+// have to give a value: only a later program makes them.
+func (s Stream) unknownColumns(found *schema, known map[string]bool) (list []difference) {
+	for identity, o := range found.objects {
+		table, column, _ := strings.Cut(o.name, ".")
+		if o.kind == "column" && known["table "+table] && !known[identity] && strings.HasSuffix(o.detail, " not null") {
+			list = append(list, difference{0, Difference{
+				Object: identity, Problem: "takes no NULL, has no default, and is not known to this program",
+				Mend: fmt.Sprintf("let it be NULL with: ALTER TABLE %s ALTER COLUMN %s DROP NOT NULL;", s.table(table), Stream{}.table(column)),
+			}})
+		}
+	}
+	slices.SortFunc(list, func(a, b difference) int { return strings.Compare(a.Object, b.Object) })
+	return list
+}

@@ -1,0 +1,193 @@
+package pgstream
+
+// A sequence that was set back and has caught up again, between two looks at it.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox/internal/pgsession"
+	"github.com/packfinderz/outbox/internal/sqlplan"
+)
+
+// mark is what the end of a window promises: transactions from xid on draw only seqs above seq. The
+// next window relies on that. An event that breaks it was passed over, and proves that the sequence
+// was set back.
+type mark struct {
+	xid uint64
+	seq int64
+}
+
+// maxPassed is after how many marks they are checked at once, so that a check stays small.
+const maxPassed = 2000
+
+// checkEvery is the shortest time between two checks of a relay that is waiting for shards.
+const checkEvery = time.Second
+
+// pass remembers what a window of a cursor was opened from.
+func (s *Store) pass(c *cursor) {
+	m := mark{xid: nextXid(c.s1), seq: c.q1}
+	if m.xid == 0 || m.seq == 0 || len(s.passed) > 0 && s.passed[len(s.passed)-1] == m {
+		return // nothing has a lower seq; or the shards were opened together before, too
+	}
+	s.passed = append(s.passed, m)
+	if len(s.passed) >= maxPassed {
+		s.tendAt, s.checkAt = time.Time{}, time.Time{}
+	}
+}
+
+// brokenMarksSQL finds the marks that some event breaks. It walks the index by xid once, over all that was
+// written since the first of them; the seq is compared there, too, so that no row is read unless it
+// matches. $1 xids, $2 the next mark's, $3 seqs.
+const brokenMarksSQL = `
+SELECT u.xid::text, u.seq
+FROM unnest($1::text[]::xid8[], $2::text[]::xid8[], $3::bigint[]) AS u(xid, next, seq)
+CROSS JOIN LATERAL (
+  SELECT FROM {stream} AS e WHERE e.xid >= u.xid AND e.xid < u.next AND e.seq <= u.seq
+  ORDER BY e.xid, e.shard, e.seq LIMIT 1
+) AS e`
+
+// marksSQL are the marks of a subscription's stored cursors. $1 subscription.
+const marksSQL = `SELECT pg_snapshot_xmax(s1)::text, q1 FROM {shards} WHERE subscription = $1 AND q1 > 0`
+
+// noteMarksSQL notes marks that are broken: outbox repair looks for the events. $1 evidence, $2 xids,
+// $3 seqs.
+const noteMarksSQL = `
+INSERT INTO {doubts} (evidence, xid, seq)
+SELECT $1, u.xid::xid8, u.seq FROM unnest($2::text[], $3::bigint[]) AS u(xid, seq)
+WHERE NOT EXISTS (SELECT FROM {doubts} AS d WHERE d.xid = u.xid::xid8 AND d.seq = u.seq)`
+
+// ordered sorts marks by their xids, each with the highest seq so far: what one promises holds for the
+// later ones, too.
+func ordered(marks []mark) []mark {
+	list := slices.Clone(marks)
+	slices.SortFunc(list, func(a, b mark) int { return cmp.Or(cmp.Compare(a.xid, b.xid), cmp.Compare(b.seq, a.seq)) })
+	list = slices.CompactFunc(list, func(a, b mark) bool { return a.xid == b.xid })
+	for i := 1; i < len(list); i++ {
+		list[i].seq = max(list[i].seq, list[i-1].seq)
+	}
+	return list
+}
+
+// brokenMarks are the marks that some event breaks. The session must read by index.
+func (s Stream) brokenMarks(ctx context.Context, db query, marks []mark) (broken []mark, err error) {
+	list := ordered(marks)
+	if len(list) == 0 {
+		return nil, nil
+	}
+	xids, next, seqs := make([]string, len(list)), make([]string, len(list)), make([]int64, len(list))
+	for i, m := range list {
+		xids[i], seqs[i], next[i] = strconv.FormatUint(m.xid, 10), m.seq, strconv.FormatUint(math.MaxUint64, 10)
+		if i > 0 {
+			next[i-1] = xids[i]
+		}
+	}
+	rows, err := db.Query(ctx, s.names(brokenMarksSQL), xids, next, seqs)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: look for events with numbers that were passed: %w", err)
+	}
+	if broken, err = pgx.CollectRows(rows, scanMark); err != nil {
+		return nil, fmt.Errorf("outbox: look for events with numbers that were passed: %w", err)
+	}
+	return broken, nil
+}
+
+func scanMark(row pgx.CollectableRow) (m mark, err error) {
+	var xid string
+	if err := row.Scan(&xid, &m.seq); err != nil {
+		return m, err
+	}
+	m.xid, err = strconv.ParseUint(xid, 10, 64)
+	return m, err
+}
+
+// checkMarks refuses the stream when an event breaks one of the marks, and notes which: the cursors
+// have passed it, or will.
+func (s Stream) checkMarks(ctx context.Context, db query, marks []mark) error {
+	broken, err := s.brokenMarks(ctx, db, marks)
+	if err != nil || len(broken) == 0 {
+		return err
+	}
+	xids, seqs := make([]string, len(broken)), make([]int64, len(broken))
+	for i, m := range broken {
+		xids[i], seqs[i] = strconv.FormatUint(m.xid, 10), m.seq
+	}
+	if _, err := db.Exec(ctx, s.names(noteMarksSQL), evidencePassed, xids, seqs); err != nil {
+		return fmt.Errorf("outbox: note that the stream needs a repair: %w", err)
+	}
+	return fmt.Errorf("outbox: %w (%s)", ErrRestored, evidencePassed)
+}
+
+// storedMarks are what the stored cursors of a subscription rely on.
+func (s Stream) storedMarks(ctx context.Context, db query, subscription string) ([]mark, error) {
+	rows, err := db.Query(ctx, s.names(marksSQL), subscription)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: read the cursors of subscription %q: %w", subscription, err)
+	}
+	marks, err := pgx.CollectRows(rows, scanMark)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: read the cursors of subscription %q: %w", subscription, err)
+	}
+	return marks, nil
+}
+
+// checkCursors looks for events that the stored cursors of a subscription have passed over, or would.
+func (s Stream) checkCursors(ctx context.Context, pool *pgsession.Pool, subscription string) (refused error) {
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sqlplan.ByIndex); err != nil {
+			return fmt.Errorf("outbox: prepare to check the cursors: %w", err)
+		}
+		marks, err := s.storedMarks(ctx, tx, subscription)
+		if err != nil {
+			return err
+		}
+		if refused = s.checkMarks(ctx, tx, marks); errors.Is(refused, ErrRestored) {
+			return nil // and commit the note
+		}
+		return refused
+	})
+	if err != nil {
+		return err
+	}
+	return refused
+}
+
+// checkSession checks a connection that is to be the reader's.
+func (s *Store) checkSession(ctx context.Context, conn query) error {
+	if err := s.stream.check(ctx, conn, s.config.Subscription); err != nil {
+		return err
+	}
+	marks, err := s.stream.storedMarks(ctx, conn, s.config.Subscription)
+	if err != nil {
+		return err
+	}
+	return s.stream.checkMarks(ctx, conn, marks)
+}
+
+// checkHistory checks with every heartbeat that the server's history is still the one that the cursors
+// are of. It goes over the reader's own session: the marks are of that one's server.
+func (s *Store) checkHistory(ctx context.Context, now time.Time) error {
+	s.mu.Lock()
+	due := !now.Before(s.checkAt)
+	s.mu.Unlock()
+	if !due {
+		return nil
+	}
+	s.mu.Lock()
+	passed := s.passed
+	s.passed, s.checkAt = nil, now.Add(checkEvery)
+	s.mu.Unlock()
+	// First the marks: they tell which events were passed over, and are not read again.
+	if err := s.stream.checkMarks(ctx, s.reader.conn, passed); err != nil {
+		return err
+	}
+	return s.stream.check(ctx, s.reader.conn, s.config.Subscription)
+}
