@@ -131,7 +131,7 @@ func TestFencesDiffer(t *testing.T) {
 	store := s.open(Config{})
 	undone := s.begin()
 	var numbers []int16
-	rows, err := undone.tx.Query(t.Context(), store.sql.take, DefaultSubscription, store.WorkerID(), 30.0, 1, numbers)
+	rows, err := undone.tx.Query(t.Context(), store.sql.take, DefaultSubscription, store.WorkerID(), 30.0, 1, numbers, store.generation())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,14 +187,14 @@ func TestDroppedSubscription(t *testing.T) {
 	store := s.open(Config{})
 	s.emit("a", "b", "c")
 	batch := s.claimAll(store, 3)
-	if err := (Stream{}).DropSubscription(t.Context(), s.pool, DefaultSubscription); err != nil {
+	if err := (Stream{}).DropSubscription(t.Context(), s.pool, DefaultSubscription, Forced()); err != nil {
 		t.Fatal(err)
 	}
 	if lost := s.settle(batch); len(lost) != 3 {
 		t.Errorf("%d events were lost to the drop, want 3", len(lost))
 	}
 	store.PassTime()
-	if _, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10}); !errors.Is(err, errNoShards) {
+	if _, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10}); !errors.Is(err, outbox.ErrGone) {
 		t.Errorf("a claim says %v", err)
 	}
 }

@@ -89,6 +89,31 @@ func ExampleStream_CreateSubscription() {
 	// <nil>
 }
 
+// A subscription is altered while relays run; here it takes only the payments of what comes.
+func ExampleStream_AlterSubscription() {
+	ctx := context.Background()
+	pool, done, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+
+	altered, err := pgstream.Stream{}.AlterSubscription(ctx, pool, pgstream.DefaultSubscription, func(sub *pgstream.Subscription) {
+		sub.Filter.Types = []string{"order_paid"}
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(altered.Filter.Types)
+	fmt.Println(deliver(ctx, pool, pgstream.DefaultSubscription))
+	// Output:
+	// [order_paid]
+	// order/42 order_paid {}
+	// <nil>
+}
+
 // Delivered events are published again, in order, without touching the cursors.
 func ExampleStream_Replay() {
 	ctx := context.Background()

@@ -18,7 +18,7 @@ func (s *Store) PassTime() {
 	s.AwaitReadAhead()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tendAt, s.lookAt, s.rotateAt = time.Time{}, time.Time{}, time.Time{}
+	s.tendAt, s.lookAt, s.rotateAt, s.checkAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 }
 
 // IsOut reports whether the store has handed an event out and not settled it.

@@ -20,6 +20,8 @@ import (
 type harness struct {
 	pool *pgxpool.Pool
 	url  string
+	// through is how stores are connected; nil for pool.
+	through *pgxpool.Pool
 
 	mu     sync.Mutex
 	stores []*pgstream.Store
@@ -44,7 +46,11 @@ func (h *harness) Open(t *testing.T, options storetest.Options) outbox.Store {
 
 func (h *harness) open(t *testing.T, config pgstream.Config) *pgstream.Store {
 	t.Helper()
-	store, err := pgstream.Open(t.Context(), h.pool, pgstream.Stream{}, config)
+	pool := h.pool
+	if h.through != nil {
+		pool = h.through
+	}
+	store, err := pgstream.Open(t.Context(), pool, pgstream.Stream{}, config)
 	if err != nil {
 		t.Fatal(err)
 	}

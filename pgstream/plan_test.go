@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
@@ -50,16 +51,23 @@ func TestPlans(t *testing.T) {
 	p.explain("main", p.store.sql.main, 3*planPage, []int16{0}, []int64{c.q1}, []int64{c.hi}, []string{c.s1}, []string{c.s2}, planPage)
 	p.explain("settle", p.store.sql.settle, few, settled...)
 	p.explain("settlePark", p.store.sql.settlePark, 3*few, parked...)
-	p.explain("tend", p.store.sql.tend, few, DefaultSubscription, uuid.Nil, 30.0, "host", 1, shards, fences)
-	p.explain("take", p.store.sql.take, few, DefaultSubscription, uuid.Nil, 30.0, 8, []int16{})
-	p.explain("gated", p.store.sql.gated, planParked, DefaultSubscription, shards)
+	p.explain("tend", p.store.sql.tend, few, DefaultSubscription, uuid.Nil, 30.0, "host", 1, shards, fences, p.store.generation())
+	p.explain("shorten", p.store.sql.shorten, few, DefaultSubscription, uuid.Nil)
+	p.explain("missing", p.store.stream.names(missingSQL), few, DefaultSubscription, repeat(int16(0), 20), seqs,
+		repeat(uuid.Nil, 20), repeat(false, 20))
+	p.explain("take", p.store.sql.take, few, DefaultSubscription, uuid.Nil, 30.0, 8, []int16{}, p.store.generation())
+	p.explain("reload", p.store.sql.reload, few, DefaultSubscription, shards, []int64{-1, -1, -1, -1, -1, -1, -1, -1}, p.store.generation())
+	// From PostgreSQL 17 on along the keys, in their order: a buffer for each event, and the index.
+	p.explain("gated", p.store.sql.gated, planParked+few, DefaultSubscription, shards)
 	p.explain("due", p.store.sql.due, 20*planPage, DefaultSubscription, shards, planPage/8, followers)
 	p.explain("nextDue", p.store.sql.nextDue, few, DefaultSubscription, shards)
 	p.explain("settleParked", p.store.sql.settleParked, 40*planPage, settleParkedArgs(shards, fences)...)
 	p.explain("promote", p.store.sql.promote, few, DefaultSubscription, keyShards, keys)
-	p.explain("promoteAll", p.store.stream.names(promoteAllSQL), 10*planParked, DefaultSubscription)
+	p.explain("promoteAll", p.store.stream.names(promoteAllSQL), 10*planParked, DefaultSubscription, true)
 	p.explain("stillGated", p.store.sql.stillGated, few, DefaultSubscription, keyShards, keys)
 	p.explain("unread", strings.ReplaceAll(p.store.sql.unread, "{slot}", fmt.Sprintf("outbox_stream_%d", slot)), 5*few)
+	// All that was ever written, after the first mark, and nothing that breaks one: index pages, and no row.
+	p.explain("passed", p.store.stream.names(brokenMarksSQL), planDelivered/100, []string{"3", "1000000"}, []string{"1000000", "18446744073709551615"}, []int64{0, 0})
 	p.explain("stats", p.store.stream.names(fmt.Sprintf(statsSQL, "")), planUnread+2*planParked, DefaultSubscription, outbox.StatsLimit)
 	p.explain("waiting", p.store.stream.names(fmt.Sprintf(waitingSQL, "")), 10*few, DefaultSubscription)
 	p.explain("blocked", p.store.stream.names(blockedSQL), planParked)
@@ -167,7 +175,7 @@ func (p *planner) session() {
 		p.Fatal(err)
 	}
 	p.Cleanup(func() { _ = conn.Close(context.Background()) })
-	if _, err := conn.Exec(p.Context(), sessionSQL); err != nil {
+	if _, err := conn.Exec(p.Context(), pgsession.SessionSQL(settings())); err != nil {
 		p.Fatal(err)
 	}
 	p.conn, p.prepared = conn, make(map[string]bool)
@@ -212,7 +220,7 @@ func TestPlansMadeEarly(t *testing.T) {
 		p.explain("due", p.store.sql.due, enough, DefaultSubscription, shards, planPage/8, followers)
 		p.explain("promote", p.store.sql.promote, enough, DefaultSubscription, keyShards, keys)
 		p.explain("stillGated", p.store.sql.stillGated, enough, DefaultSubscription, keyShards, keys)
-		p.explain("promoteAll", p.store.stream.names(promoteAllSQL), 10*planParked, DefaultSubscription)
+		p.explain("promoteAll", p.store.stream.names(promoteAllSQL), 10*planParked, DefaultSubscription, true)
 	}
 	explain()
 	p.park()

@@ -1,6 +1,7 @@
 package pgstream_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -103,5 +104,89 @@ func TestPurgeBesideTheLog(t *testing.T) {
 	}
 	if n := h.count(t, `SELECT count(*) FROM outbox_deliveries`); n != 1 {
 		t.Errorf("%d deliveries are recorded, want the one within the retention", n)
+	}
+}
+
+// refuse makes the database refuse an operation on a table.
+func (h *harness) refuse(t *testing.T, operation, table string) {
+	t.Helper()
+	pgtest.Exec(t, h.pool, `CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not today'; END $$`)
+	pgtest.Exec(t, h.pool, `CREATE TRIGGER refuses BEFORE `+operation+` ON `+table+` FOR EACH STATEMENT EXECUTE FUNCTION refuse()`)
+}
+
+// TestPurgeGoesOn has each step of a purge fail in turn: the others run all the same, and the failure is reported.
+func TestPurgeGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"outbox_parked", "outbox_deliveries", "outbox_dedupe", "slot"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, pgstream.Shape{Shards: 1})
+			store := h.open(t, pgstream.Config{})
+			h.emitDaysAgo(t, 4, 1)
+			h.emitDaysAgo(t, 3, 1)
+			pgtest.Exec(t, h.pool, `SELECT outbox_emit('made', '{}', 'orders', p_dedupe_key => 'old')`)
+			batch := claimNow(t, store, 3)
+			settle(t, batch, map[uuid.UUID]outbox.Outcome{batch.Messages()[2].ID: {Kind: outbox.Died, Error: "no", Reason: outbox.ReasonTerminal}})
+			claimNow(t, store, 0).Abandon() // which closes the window
+			pgtest.Exec(t, h.pool, `UPDATE outbox_parked SET changed_at = now() - interval '3 days'`)
+			pgtest.Exec(t, h.pool, `UPDATE outbox_deliveries SET settled_at = now() - interval '3 days'`)
+			pgtest.Exec(t, h.pool, `UPDATE outbox_dedupe SET created_at = now() - interval '3 days'`)
+			// What is left by each step when the others run; the older slot comes first.
+			left := map[string]string{
+				"outbox_parked": `SELECT count(*) FROM outbox_parked`, "outbox_deliveries": `SELECT count(*) FROM outbox_deliveries`,
+				"outbox_dedupe": `SELECT count(*) FROM outbox_dedupe`,
+				"slot":          `SELECT count(*) FROM outbox_stream WHERE created_at < now() - interval '95 hours'`,
+				"younger slot":  `SELECT count(*) FROM outbox_stream WHERE created_at BETWEEN now() - interval '95 hours' AND now() - interval '1 hour'`,
+			}
+			if table == "slot" {
+				var slot string
+				if err := h.pool.QueryRow(t.Context(), `SELECT tableoid::regclass::text FROM outbox_stream ORDER BY created_at LIMIT 1`).Scan(&slot); err != nil {
+					t.Fatal(err)
+				}
+				h.refuse(t, "TRUNCATE", slot)
+			} else {
+				h.refuse(t, "DELETE", table)
+			}
+			purge := outbox.Purge{Retention: time.Hour, DeadLetterRetention: time.Hour}
+			if _, err := store.Purge(t.Context(), purge); err == nil || !strings.Contains(err.Error(), "not today") {
+				t.Errorf("the failure is not reported: %v", err)
+			}
+			for what, sql := range left {
+				if n := h.count(t, sql); (n > 0) != (what == table) {
+					t.Errorf("%d rows of %s are left", n, what)
+				}
+			}
+		})
+	}
+}
+
+// TestSweepGoesOn has the look for keys that wait behind nothing fail: the next slot is emptied all the same.
+func TestSweepGoesOn(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	store := h.open(t, pgstream.Config{})
+	h.emitDaysAgo(t, 7, 1)
+	drain(t, store)
+	h.refuse(t, "UPDATE", "outbox_parked")
+	if _, err := store.Sweep(t.Context()); err == nil || !strings.Contains(err.Error(), "not today") {
+		t.Errorf("the failure is not reported: %v", err)
+	}
+	if n := h.count(t, `SELECT count(*) FROM outbox_stream`); n != 0 {
+		t.Errorf("%d events of a slot whose turn comes are left", n)
+	}
+}
+
+// TestPurgeCountsNothingUnasked has nobody ask how many events were in a slot: to know, all of it would be read.
+func TestPurgeCountsNothingUnasked(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	store := h.open(t, pgstream.Config{})
+	h.emitDaysAgo(t, 4, 3)
+	drain(t, store)
+	if n, err := store.Purge(t.Context(), outbox.Purge{Retention: time.Hour}); err != nil || n != 0 {
+		t.Errorf("%d events were counted that nobody is told of: %v", n, err)
+	}
+	if n := h.count(t, `SELECT count(*) FROM outbox_stream`); n != 0 {
+		t.Errorf("%d events are left", n)
 	}
 }

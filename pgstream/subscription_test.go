@@ -82,7 +82,7 @@ func TestSubscriptions(t *testing.T) {
 	if err := stream.CreateSubscription(t.Context(), h.pool, pgstream.Subscription{Name: "old"}, 0); !errors.Is(err, pgstream.ErrSubscriptionExists) {
 		t.Errorf("made twice: %v", err)
 	}
-	if err := stream.DropSubscription(t.Context(), h.pool, "old"); err != nil {
+	if err := stream.DropSubscription(t.Context(), h.pool, "old", pgstream.Forced()); err != nil {
 		t.Fatal(err)
 	}
 	var left int
@@ -164,7 +164,7 @@ func TestSubscriptionHalfMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	pgtest.Exec(t, h.pool, `UPDATE outbox_subscriptions SET ready = false WHERE name = 'half'`)
-	if _, err := pgstream.Open(t.Context(), h.pool, pgstream.Stream{}, pgstream.Config{Subscription: "half"}); !errors.Is(err, pgstream.ErrNoSubscription) {
+	if _, err := pgstream.Open(t.Context(), h.pool, pgstream.Stream{}, pgstream.Config{Subscription: "half"}); !errors.Is(err, pgstream.ErrHalfMade) {
 		t.Errorf("a subscription that was not made to the end was opened: %v", err)
 	}
 }
