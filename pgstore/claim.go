@@ -56,7 +56,10 @@ func (s *Store) claim(ctx context.Context, request *outbox.ClaimRequest) (*batch
 	b := &batch{store: s}
 	var rows []claimed
 	if s.layout.Hold == HoldLease && s.lookForExpired() {
-		var err error
+		err := s.endFarLeases(ctx)
+		if err != nil {
+			return nil, err
+		}
 		if rows, err = s.query(ctx, s.pool, s.sql.claimExpired, request, n); err != nil {
 			return nil, err
 		}

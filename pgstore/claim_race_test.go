@@ -92,6 +92,38 @@ func testClaimOfAnEventThatDies(t *testing.T, h *harness, deferred bool, outcome
 	claimOne(t, second).Abandon()
 }
 
+// TestClaimOfAnEventThatIsGivenUpInSQL has somebody write a letter by hand, which leaves the row as it was: before
+// the claim, and between the claim's snapshot and its locks. Neither claim takes the event.
+func TestClaimOfAnEventThatIsGivenUpInSQL(t *testing.T) {
+	t.Parallel()
+	const giveUp = `INSERT INTO outbox_dlq (event_id, event_type, aggregate_type, aggregate_id, payload_json, error_reason, created_at, attempt_count)
+		SELECT id, event_type, aggregate_type, aggregate_id, payload_json, 'rejected', created_at, attempt_count FROM outbox_events WHERE id = $1`
+	h := newHarness(t, "packfinderz")
+	ids := h.Emit(t, 2)
+	pgtest.Exec(t, h.pool, giveUp, ids[0])
+	claimOne(t, h.open(t, pgstore.Config{})).Abandon()
+
+	store := h.openGated(t, pgstore.Config{})
+	free := pgtest.Hold(t, h.pool, gateShut)
+	taken := make(chan int, 1)
+	go func() {
+		defer close(taken)
+		batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer batch.Abandon()
+		taken <- len(batch.Messages())
+	}()
+	h.awaitGate(t, store)
+	pgtest.Exec(t, h.pool, giveUp, ids[1])
+	free()
+	if n := <-taken; n != 0 {
+		t.Errorf("the claim took %d events that had been given up", n)
+	}
+}
+
 // claimOne claims the one event that is due, and gives the batch up at the end of the test.
 func claimOne(t *testing.T, store *pgstore.Store) outbox.Batch {
 	t.Helper()

@@ -16,6 +16,7 @@ func TestClockIsTheDatabases(t *testing.T) {
 	t.Parallel()
 	allowed := map[string]int{
 		"claim.go": 3, // pacing: how long the last full scan took, when expired leases were looked for
+		"clock.go": 1, // measuring: for how long a lease has been watched
 	}
 	names, err := filepath.Glob("*.go")
 	if err != nil {

@@ -9,5 +9,16 @@ func (s *Store) ScansAreQuick() *Store {
 	return s
 }
 
+// PassTime lets time pass for what the store measures by itself.
+func (s *Store) PassTime(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expiredAt = s.expiredAt.Add(-by)
+	for id, w := range s.far {
+		w.since = w.since.Add(-by)
+		s.far[id] = w
+	}
+}
+
 // Locks is whether a claim of a layout only locks its rows.
 func Locks(l Layout) bool { return l.locks() }

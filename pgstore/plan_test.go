@@ -135,6 +135,9 @@ func (p *planner) renew(held []pgstore.PlanHold) {
 	p.t.Helper()
 	want := wanted{rows: len(held), perRow: p.c.renew, primary: true}
 	p.explain("renew", want, held[0].Mark, planIDs(held))
+	if _, ok := p.sql["end leases"]; ok {
+		p.explain("end leases", want, planIDs(held), slices.Repeat([]pgtype.Timestamptz{held[0].Mark}, len(held)))
+	}
 	if _, ok := p.sql["push"]; ok {
 		p.explain("push", want, nil, planIDs(held))
 	}
@@ -183,6 +186,7 @@ func (p *planner) expired() {
 	p.explain("claimExpired", want, planBatch)
 	want.tid = true
 	p.explain("sweep", want, planBatch)
+	p.explain("far leases", wanted{indexes: p.c.expired, rows: planBatch, perRow: 1})
 	pgtest.Exec(p.t, p.h.pool, "DELETE FROM "+p.h.table()+" WHERE "+l.LockedUntil.Name+" < now()")
 }
 

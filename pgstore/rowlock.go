@@ -51,19 +51,16 @@ func (s *Store) claimLocked(ctx context.Context, request *outbox.ClaimRequest) (
 }
 
 // dropDead leaves out the rows that another relay moved to dead between this claim's snapshot
-// and its locks. Now that they are locked, a look at the letters is final. Rows that have never
-// failed are not looked up, so that the usual claim pays nothing for it.
+// and its locks. Now that they are locked, a look at the letters is final.
 func (s *Store) dropDead(ctx context.Context, tx *session, rows []claimed) ([]claimed, error) {
-	var failed [][16]byte
-	for i := range rows {
-		if rows[i].failed {
-			failed = append(failed, rows[i].ID)
-		}
-	}
-	if len(failed) == 0 {
+	if s.sql.dead == nil || len(rows) == 0 {
 		return rows, nil
 	}
-	letters, err := tx.Query(ctx, s.sql.dead.sql, append([]any{onTheFly}, s.sql.dead.with(failed)...)...)
+	ids := make([][16]byte, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].ID
+	}
+	letters, err := tx.Query(ctx, s.sql.dead.sql, append([]any{onTheFly}, s.sql.dead.with(ids)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: look for dead letters of %s: %w", s.layout.Table, err)
 	}

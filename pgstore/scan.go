@@ -21,7 +21,6 @@ type claimed struct {
 	mark      pgtype.Timestamptz
 	ordered   pgtype.Timestamptz
 	exhausted bool
-	failed    bool // as hasFailed says, where claimsDead
 	headers   []byte
 }
 
@@ -62,9 +61,6 @@ func scanned(l *Layout) []scannedField {
 	add(c.MaxAttempts, "coalesce(%s, 0)", func(r *claimed) any { return &r.MaxAttempts })
 	add(c.Attempts, "%s", func(r *claimed) any { return &r.Attempt })
 	add(c.CreatedAt, "%s", func(r *claimed) any { return &r.CreatedAt })
-	if l.claimsDead() {
-		fields = append(fields, scannedField{"", l.hasFailed(), func(r *claimed) any { return &r.failed }})
-	}
 	return fields
 }
 
@@ -125,7 +121,7 @@ func (s *scanner) collect(rows pgx.Rows, n int) ([]claimed, error) {
 // that cannot be.
 func planScan(rows pgx.Rows, dests []any) []pgtype.ScanPlan {
 	plans := make([]pgtype.ScanPlan, len(dests))
-	types := rows.Conn().TypeMap()
+	types := rows.TypeMap()
 	for i, column := range rows.FieldDescriptions() {
 		plans[i] = types.PlanScan(column.DataTypeOID, column.Format, dests[i])
 	}

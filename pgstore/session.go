@@ -8,13 +8,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/internal/pgsession"
 )
 
 // session is the transaction of a claim that only locks its rows, on a connection of its own.
 // It begins in the round trip of the claim and ends in that of the settle.
 type session struct {
-	conn  *pgxpool.Conn
+	conn  *pgsession.Conn
 	begin []string // what is to be sent before the first statement
 }
 

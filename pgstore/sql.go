@@ -23,6 +23,7 @@ type statements struct {
 	peek, dead                           *statement
 	locked, byCtid, byID                 settles
 	push, renew                          *statement
+	farLeases, endLeases                 *statement
 	sweep                                *statement
 	purge, purgeCount                    *statement
 	purgeLetters, purgeLettersCount      *statement
@@ -43,6 +44,8 @@ func compile(l *Layout, config *Config) *statements {
 		byID:              c.marked(false),
 		push:              c.push(),
 		renew:             c.renew(),
+		farLeases:         c.farLeases(),
+		endLeases:         c.endLeases(),
 		sweep:             c.sweep(),
 		purge:             c.purge(false),
 		purgeCount:        c.purge(true),
@@ -141,26 +144,16 @@ func (c *compiler) notDead() string {
 	return "NOT " + c.hasLetter()
 }
 
-// claimable is notDead for a claim, which reads as little as it can: a row that has never
-// failed is not looked up among the letters. The lookup is a scalar one: the planner must not
-// read all letters into a hash for the few rows of a claim that have failed before.
+// claimable is notDead for a claim. The lookup is a scalar one: the planner must not read all letters
+// into a hash for the few rows of a claim. Every row is looked up, whatever else it says: a letter that
+// somebody wrote in SQL need not have left its error in the row.
 func (c *compiler) claimable() string {
-	if c.l.DeadLetter == nil || c.l.hasFailed() == "true" {
-		return c.notDead()
-	}
-	columns := &c.l.DeadLetter.Columns
-	return fmt.Sprintf("(NOT (%s) OR (SELECT true FROM %s d WHERE d.%s = %s AND d.%s IS NULL LIMIT 1) IS NULL)",
-		c.l.hasFailed(), c.letters(), quote(columns.EventID.Name), t(c.l.Columns.ID), quote(columns.RetriedAt.Name))
-}
-
-// hasFailed is false for rows that certainly have no dead letter: a row gets its letter together
-// with its last error.
-func (l *Layout) hasFailed() string {
-	lastError := l.Columns.LastError
-	if lastError.IsZero() || lastError.NotNull {
+	if c.l.DeadLetter == nil {
 		return "true"
 	}
-	return t(lastError) + " IS NOT NULL"
+	columns := &c.l.DeadLetter.Columns
+	return fmt.Sprintf("(SELECT true FROM %s d WHERE d.%s = %s AND d.%s IS NULL LIMIT 1) IS NULL",
+		c.letters(), quote(columns.EventID.Name), t(c.l.Columns.ID), quote(columns.RetriedAt.Name))
 }
 
 // hasLetter is true for rows with an open dead letter.

@@ -76,7 +76,7 @@ func (c *compiler) claim(kind claimKind, leaves bool) *statement {
 		a.set(columns.LockedBy, c.unlessExhausted(c.worker(), "NULL"))
 		a.set(columns.LockedUntil, c.unlessExhausted(until, "NULL"))
 		if c.l.States != nil {
-			a.set(columns.Status, c.unlessExhausted(literal(c.l.States.Processing), literal(c.l.States.Dead)))
+			a.set(columns.Status, c.unlessExhausted(c.state(c.l.States.Processing), c.state(c.l.States.Dead)))
 		}
 	case HoldDefer:
 		a.set(columns.NextAttemptAt, until)
@@ -107,6 +107,14 @@ func (c *compiler) unlessExhausted(value, ended string) string {
 		return value
 	}
 	return fmt.Sprintf("CASE WHEN picked.exhausted THEN %s ELSE %s END", ended, value)
+}
+
+// state is a state with its type: a choice between two literals would be a text, which is no enum.
+func (c *compiler) state(name string) string {
+	if c.l.Columns.Status.Enum == "" {
+		return literal(name)
+	}
+	return literal(name) + "::" + c.l.qualified(c.l.Columns.Status.Enum)
 }
 
 // withoutFlush makes the commit of a claim not wait for the disk. A claim that a crash of

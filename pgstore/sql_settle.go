@@ -135,7 +135,7 @@ func (c *compiler) failed(from string) string {
 		a.set(columns.Attempts, t(columns.Attempts)+" + 1")
 	}
 	a.set(columns.NextAttemptAt, c.now()+" + make_interval(secs => s.v1)")
-	a.set(columns.LastError, "s.v2")
+	a.set(columns.LastError, columns.LastError.fitting("s.v2"))
 	return c.update(a, from)
 }
 
@@ -146,13 +146,32 @@ func (c *compiler) neverSettled() string {
 	if c.l.Columns.LastError.IsZero() {
 		return text
 	}
-	return fmt.Sprintf("left(%s || coalesce('; before that: ' || nullif(%s, ''), ''), 1000)", text, t(c.l.Columns.LastError))
+	return fmt.Sprintf("left(%s || coalesce('; before that: ' || nullif(%s, ''), ''), %d)", text, t(c.l.Columns.LastError), c.l.Columns.LastError.errorLength())
+}
+
+// maxErrorLength is how long a relay's errors are at most, in characters.
+const maxErrorLength = 1000
+
+// errorLength is how much of an error the column takes.
+func (c Column) errorLength() int {
+	if c.MaxLength > 0 && c.MaxLength < maxErrorLength {
+		return c.MaxLength
+	}
+	return maxErrorLength
+}
+
+// fitting is an error, cut to what the column takes.
+func (c Column) fitting(text string) string {
+	if c.errorLength() == maxErrorLength {
+		return text
+	}
+	return fmt.Sprintf("left(%s, %d)", text, c.errorLength())
 }
 
 // died: v1 attempts to count, v2 error or NULL for neverSettled, v3 reason.
 func (c *compiler) died(from string) string {
 	columns := &c.l.Columns
-	lastError := "coalesce(s.v2, " + c.neverSettled() + ")"
+	lastError := "coalesce(" + columns.LastError.fitting("s.v2") + ", " + c.neverSettled() + ")"
 	a := c.ended()
 	if c.l.Count == CountOnFailure {
 		a.set(columns.Attempts, t(columns.Attempts)+" + s.v1")
@@ -188,7 +207,7 @@ func (c *compiler) bury(a assignments, from, lastError, reason string) string {
 			put(copied.to, "dead."+quote(copied.from.Name))
 		}
 	}
-	put(letter.LastError, "dead.outbox_error")
+	put(letter.LastError, letter.LastError.fitting("dead.outbox_error"))
 	put(letter.Reason, "dead.outbox_reason::"+c.l.cast(letter.Reason, "reason"))
 	put(letter.FailedAt, "clock_timestamp()")
 	return fmt.Sprintf("WITH dead AS (\n  UPDATE %s AS t SET %s\n%s\n  RETURNING t.*, %s AS outbox_error, %s AS outbox_reason\n), letters AS (\n  INSERT INTO %s (%s)\n  SELECT %s FROM dead\n)\nSELECT %s FROM dead",

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgsession"
 )
 
 // DefaultLease is how long a claim lasts unless Config says otherwise.
@@ -40,7 +41,8 @@ type Filter struct {
 
 // Store claims and settles the events of one queue table. It is an outbox.Store.
 type Store struct {
-	pool   *pgxpool.Pool
+	given  *pgxpool.Pool   // the caller's
+	pool   *pgsession.Pool // the same, behind a pooler too
 	layout Layout
 	config Config
 	sql    *statements
@@ -60,6 +62,8 @@ type Store struct {
 	idle bool
 	// expiredAt is when expired leases were last looked for.
 	expiredAt time.Time
+	// far are the leases that end further ahead than this store's would.
+	far map[[16]byte]watched
 }
 
 var _ outbox.Store = (*Store)(nil)
@@ -88,7 +92,7 @@ func New(pool *pgxpool.Pool, layout Layout, config Config) (*Store, error) {
 		return nil, err
 	}
 	return &Store{
-		pool: pool, layout: layout, config: config,
+		given: pool, pool: pgsession.Borrow(pool), layout: layout, config: config,
 		sql: compile(&layout, &config), scan: newScanner(&layout, config.MaxAttempts),
 		begin: beginLocked(config.Lease), slowScan: slowScan,
 	}, nil
@@ -123,7 +127,7 @@ func (s *Store) Traits() outbox.Traits {
 	}
 	if s.layout.locks() {
 		// Each open batch keeps a connection.
-		traits.OpenBatches = int(s.pool.Config().MaxConns)
+		traits.OpenBatches = int(s.given.Config().MaxConns)
 	}
 	return traits
 }

@@ -38,7 +38,8 @@ func (s *Store) Sweep(ctx context.Context) (int64, error) {
 const defaultPurgeStep = 1000
 
 // Purge deletes delivered events, and dead letters if they have a retention, in small
-// steps. What is undelivered or dead is never touched.
+// steps. What is undelivered or dead is never touched. A step that fails does not keep the other
+// from running.
 func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
 	if purge.Retention <= 0 {
 		return 0, errors.New("outbox: the retention must be positive")
@@ -56,15 +57,11 @@ func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
 			purge.Progress(total)
 		}
 	}
-	if err := s.purgeTable(ctx, s.sql.purge, s.sql.purgeCount, purge.Retention, purge, progress); err != nil {
-		return total, err
-	}
+	err := s.purgeTable(ctx, s.sql.purge, s.sql.purgeCount, purge.Retention, purge, progress)
 	if purge.DeadLetterRetention > 0 {
-		if err := s.purgeTable(ctx, s.sql.purgeLetters, s.sql.purgeLettersCount, purge.DeadLetterRetention, purge, progress); err != nil {
-			return total, err
-		}
+		err = errors.Join(err, s.purgeTable(ctx, s.sql.purgeLetters, s.sql.purgeLettersCount, purge.DeadLetterRetention, purge, progress))
 	}
-	return total, nil
+	return total, err
 }
 
 func (s *Store) purgeTable(

@@ -37,7 +37,7 @@ func Wake(ctx context.Context, db wake.Execer, layout Layout) error {
 
 // Listen calls wake for every notification until ctx ends; see outbox.Listener.
 func (s *Store) Listen(ctx context.Context, wakeUp func()) error {
-	return wake.Listen(ctx, s.pool, s.layout.qualified(s.layout.Table), func(string) { wakeUp() })
+	return wake.Listen(ctx, s.given, s.layout.qualified(s.layout.Table), func(string) { wakeUp() })
 }
 
 var _ outbox.Listener = (*Store)(nil)

@@ -1,6 +1,11 @@
 package packfinderz
 
-import "github.com/packfinderz/outbox"
+import (
+	"maps"
+	"slices"
+
+	"github.com/packfinderz/outbox"
+)
 
 // EventType is a value of event_type_enum.
 type EventType string
@@ -31,12 +36,28 @@ const (
 
 // EventTypes are the values of event_type_enum, in the order of the contract.
 func EventTypes() []EventType {
-	return []EventType{
-		OrderCreated, OrderStateChanged, LineItemStateChanged, LicenseStatusChanged,
-		MediaUploaded, PaymentSettled, CashCollected, VendorPayoutRecorded, NotificationRequested,
-		OrderExpired, OrderCanceled, ReservationReleased,
-		AdCreated, AdUpdated, AdPaused, AdActivated, AdExpired, AdDailyRollupReady,
-	}
+	return inOrder(
+		//exhaustive:enforce
+		map[EventType]int{
+			OrderCreated:          1,
+			OrderStateChanged:     2,
+			LineItemStateChanged:  3,
+			LicenseStatusChanged:  4,
+			MediaUploaded:         5,
+			PaymentSettled:        6,
+			CashCollected:         7,
+			VendorPayoutRecorded:  8,
+			NotificationRequested: 9,
+			OrderExpired:          10,
+			OrderCanceled:         11,
+			ReservationReleased:   12,
+			AdCreated:             13,
+			AdUpdated:             14,
+			AdPaused:              15,
+			AdActivated:           16,
+			AdExpired:             17,
+			AdDailyRollupReady:    18,
+		})
 }
 
 // AggregateType is a value of aggregate_type_enum.
@@ -56,19 +77,41 @@ const (
 
 // AggregateTypes are the values of aggregate_type_enum, in the order of the contract.
 func AggregateTypes() []AggregateType {
-	return []AggregateType{
-		AggregateVendorOrder, AggregateCheckoutGroup, AggregateLicense, AggregateStore, AggregateMedia,
-		AggregateLedgerEvent, AggregateNotification, AggregateAd,
-	}
+	return inOrder(
+		//exhaustive:enforce
+		map[AggregateType]int{
+			AggregateVendorOrder:   1,
+			AggregateCheckoutGroup: 2,
+			AggregateLicense:       3,
+			AggregateStore:         4,
+			AggregateMedia:         5,
+			AggregateLedgerEvent:   6,
+			AggregateNotification:  7,
+			AggregateAd:            8,
+		})
 }
 
 // Reasons are the values of outbox_dlq_reason_enum: every reason for which the relay, or the
 // registry before it, gives an event up.
 func Reasons() []outbox.Reason {
-	return []outbox.Reason{
-		outbox.ReasonMaxAttempts, outbox.ReasonUnknownType, outbox.ReasonInvalidPayload, outbox.ReasonInvalidAggregate,
-		outbox.ReasonTooLarge, outbox.ReasonRejected, outbox.ReasonTerminal, outbox.ReasonInvalidRow,
-	}
+	return inOrder(
+		//exhaustive:enforce
+		map[outbox.Reason]int{
+			outbox.ReasonMaxAttempts:      1,
+			outbox.ReasonUnknownType:      2,
+			outbox.ReasonInvalidPayload:   3,
+			outbox.ReasonInvalidAggregate: 4,
+			outbox.ReasonTooLarge:         5,
+			outbox.ReasonRejected:         6,
+			outbox.ReasonTerminal:         7,
+			outbox.ReasonInvalidRow:       8,
+		})
+}
+
+// inOrder are the values of an enum by their places in the database. They are written as a map so that the linter finds a
+// value that was forgotten.
+func inOrder[T ~string](places map[T]int) []T {
+	return slices.SortedFunc(maps.Keys(places), func(a, b T) int { return places[a] - places[b] })
 }
 
 // names are the values as a layout has them.

@@ -1,0 +1,108 @@
+package pgstore
+
+// Leases that a server's clock, set back, has made too long.
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+const (
+	// farLimit is how many leases that end too far ahead are watched at once.
+	farLimit = 1000
+	// unknownLease is how many of its own leases a store gives a lease of a length that the row does
+	// not tell. No relay of one table has a lease that much longer than another's.
+	unknownLease = 10
+)
+
+// watched is a lease that ends further ahead than one of this store's would. Either it is longer,
+// or the clock was set back since it was taken: then it is over when its length has passed, which
+// nobody reads off the database's clock. So this store measures it, from when it first saw it.
+type watched struct {
+	until time.Time
+	since time.Time // by this process's clock, only to measure
+}
+
+// farLeases lists rows whose lease ends further ahead than one of this store's that begins now, and
+// how long it is: from when the row was last changed. The second more is for a statement whose time
+// is a little older than its snapshot.
+func (c *compiler) farLeases() *statement {
+	if c.l.Hold != HoldLease {
+		return nil
+	}
+	c.begin(0)
+	columns := &c.l.Columns
+	length := "NULL"
+	if !columns.UpdatedAt.IsZero() {
+		length = fmt.Sprintf("extract(epoch FROM %s - %s)", t(columns.LockedUntil), t(columns.UpdatedAt))
+	}
+	return c.end(fmt.Sprintf("SELECT %[1]s, %[2]s, coalesce(%[3]s, 0)::float8\nFROM %[4]s AS t\nWHERE %[5]s AND %[2]s > now() + %[6]s + interval '1 s' AND isfinite(%[2]s) AND %[7]s\nORDER BY %[2]s DESC LIMIT %[8]d",
+		t(columns.ID), t(columns.LockedUntil), length, c.table(), c.leased(), c.lease(), c.mine(), farLimit))
+}
+
+// endLeases ends leases, so that the next claim finds them run out: ids $1, each with its end $2,
+// which proves that nobody has renewed it. The proof is no condition that an index could be chosen
+// for: rows are found by their ids.
+func (c *compiler) endLeases() *statement {
+	if c.l.Hold != HoldLease {
+		return nil
+	}
+	c.begin(2)
+	columns := &c.l.Columns
+	return c.end(fmt.Sprintf("UPDATE %s AS t SET %s = now()\nFROM unnest($1::uuid[], $2::timestamptz[]) AS s(id, until)\nWHERE %s = s.id AND (%s AND %s = s.until) IS TRUE",
+		c.table(), quote(columns.LockedUntil.Name), t(columns.ID), c.leased(), t(columns.LockedUntil)))
+}
+
+// endFarLeases ends the leases that this store has watched for as long as they are.
+func (s *Store) endFarLeases(ctx context.Context) error {
+	rows, err := s.pool.Query(ctx, s.sql.farLeases.sql, append([]any{onTheFly}, s.sql.farLeases.with()...)...)
+	if err != nil {
+		return fmt.Errorf("outbox: look for leases that end too far ahead: %w", err)
+	}
+	now := time.Now()
+	far := make(map[[16]byte]watched)
+	var ids [][16]byte
+	var ends []time.Time
+	var id [16]byte
+	var until pgtype.Timestamptz
+	var length float64
+	s.mu.Lock()
+	known := s.far
+	s.mu.Unlock()
+	if _, err := pgx.ForEachRow(rows, []any{&id, &until, &length}, func() error {
+		w := watched{until: until.Time, since: now}
+		if before, ok := known[id]; ok && before.until.Equal(w.until) {
+			w = before
+		}
+		far[id] = w
+		if now.Sub(w.since) >= s.lengthOf(length) {
+			ids, ends = append(ids, id), append(ends, w.until)
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("outbox: look for leases that end too far ahead: %w", err)
+	}
+	s.mu.Lock()
+	s.far = far
+	s.mu.Unlock()
+	if len(ids) == 0 {
+		return nil
+	}
+	if _, err := s.pool.Exec(ctx, s.sql.endLeases.sql, append([]any{onTheFly}, s.sql.endLeases.with(ids, ends)...)...); err != nil {
+		return fmt.Errorf("outbox: end leases from before the server's clock was set back: %w", err)
+	}
+	return nil
+}
+
+// lengthOf is for how long a lease is watched before it is over; seconds is its length, or zero if
+// the row does not tell.
+func (s *Store) lengthOf(seconds float64) time.Duration {
+	if seconds <= 0 {
+		return unknownLease * s.config.Lease
+	}
+	return max(s.config.Lease, time.Duration(seconds*float64(time.Second)))
+}
