@@ -11,12 +11,12 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 )
 
 // ErrTableExists is returned by Up when the table is there and was not made by these
@@ -78,20 +78,20 @@ func New(ctx context.Context, config Config) (*Migrator, error) {
 	}
 	m := &Migrator{config: config, versions: versionTable(config.Layout, config.Table), db: stdlib.OpenDB(*conn)}
 	if err := m.db.PingContext(ctx); err != nil {
+		if config.Schema != "" && strings.Contains(err.Error(), "unsupported startup parameter") {
+			err = fmt.Errorf("a pooler does not pass the schema on; migrate over a direct connection: %w", err)
+		}
 		return nil, errors.Join(fmt.Errorf("connect: %w", err), m.db.Close())
-	}
-	locker, err := lock.NewPostgresSessionLocker()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("prepare the migration lock: %w", err), m.db.Close())
 	}
 	options := []goose.ProviderOption{
 		goose.WithTableName(m.versions),
-		goose.WithSessionLocker(locker),
+		goose.WithSessionLocker(&locker{db: m.db}),
 		goose.WithDisableGlobalRegistry(true),
 	}
 	if config.Adopt {
 		options = append(options, goose.WithExcludeVersions([]int64{1}))
 	}
+	var err error
 	m.provider, err = goose.NewProvider(goose.DialectPostgres, m.db, config.Files, options...)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read the migrations: %w", err), m.db.Close())
