@@ -228,3 +228,32 @@ func TestPurge(t *testing.T) {
 		h.Errorf("dead letters without a table: %v", err)
 	}
 }
+
+// TestPurgeDeadOfOneSubscription gives the dead events of one subscription a retention: another's stay, and a dry run does
+// not count them.
+func TestPurgeDeadOfOneSubscription(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.LayoutName)
+	h.must(pgstream.Stream{}.CreateSubscription(t.Context(), h.pool, pgstream.Subscription{Name: "other"}, pgstream.StartOldest))
+	h.emit(2, nil)
+	h.exec(`INSERT INTO outbox_parked (subscription, shard, seq, state, gates, changed_at, id, topic, type, payload, created_at)
+		SELECT s.name, e.shard, e.seq, 'dead', false, now() - interval '2 days', e.id, e.topic, e.type, e.payload, e.created_at
+		FROM outbox_stream AS e, outbox_subscriptions AS s`)
+	other, err := ops.Stream(h.single, pgstream.Stream{}, "other")
+	h.must(err)
+	purge := outbox.Purge{Retention: 24 * hour, DeadLetterRetention: 24 * hour}
+	for _, dry := range []bool{true, false} {
+		result, err := other.Purge(h.Context(), purge, ops.Change{DryRun: dry})
+		h.must(err)
+		if result.Events != 2 {
+			h.Errorf("dry run %t: %d dead events are purged, want 2", dry, result.Events)
+		}
+	}
+	for name, want := range map[string]int{"default": 2, "other": 0} {
+		var n int
+		h.must(h.pool.QueryRow(h.Context(), `SELECT count(*) FROM outbox_parked WHERE subscription = $1`, name).Scan(&n))
+		if n != want {
+			h.Errorf("subscription %s has %d dead events left, want %d", name, n, want)
+		}
+	}
+}

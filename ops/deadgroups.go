@@ -91,6 +91,9 @@ func (t *table) DeadGroups(ctx context.Context) (groups *DeadGroups, err error) 
 
 // DeadGroups groups the newest dead events of the subscription.
 func (s *subscription) DeadGroups(ctx context.Context) (groups *DeadGroups, err error) {
+	if err := s.check(ctx); err != nil {
+		return nil, err
+	}
 	err = byIndex(ctx, s.pool, func(tx pgx.Tx) error {
 		// As many of each shard: the order of the whole matters little.
 		dead := s.stream.SQL(fmt.Sprintf(`

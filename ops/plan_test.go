@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/ops"
 )
@@ -83,7 +84,13 @@ func TestPlans(t *testing.T) {
 					h.Errorf("%s: %d events, unindexed: %v", name, len(listing.Events), listing.Unindexed)
 				}
 			})
-			if rows > 5_000 {
+			most := int64(5_000)
+			if name == string(ops.StateDead) && h.layout == "packfinderz" {
+				// They are sorted, so that each letter is read, with its event. From PostgreSQL 18 on the planner reads them
+				// twice more to know the states of the events.
+				most = 4*planDead + 500
+			}
+			if rows > most {
 				h.Errorf("%s: %d rows were read for a page", name, rows)
 			}
 		}
@@ -101,14 +108,30 @@ func TestPlans(t *testing.T) {
 func (h *harness) reads(work func()) int64 {
 	h.Helper()
 	count := func() int64 {
-		// The session that read must be told to report.
-		_, err := h.single.Exec(h.Context(), `SELECT pg_stat_force_next_flush()`)
-		h.must(err)
+		h.report()
 		return h.count(`SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_user_tables WHERE relname LIKE '%outbox%'`)
 	}
 	before := count()
 	work()
 	return count() - before
+}
+
+// report makes the session that read report what it has read.
+func (h *harness) report() {
+	h.Helper()
+	if h.count(`SELECT current_setting('server_version_num')::bigint`) >= 150000 {
+		_, err := h.single.Exec(h.Context(), `SELECT pg_stat_force_next_flush()`)
+		h.must(err)
+		return
+	}
+	// Up to PostgreSQL 14 a session reports at its end, to a collector that takes reports in their order. One that has
+	// read a mark last has reported all when the mark is seen.
+	const marked = `SELECT coalesce(sum(seq_tup_read), 0)::bigint FROM pg_stat_user_tables WHERE relname = 'mark'`
+	before := h.count(marked)
+	pgtest.Exec(h.T, h.single, `CREATE TABLE IF NOT EXISTS mark AS SELECT 1 AS one`)
+	pgtest.Exec(h.T, h.single, `SELECT count(*) FROM mark`)
+	h.single.Reset()
+	await.Until(h.T, "the session's report", func() bool { return h.count(marked) > before })
 }
 
 // TestUnindexed finds events that no index leads to in as many pages as it takes, each of

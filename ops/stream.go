@@ -51,6 +51,10 @@ func (s *subscription) Audit(ctx context.Context, page Page) (*AuditLog, error) 
 	return s.log.page(ctx, page)
 }
 
+// check refuses to look at events of which the cursors say nothing true, as in a stream that was
+// restored from a dump; see pgstream.ErrRestored.
+func (s *subscription) check(ctx context.Context) error { return s.stream.Check(ctx, s.pool, s.name) }
+
 // wrap says what could not be done.
 func (s *subscription) wrap(doing string, err error) error {
 	if err == nil {
@@ -154,6 +158,9 @@ func mine(is *pgstream.Subscription, args *arguments) string {
 
 // Show is all that the stream knows of an event.
 func (s *subscription) Show(ctx context.Context, id uuid.UUID) (*Details, error) {
+	if err := s.check(ctx); err != nil {
+		return nil, err
+	}
 	var details *Details
 	err := byIndex(ctx, s.pool, func(tx pgx.Tx) (err error) {
 		event, err := s.search(ctx, tx, id, true)

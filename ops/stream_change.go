@@ -44,6 +44,9 @@ func (s *subscription) changeParked(ctx context.Context, filter Filter, change C
 	if err := begin(ctx, s.pool, &filter, &s.description, c.operation, &change); err != nil {
 		return nil, err
 	}
+	if err := s.check(ctx); err != nil {
+		return nil, err
+	}
 	if _, err := s.stream.FindSubscription(ctx, s.pool, s.name); err != nil {
 		return nil, err
 	}

@@ -29,6 +29,9 @@ func (s *subscription) List(ctx context.Context, filter Filter, page Page) (*Lis
 	if err != nil {
 		return nil, err
 	}
+	if err := s.check(ctx); err != nil {
+		return nil, err
+	}
 	// Before the transaction: a pool may have a single connection.
 	is, err := s.stream.FindSubscription(ctx, s.pool, s.name)
 	if err != nil {

@@ -18,6 +18,9 @@ func (s *subscription) Overview(ctx context.Context) (*Overview, error) {
 	for _, state := range s.description.States {
 		o.ByState[state] = Count{}
 	}
+	if err := s.check(ctx); err != nil {
+		return nil, err
+	}
 	// Before the transaction: a pool may have a single connection.
 	is, err := s.stream.FindSubscription(ctx, s.pool, s.name)
 	if err != nil {
