@@ -22,12 +22,14 @@ var checks = []Check{
 	{"privileges", "the rights of the connected role", false, lookAtPrivileges},
 	{"durability", "settings with which a crash of the server loses events", false, lookAtDurability},
 	{"standby", "standbys that a failover would lose events on", false, lookAtStandbys},
+	{"promotion", "a standby that was promoted, and deliveries that it knows nothing of", true, lookAtPromotion},
 	{"clock", "the difference between this machine's clock and the server's", false, lookAtClock},
 	{"notifications", "whether LISTEN works through this connection", true, lookAtNotifications},
 	{"indexes", "indexes that are missing or invalid", true, lookAtIndexes},
 	{"locks", "locks that keep others from the tables", true, lookAtLocks},
 	{"dead-rows", "dead rows that autovacuum does not remove", true, lookAtDeadRows},
 	{"vacuum-horizon", "who keeps vacuum from removing dead rows", false, lookAtHorizon},
+	{"subscriptions", "subscriptions that were not made to the end, or whose names are refused today", true, lookAtSubscriptions},
 	{"relays", "events that wait while no relay takes them", true, lookAtRelays},
 	{"stuck", "events and shards whose lease is over and that nobody took back", true, lookAtStuck},
 	{"keys", "keys that wait for a person", true, lookAtKeys},
@@ -42,6 +44,10 @@ func Checks() []Check { return append([]Check(nil), checks...) }
 
 func lookAtLayout(ctx context.Context, e *exam) error    { return e.target.verify(ctx, e) }
 func lookAtRestored(ctx context.Context, e *exam) error  { return e.target.restored(ctx, e) }
+func lookAtPromotion(ctx context.Context, e *exam) error { return e.target.promotion(ctx, e) }
+func lookAtSubscriptions(ctx context.Context, e *exam) error {
+	return e.target.subscriptions(ctx, e)
+}
 func lookAtRelays(ctx context.Context, e *exam) error    { return e.target.relays(ctx, e) }
 func lookAtStuck(ctx context.Context, e *exam) error     { return e.target.stuck(ctx, e) }
 func lookAtKeys(ctx context.Context, e *exam) error      { return e.target.keys(ctx, e) }

@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -257,4 +258,25 @@ func TestStoppedTopics(t *testing.T) {
 	p.config = impatient
 	p.finds(t, "topics", doctor.Warning, `topic "orders" takes nothing`, "outbox list --subscription default --state stopped")
 	newTable(t, pgtest.Pool(t), "modkit").isWell(t, "topics")
+}
+
+// TestHalfMadeSubscription has one whose making broke off, and one whose name is refused today.
+func TestHalfMadeSubscription(t *testing.T) {
+	t.Parallel()
+	p := newStream(t, pgtest.Pool(t), pgstream.Shape{})
+	p.config = impatient
+	pgtest.Exec(t, p.pool, `INSERT INTO outbox_subscriptions (name, ready, created_at) VALUES ('half made', false, now() - interval '1 hour')`)
+	pgtest.Exec(t, p.pool, `INSERT INTO outbox_subscriptions (name) VALUES ('a/b')`)
+	found := p.finds(t, "subscriptions", doctor.Warning, "half made", "not made to the end")
+	if !strings.Contains(found.Do, "outbox subscriptions drop -- 'half made'") {
+		t.Errorf("what to do is %q", found.Do)
+	}
+	p.finds(t, "subscriptions", doctor.Note, "a/b")
+	pgtest.Exec(t, p.pool, `UPDATE outbox_subscriptions SET created_at = now() + interval '1 hour'`)
+	pgtest.Exec(t, p.pool, `DELETE FROM outbox_subscriptions WHERE name = 'a/b'`)
+	for _, finding := range p.examine(t, "subscriptions").Findings {
+		if finding.Severity != doctor.OK {
+			t.Errorf("one that is being made is found: %+v", finding)
+		}
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -24,15 +23,26 @@ func qualified(schema, name string) string {
 }
 
 func (t queueTable) verify(ctx context.Context, e *exam) error {
-	err := t.layout.Verify(ctx, e.tx)
-	if errors.Is(err, pgstore.ErrMismatch) {
+	remedy := "Check --layout, --schema and --table, or make the table: outbox migrate up --layout " + t.layout.Name
+	list, err := t.layout.Mismatches(ctx, e.tx)
+	if errors.Is(err, pgstore.ErrMismatch) { // there is no table
 		e.unfit = true
-		e.add(Problem, strings.TrimPrefix(err.Error(), "outbox: "),
-			"Check --layout, --schema and --table, or make the table: outbox migrate up --layout "+t.layout.Name)
+		e.add(Problem, strings.TrimPrefix(err.Error(), "outbox: "), remedy)
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	for _, m := range list {
+		if m.OnlyEmit {
+			e.add(Warning, m.Problem, "Relays work. If this layout is used to emit, change the column or the layout.")
+			continue
+		}
+		e.unfit = true
+		e.add(Problem, m.Problem, "Change the column or the layout. "+remedy)
+	}
+	if e.unfit {
+		return nil
 	}
 	if err := t.timesWithZone(ctx, e); err != nil {
 		return err
@@ -71,56 +81,55 @@ WHERE attrelid = to_regclass($1) AND attname = ANY($2::text[]) AND atttypid <> '
 }
 
 func (t streamTarget) verify(ctx context.Context, e *exam) error {
-	missing, err := t.missing(ctx, e)
-	if err != nil {
-		return err
-	}
-	switch {
-	case slices.Contains(missing, t.at("outbox_stream")):
-		e.unfit = true
-		e.add(Problem, "there is no stream", "Check --schema, or make the stream: outbox migrate up")
-		return nil
-	case len(missing) > 0:
-		e.unfit = true
-		e.add(Problem, "the stream lacks "+strings.Join(missing, ", "),
-			"Restore what was dropped from a backup, or make a stream in another schema: outbox migrate up --schema NAME")
-		return nil
-	}
 	var pgErr *pgconn.PgError
-	err = t.stream.Verify(ctx, e.tx)
+	err := t.stream.CheckSchema(ctx, e.tx)
+	if err == nil {
+		err = t.stream.Verify(ctx, e.tx)
+	}
+	var schema *pgstream.SchemaError
 	switch {
 	case errors.As(err, &pgErr):
 		return err
+	case errors.As(err, &schema):
+		t.differences(e, schema)
+	case errors.Is(err, pgstream.ErrNoStream):
+		e.unfit = true
+		e.add(Problem, "there is no stream", "Check --schema, or make the stream: outbox migrate up")
 	case err != nil && !errors.Is(err, pgstream.ErrRestored): // which has a check of its own
 		e.add(Problem, "relays refuse the stream: "+strings.TrimPrefix(err.Error(), "outbox: "), "")
 	}
-	e.well("the stream has all of its tables")
+	e.well("the stream has all that this program needs")
 	return nil
 }
 
-// missing are the tables and slots that a stream should have and does not.
-func (t streamTarget) missing(ctx context.Context, e *exam) ([]string, error) {
-	var names []string
-	for _, relation := range t.relations() {
-		if !relation.slots {
-			names = append(names, relation.name)
+// differences lists all of what keeps relays from the stream.
+func (t streamTarget) differences(e *exam, schema *pgstream.SchemaError) {
+	var list []string
+	for _, d := range schema.Differences {
+		list = append(list, d.Object+" "+d.Problem)
+		// Without an index, a function or a trigger the tables can still be read.
+		switch kind, _, _ := strings.Cut(d.Object, " "); kind {
+		case "table", "column", "slot", "sequence":
+			e.unfit = true
 		}
 	}
-	rows, err := e.tx.Query(ctx, `SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL`, names)
-	if err != nil {
-		return nil, err
+	all := strings.Join(list, "; ")
+	switch {
+	case errors.Is(schema, pgstream.ErrSchemaOlder):
+		e.add(Problem, "the stream's schema is older than this program: "+all, "outbox migrate up"+t.flags())
+	case errors.Is(schema, pgstream.ErrSchemaNewer):
+		e.add(Problem, "this program is older than the stream's schema: "+all, "Upgrade the program.")
+	default:
+		for i, d := range schema.Differences {
+			e.add(Problem, "relays refuse the stream: "+list[i], sentence(d.Mend))
+		}
 	}
-	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || slices.Contains(missing, t.at("outbox_settings")) {
-		return missing, err
+}
+
+// sentence begins with a capital letter.
+func sentence(text string) string {
+	if text == "" {
+		return ""
 	}
-	rows, err = e.tx.Query(ctx, fmt.Sprintf(`
-SELECT 'slot ' || slot FROM %s AS o, generate_series(0, o.slots - 1) AS slot
-WHERE NOT EXISTS (SELECT FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid
-  WHERE inhparent = to_regclass($1) AND c.relname = 'outbox_stream_' || slot)`, t.at("outbox_settings")), t.at("outbox_stream"))
-	if err != nil {
-		return nil, err
-	}
-	slots, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return append(missing, slots...), err
+	return strings.ToUpper(text[:1]) + text[1:]
 }

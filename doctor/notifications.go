@@ -8,8 +8,8 @@ import (
 	"github.com/packfinderz/outbox/internal/wake"
 )
 
-// lookAtNotifications really listens and notifies, as a relay does: nothing else tells a
-// pooler in transaction mode from a server.
+// lookAtNotifications really listens and notifies, as a relay does, unless there is a pooler in
+// transaction mode between: there it would listen in somebody else's session.
 func lookAtNotifications(ctx context.Context, e *exam) error {
 	err := wake.Probe(ctx, e.pool, e.target.wakes())
 	if errors.Is(err, outbox.ErrNoNotifications) {

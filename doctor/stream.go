@@ -34,6 +34,8 @@ func (t streamTarget) relations() []relation {
 		{name: t.at("outbox_stream_seq"), sequence: true, relay: []string{"SELECT"}, emit: []string{"USAGE"}},
 		{name: t.at("outbox_subscriptions"), relay: []string{"SELECT"}},
 		{name: t.at("outbox_settings"), relay: []string{"SELECT", "UPDATE"}},
+		{name: t.at("outbox_history"), relay: []string{"SELECT"}},
+		{name: t.at("outbox_doubts"), relay: []string{"SELECT", "INSERT"}},
 		{name: t.at("outbox_shards"), churns: true, relay: []string{"SELECT", "UPDATE"}},
 		{name: t.at("outbox_relays"), churns: true, relay: []string{"SELECT", "INSERT", "UPDATE", "DELETE"}},
 		{name: t.at("outbox_parked"), churns: true, relay: []string{"SELECT", "INSERT", "UPDATE", "DELETE"}},
@@ -43,9 +45,8 @@ func (t streamTarget) relations() []relation {
 }
 
 func (t streamTarget) deaf() (severity Severity, means, do string) {
-	return Problem, "the stream's relays set their sessions up, and a pooler hands those settings to others: " +
-			"their commits would not wait for the disk, and relays find new events only when they poll",
-		"Give relays a connection past the pooler, or one in session mode."
+	return Warning, "relays find new events only when they poll, and prepare no statements",
+		"Give relays a connection past the pooler; or say --notify=false and accept the polling."
 }
 
 func (t streamTarget) restored(ctx context.Context, e *exam) error {
@@ -55,13 +56,27 @@ func (t streamTarget) restored(ctx context.Context, e *exam) error {
 	case errors.As(err, &pgErr):
 		return err
 	case errors.Is(err, pgstream.ErrRestored):
-		e.add(Problem, "the cursors and events are those of another server, or of another time of this one; relays refuse to start",
-			"Before producers write again: outbox repair"+t.flags())
+		return t.addRestored(ctx, e, err)
 	case err != nil:
 		e.add(Note, "not looked at: relays refuse the stream before", "See the check layout.")
 	default:
 		e.well("the cursors are those of this server")
 	}
+	return nil
+}
+
+// addRestored says what a restored stream holds, as far as that can be told.
+func (t streamTarget) addRestored(ctx context.Context, e *exam, refused error) error {
+	seen := "relays refuse to start: " + strings.TrimPrefix(refused.Error(), "outbox: ")
+	loaded, err := t.stream.Loaded(ctx, e.tx)
+	if err != nil {
+		return err
+	}
+	if !loaded.Newest.IsZero() {
+		seen += fmt.Sprintf("; the newest event that was copied in is of %s, and producers have written %s since",
+			loaded.Newest.Format(time.RFC3339), plural(loaded.Written, "event"))
+	}
+	e.add(Problem, seen, fmt.Sprintf("See what would be published again: outbox repair%s --dry-run; then: outbox repair%[1]s", t.flags()))
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (t queueTable) relations() []relation {
 
 func (t queueTable) deaf() (severity Severity, means, do string) {
 	return Warning, "relays find new events only when they poll, up to a second later",
-		"Give relays a connection past the pooler, or one in session mode; or say --notify=false and accept the polling."
+		"Give relays a connection past the pooler; or say --notify=false and accept the polling."
 }
 
 func (t queueTable) restored(_ context.Context, e *exam) error {

@@ -22,8 +22,12 @@ type Target interface {
 	verify(ctx context.Context, e *exam) error
 	// restored looks for cursors of another server.
 	restored(ctx context.Context, e *exam) error
+	// promotion looks for a standby that became the primary.
+	promotion(ctx context.Context, e *exam) error
 	// indexes looks for those that are missing.
 	indexes(ctx context.Context, e *exam) error
+	// subscriptions looks for those that need a person.
+	subscriptions(ctx context.Context, e *exam) error
 	// relays looks for events that nobody takes.
 	relays(ctx context.Context, e *exam) error
 	// stuck looks for events that somebody took and did not settle.

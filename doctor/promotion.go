@@ -1,0 +1,61 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// recentPromotion is for how long a promotion is told of: as long as somebody may ask where a
+// message came from.
+const recentPromotion = 7 * 24 * time.Hour
+
+func (t streamTarget) promotion(ctx context.Context, e *exam) error {
+	p, err := t.stream.Promotion(ctx, e.tx)
+	if err != nil {
+		return err
+	}
+	if p.To == 0 {
+		e.well("no standby was promoted since the stream was made")
+		return nil
+	}
+	timelines := fmt.Sprintf("(timeline %d to %d)", p.From, p.To)
+	if !p.Noticed {
+		e.add(Warning, "a standby was promoted "+timelines+", and no relay has connected since: messages may have been delivered whose "+
+			"events are not here, and events that were settled in the last moments are published again",
+			"Start the relays; those that were connected before count such deliveries when they come back.")
+		return nil
+	}
+	var now time.Time
+	if err := e.tx.QueryRow(ctx, `SELECT now()`).Scan(&now); err != nil {
+		return err
+	}
+	if now.Sub(p.At) > recentPromotion {
+		e.well("the last promotion of a standby was %s ago", span(now.Sub(p.At)))
+		return nil
+	}
+	seen := fmt.Sprintf("a standby was promoted %s, noticed at %s: ", timelines, p.At.UTC().Format(time.RFC3339))
+	more := ""
+	if p.More {
+		more = " (it remembers the last 65,536 only)"
+	}
+	switch {
+	case p.Relays == 0:
+		e.add(Warning, seen+"no relay outlived it, so that nobody knows which deliveries it lacks: messages may have been delivered whose "+
+			"events are not here, and events that were settled in the last moments are published again",
+			"Compare the consumers' last messages with the stream; they know events that come twice by their ids.")
+	case p.Orphaned > 0:
+		e.add(Warning, seen+fmt.Sprintf("%s%s had delivered at least %s that this server does not have, and %s that it has not settled and "+
+			"publishes again", plural(int64(p.Relays), "relay"), more, plural(p.Orphaned, "event"), plural(p.Repeated, "event")),
+			"The business rows of what is missing are lost, too. Correct them at the consumers, and make a standby synchronous: see the check standby.")
+	default:
+		e.add(Note, seen+fmt.Sprintf("every event that %s%s had delivered is here; %s had not been settled here, and had to be published again",
+			plural(int64(p.Relays), "relay"), more, plural(p.Repeated, "event")), "")
+	}
+	return nil
+}
+
+func (t queueTable) promotion(_ context.Context, e *exam) error {
+	e.well("a table does not remember its server; what was settled in the last moments before a failover is published again")
+	return nil
+}

@@ -1,0 +1,47 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+// subscriptions looks for those that were not made to the end. They hold no events, but whoever
+// made one believes that it is there. One that is being made at this moment is none.
+func (t streamTarget) subscriptions(ctx context.Context, e *exam) error {
+	half, err := t.stream.HalfMade(ctx, e.tx)
+	if err != nil {
+		return err
+	}
+	var now time.Time
+	if err := e.tx.QueryRow(ctx, `SELECT now()`).Scan(&now); err != nil {
+		return err
+	}
+	for i := range half {
+		name := half[i].Name
+		if age := now.Sub(half[i].CreatedAt); age > e.config.Patience {
+			e.add(Warning, fmt.Sprintf("subscription %s was not made to the end, %s ago: it takes nothing", name, span(age)),
+				fmt.Sprintf("Drop it, and make it again: outbox subscriptions drop%s -- %s", t.flags(), shell(name)))
+		}
+	}
+	list, err := t.stream.ListSubscriptions(ctx, e.tx)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if name := list[i].Name; pgstream.CheckSubscriptionName(name) != nil {
+			e.add(Note, fmt.Sprintf("subscription %s has a name that is refused today; it works, but has to be quoted in commands and addresses", name),
+				"When it is convenient, make one of another name in its place: outbox subscriptions create --help says which names there can be")
+		}
+	}
+	e.well("%s, all made to the end", plural(int64(len(list)), "subscription"))
+	return nil
+}
+
+// subscriptions is nothing that a queue table has.
+func (t queueTable) subscriptions(_ context.Context, e *exam) error {
+	e.well("a table has no subscriptions")
+	return nil
+}
