@@ -3,19 +3,18 @@ package admin
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"path"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/doctor"
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 // Config is what a console shows, and to whom.
@@ -76,7 +75,16 @@ type target struct {
 }
 
 // base is where a target's pages are.
-func (c *Console) base(t *target) string { return c.prefix + "/t/" + url.PathEscape(t.Name) }
+func (c *Console) base(t *target) string { return c.prefix + "/t/" + address(t.Name) }
+
+// address is a target's name as a part of an address. A name that a proxy, a browser or a mux would
+// take for more than that, such as one with a slash, is written in hex.
+func address(name string) string {
+	if pgstream.CheckSubscriptionName(name) == nil {
+		return name
+	}
+	return "~" + hex.EncodeToString([]byte(name))
+}
 
 // New makes a console. Close it in the end.
 func New(config Config) (*Console, error) {
@@ -102,7 +110,8 @@ func New(config Config) (*Console, error) {
 		t := &target{Target: given, about: given.Operations.Describe()}
 		t.samples = newSampler(c.life, given.Operations.Overview)
 		t.jobs, t.examining = newJobs(c.life), make(chan struct{}, 1)
-		c.targets, c.byName[given.Name] = append(c.targets, t), t
+		c.targets = append(c.targets, t)
+		c.byName[given.Name], c.byName[address(given.Name)] = t, t
 	}
 	c.mux = c.newMux()
 	return c, nil
@@ -116,8 +125,8 @@ func (c *Config) validate() error {
 	for i := range c.Targets {
 		name := c.Targets[i].Name
 		switch {
-		case name == "" || path.Clean("/"+name) != "/"+name || strings.ContainsFunc(name, unicode.IsControl):
-			return fmt.Errorf("the target's name %q cannot be a part of an address", name)
+		case name == "":
+			return errors.New("a target has no name")
 		case names[name]:
 			return fmt.Errorf("two targets are called %q", name)
 		case c.Targets[i].Operations == nil:

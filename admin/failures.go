@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 // failure is an error whose text is for the one who made the request.
@@ -47,6 +49,9 @@ func explain(err error) (status int, text string, told bool) {
 		return http.StatusNotFound, "There is no such event. It may have been purged.", true
 	case errors.Is(err, ops.ErrUnsupported), errors.Is(err, ops.ErrFilter):
 		return http.StatusBadRequest, err.Error(), true
+	case errors.Is(err, pgstream.ErrRestored):
+		// Nothing that a page could show is certain. The text has no address in it.
+		return http.StatusConflict, "Relays refuse this stream, and so does the console: " + strings.TrimPrefix(err.Error(), "outbox: ") + ".", true
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout, "The database did not answer in time.", true
 	case errors.Is(err, context.Canceled):

@@ -282,3 +282,24 @@ func TestUnreachable(t *testing.T) {
 		t.Errorf("%d %s\nlogged: %s", w.Code, textOf(w.Body.String()), log.String())
 	}
 }
+
+// TestRestoredStream: pages say why they show nothing, and what to do.
+func TestRestoredStream(t *testing.T) {
+	t.Parallel()
+	s := newStream(t)
+	pgtest.Exec(t, s.pool, `DELETE FROM outbox_history`)
+	console, err := admin.New(admin.Config{Targets: []admin.Target{{Name: "shop", Operations: s.Target}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer console.Close()
+	for _, path := range []string{"/t/shop/", "/t/shop/events", "/t/shop/dead"} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+path, http.NoBody)
+		r.RemoteAddr = "127.0.0.1:4711"
+		w := httptest.NewRecorder()
+		console.ServeHTTP(w, r)
+		if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "run outbox repair") {
+			t.Errorf("%s: %d %s", path, w.Code, textOf(w.Body.String()))
+		}
+	}
+}

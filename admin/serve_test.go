@@ -113,7 +113,7 @@ func TestBadConfigurations(t *testing.T) {
 	for words, config := range map[string]admin.Config{
 		"no Targets":         {},
 		"two targets":        {Targets: []admin.Target{{Name: "a", Operations: table}, {Name: "a", Operations: table}}},
-		"cannot be a part":   {Targets: []admin.Target{{Name: "a/../b", Operations: table}}},
+		"has no name":        {Targets: []admin.Target{{Operations: table}}},
 		"no Operations":      {Targets: []admin.Target{{Name: "a"}}},
 		"must be a path":     {Targets: []admin.Target{{Name: "a", Operations: table}}, Prefix: "outbox/"},
 		"no header gives na": {Targets: []admin.Target{{Name: "a", Operations: table}}, Access: admin.Access{Proxy: admin.Proxy{Addresses: loopback, RoleHeader: "X"}}},

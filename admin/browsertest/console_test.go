@@ -108,10 +108,10 @@ func replay(b *tab, s *shop) {
 	}
 	s.received("order.placed", 5)
 	s.received("order.shipped", 5)
+	s.settled()
 	b.open("/t/shop/replay")
 	b.picture("replay-empty")
 	b.fill("type", "order.shipped")
-	// The log knows that they are delivered once the page after them is settled.
 	b.click("Preview")
 	b.see("5 events would be published again")
 	b.picture("replay")

@@ -16,6 +16,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/admin"
 	"github.com/packfinderz/outbox/doctor"
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/outboxpgx"
@@ -130,6 +131,23 @@ func (s *shop) emit(events ...outbox.Event) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// settled waits until the log knows that all events are delivered, which is a little after the broker has them.
+func (s *shop) settled() {
+	s.t.Helper()
+	await.Until(s.t, "every event to be settled", func() bool {
+		lag, err := pgstream.Stream{}.Lag(s.t.Context(), s.pool, pgstream.DefaultSubscription)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for i := range lag.Shards {
+			if lag.Shards[i].Events > 0 {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // received waits until the broker has so many messages of a type.
