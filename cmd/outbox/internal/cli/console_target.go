@@ -10,13 +10,16 @@ import (
 
 // console is every subscription, or the one that is named.
 func (s stream) console(ctx context.Context, pool *pgxpool.Pool, subscription string) ([]admin.Target, error) {
+	if err := s.verify(ctx, pool, false); err != nil {
+		return nil, err
+	}
 	names, err := s.named(ctx, pool, subscription)
 	if err != nil {
 		return nil, err
 	}
 	targets := make([]admin.Target, len(names))
 	for i, name := range names {
-		operations, err := s.operations(ctx, pool, name)
+		operations, err := s.operate(ctx, pool, name)
 		if err != nil {
 			return nil, err
 		}

@@ -71,6 +71,9 @@ func (a *app) emit(ctx context.Context, from *source, config *outbox.EmitConfig,
 	}
 	// Closing reports nothing of use: the transaction has been committed or given up.
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if err := found.verify(ctx, conn, true); err != nil {
+		return classify(err, found.ifMissing())
+	}
 
 	var done []outbox.Emitted
 	err = emitter.InTx(ctx, conn, func(tx pgx.Tx) error {

@@ -64,8 +64,8 @@ func TestEmitOne(t *testing.T) {
 	}
 	refused(t, "headers is set, but layout modkit has no column", "", append(emit, "--payload", "{}", "--header", "a=b")...)
 	refused(t, "not valid JSON", "", append(emit, "--payload", "no")...)
-	refused(t, "does not exist", "", append(emit, "--payload", "{}", "--table", "elsewhere")...)
-	refused(t, "does not exist", "", append(emit, "--payload", "{}", "--schema", "elsewhere")...)
+	refused(t, "there is no table", "", append(emit, "--payload", "{}", "--table", "elsewhere")...)
+	refused(t, "there is no table", "", append(emit, "--payload", "{}", "--schema", "elsewhere")...)
 	if got := count(); got != 3 {
 		t.Errorf("the table has %d rows, want 3", got)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -79,8 +80,10 @@ func classify(err error, hint string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, outbox.ErrInvalidEvent), errors.Is(err, outbox.ErrInvalidLayout),
-		errors.Is(err, pgstream.ErrNoStream), errors.Is(err, pgstream.ErrRestored),
+		errors.Is(err, pgstream.ErrNoStream), errors.Is(err, pgstream.ErrRestored), errors.Is(err, pgstore.ErrMismatch),
+		errors.Is(err, pgstream.ErrSchemaOlder), errors.Is(err, pgstream.ErrSchemaNewer), errors.Is(err, pgstream.ErrSchemaIncomplete),
 		errors.Is(err, pgstream.ErrNoSubscription), errors.Is(err, pgstream.ErrSubscriptionExists),
+		errors.Is(err, pgstream.ErrHalfMade), errors.Is(err, pgstream.ErrSubscriptionServed),
 		errors.Is(err, ops.ErrUnsupported), errors.Is(err, ops.ErrFilter):
 		return &usageError{err}
 	case errors.As(err, &connectErr):

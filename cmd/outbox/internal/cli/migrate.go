@@ -63,10 +63,17 @@ With --audit the tables of the audit log are made, beside the layout's, and noth
 				return usagef("%w and was not made by outbox; %s", err, found.ifMade())
 			case errors.Is(err, migrate.ErrNoTable):
 				return usagef("%w; leave --adopt out to make it", err)
-			case err == nil && !a.json && len(steps) == 0:
+			case err != nil:
+				return classify(err, "make the schema first, or check --schema and --table")
+			}
+			// What somebody dropped, no migration makes again.
+			if err := a.afterwards(cmd.Context(), &from, found, options); err != nil {
+				return fmt.Errorf("all migrations are applied, but %s", message(err))
+			}
+			if !a.json && len(steps) == 0 {
 				return a.printf("nothing to do: all migrations are applied\n")
 			}
-			return classify(err, "make the schema first, or check --schema and --table")
+			return nil
 		},
 	}
 	from.flags(cmd)
@@ -122,7 +129,7 @@ func newMigrateStatus(a *app) *cobra.Command {
 		Short: "List the migrations and whether they are applied",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, m, err := a.migrator(cmd.Context(), &from, options)
+			found, m, err := a.migrator(cmd.Context(), &from, options)
 			if err != nil {
 				return err
 			}
@@ -144,6 +151,9 @@ func newMigrateStatus(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
+			}
+			if problem := a.afterwards(cmd.Context(), &from, found, options); problem != nil {
+				a.note(message(problem))
 			}
 			return nil
 		},
@@ -180,8 +190,24 @@ func (a *app) migrator(ctx context.Context, from *source, options migrationOptio
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := adapt(ctx, conn); err != nil {
+		return nil, nil, err
+	}
 	m, err := migrate.New(ctx, config)
 	return found, m, classify(err, "check --schema and --table")
+}
+
+// afterwards compares what is there with what this program needs. The audit log has no needs.
+func (a *app) afterwards(ctx context.Context, from *source, found target, options migrationOptions) error {
+	if options.audit {
+		return nil
+	}
+	conn, err := from.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing was written
+	return found.verify(ctx, conn, false)
 }
 
 func (a *app) printSteps(steps []migrate.Step, done string) error {

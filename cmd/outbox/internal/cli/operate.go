@@ -64,11 +64,16 @@ func (o *operated) operate(ctx context.Context, work func(ops.Target) error) err
 }
 
 func (s stream) operations(ctx context.Context, pool *pgxpool.Pool, subscription string) (ops.Target, error) {
+	if err := s.verify(ctx, pool, false); err != nil {
+		return nil, err
+	}
+	return s.operate(ctx, pool, subscription)
+}
+
+// operate is operations on a schema that was looked at.
+func (s stream) operate(ctx context.Context, pool *pgxpool.Pool, subscription string) (ops.Target, error) {
 	if subscription == "" {
 		subscription = pgstream.DefaultSubscription
-	}
-	if _, err := s.Shape(ctx, pool); err != nil {
-		return nil, err
 	}
 	if _, err := s.FindSubscription(ctx, pool, subscription); err != nil {
 		return nil, err

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -60,66 +62,128 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 	if err != nil {
 		return err
 	}
+	turn := &redirection{fixed: f.to != "", log: log}
+	options.changed = turn.changed
 	from, err := f.open(ctx, options)
 	if err != nil {
 		return err
 	}
 	defer from.close()
+	s := &serving{flags: f, from: from, metrics: monitor.New(from.store), pipe: newPipe(a.Out, end), log: log}
 	to := cmp.Or(f.to, from.destination)
+	for {
+		running, stop := turn.begin(ctx, to)
+		err := s.serve(ctx, running, to, run)
+		next, redirected := turn.end()
+		stop()
+		switch {
+		case errors.Is(err, outbox.ErrGone):
+			return errors.Join(&usageError{err}, s.close(ctx)) // as at the start
+		case !redirected || ctx.Err() != nil:
+			return errors.Join(err, s.close(ctx))
+		}
+		log.Info("the subscription's destination was altered; going on with the new one", "to", dest.Name(next))
+		to = next
+	}
+}
+
+// serving is a relay program: a store, and one destination after the other.
+type serving struct {
+	flags   *relayFlags
+	from    *opened
+	metrics *monitor.Metrics
+	pipe    io.Writer
+	log     *slog.Logger
+	// relay is the one that runs; stops end what is served beside it.
+	relay atomic.Pointer[outbox.Relay]
+	stops []func() error
+}
+
+// Routes are those of the relay that runs.
+func (s *serving) Routes() []outbox.RouteStatus { return s.relay.Load().Routes() }
+
+// serveBeside serves health, metrics and the console, as long as the program runs.
+func (s *serving) serveBeside(ctx context.Context, destination outbox.Publisher) error {
+	f := s.flags
+	if f.listen != "" {
+		stop, err := s.metrics.Serve(f.listen, s.from.pool, s, s.log)
+		if err != nil {
+			return &usageError{err}
+		}
+		s.stops = append(s.stops, func() error { stop(); return nil })
+	}
+	if f.consoleAt != "" {
+		console, err := f.console.serve(ctx, &f.source, consoleOptions{
+			listen: f.consoleAt, subscription: f.subscription, publisher: destination, defaultTopic: f.topicDefault, log: s.log,
+		})
+		if err != nil {
+			return err
+		}
+		s.log.Info("the console listens", "url", console.URL)
+		s.stops = append(s.stops, console.close)
+	}
+	return nil
+}
+
+// close ends what is served beside the relay, unless another destination comes next. It comes before
+// the destination is closed: the console may be replaying to it.
+func (s *serving) close(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), errRedirected) {
+		return nil
+	}
+	var errs []error
+	for _, stop := range slices.Backward(s.stops) {
+		errs = append(errs, stop())
+	}
+	s.stops = nil
+	return errors.Join(errs...)
+}
+
+// serve relays to one destination until ctx ends, which is part of the program's life.
+func (s *serving) serve(
+	life, ctx context.Context, to string, run func(context.Context, *outbox.Relay, outbox.Store) error,
+) error {
+	f, from, log := s.flags, s.from, s.log
 	if to == "" {
-		return usagef("--to is missing; choose one of %s", dest.Names())
+		return errors.Join(s.close(ctx), usagef("--to is missing; choose one of %s", dest.Names()))
 	}
-	destination, err := dest.Prepare(to, newPipe(a.Out, end))
+	destination, err := dest.Prepare(to, s.pipe)
 	if err != nil {
-		return &usageError{err}
+		return errors.Join(&usageError{err}, s.close(ctx))
 	}
-	metrics := monitor.New(from.store)
 	relay, err := outbox.NewRelay(outbox.Config{
 		Store: from.store, Publisher: destination, DefaultTopic: f.topicDefault, Topics: f.topics,
 		BatchSize: f.batchSize, Concurrency: f.concurrency, Poll: f.poll,
 		Listen: f.notify, PublishTimeout: f.publishTimeout,
 		Retry:  outbox.RetryPolicy{Base: f.baseDelay, Max: f.maxDelay},
 		Purge:  outbox.Purge{Retention: f.retention, DeadLetterRetention: f.letterRetention},
-		Hooks:  []any{metrics},
+		Hooks:  []any{s.metrics},
 		Logger: log,
 	})
 	if err != nil {
-		return errors.Join(&usageError{err}, destination.Close())
+		return errors.Join(&usageError{err}, s.close(ctx), destination.Close())
 	}
-	if f.listen != "" {
-		stop, err := metrics.Serve(f.listen, from.pool, relay, log)
-		if err != nil {
-			return errors.Join(&usageError{err}, destination.Close())
+	s.metrics.ForgetRoutes() // of another destination
+	if first := s.relay.Swap(relay) == nil; first {
+		if err := s.serveBeside(life, destination); err != nil {
+			return errors.Join(err, s.close(ctx), destination.Close())
 		}
-		defer stop()
-	}
-	stopConsole := func() error { return nil }
-	if f.consoleAt != "" {
-		console, err := f.console.serve(ctx, &f.source, consoleOptions{
-			listen: f.consoleAt, subscription: f.subscription, publisher: destination, defaultTopic: f.topicDefault, log: log,
-		})
-		if err != nil {
-			return errors.Join(err, destination.Close())
-		}
-		log.Info("the console listens", "url", console.URL)
-		stopConsole = console.close
 	}
 	host, _ := os.Hostname() // only for the log
 	log.Info("relaying", "from", from.name(), "to", dest.Name(to), "worker_id", from.store.WorkerID(), "host", host, "pid", os.Getpid())
 	if err := f.checkDestination(ctx, relay, log); err != nil {
-		return errors.Join(err, stopConsole(), destination.Close())
+		return errors.Join(err, s.close(ctx), destination.Close())
 	}
 	if warner, ok := destination.(dest.Warner); ok {
 		for _, text := range warner.Warnings(ctx, slices.Concat(f.topics, []string{f.topicDefault})...) {
 			log.Warn(text)
 		}
 	}
-	// The console may be replaying to the destination.
 	err = run(ctx, relay, from.store)
 	if cause := context.Cause(ctx); errors.Is(cause, errNoReader) {
 		err = cause
 	}
-	return errors.Join(err, stopConsole(), destination.Close())
+	return errors.Join(err, s.close(ctx), destination.Close())
 }
 
 // checkDestination says at the start what is known to be wrong. What may pass by itself is only

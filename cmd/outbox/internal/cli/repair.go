@@ -9,32 +9,64 @@ import (
 
 func newRepair(a *app) *cobra.Command {
 	var from source
+	var options pgstream.RepairOptions
 	cmd := &cobra.Command{
 		Use:   "repair",
 		Short: "Make a stream usable that was restored from a dump",
 		Long: `The cursors of a stream hold snapshots of the server they were taken on. After a dump and
-restore, or a server that went back in time, relays refuse to start. This parks what was
-not delivered, due now and in order, and lets every subscription go on from there. Run it
-before producers write again. A stream that needs no repair is left as it is.`,
-		Example: "  outbox repair --from postgres://localhost/shop",
+restore, a server that went back in time, or a sequence that was set back, relays refuse to
+start. This parks what was not delivered, and all of which that is not certain, due now and
+in order, and lets every subscription go on from there. Producers may write meanwhile. A
+stream that needs no repair is left as it is.
+
+With --subscription, the other subscriptions stay refused until they are repaired, too.
+Nothing of theirs is lost.`,
+		Example: "  outbox repair --from postgres://localhost/shop --dry-run\n  outbox repair --from postgres://localhost/shop",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			return from.onStream(ctx, func(stream pgstream.Stream, pool *pgxpool.Pool) error {
-				repaired, err := stream.Repair(ctx, pool)
+				repaired, err := stream.Repair(ctx, pool, options)
 				switch {
 				case err != nil:
 					return err
 				case a.json:
 					return a.printJSON(repaired)
-				case repaired.Subscriptions == 0:
-					return a.printf("nothing to repair\n")
 				}
-				return a.printf("repaired %s; parked %s, due now\n",
-					plural(int64(repaired.Subscriptions), "subscription"), plural(repaired.Events, "undelivered event"))
+				return a.printRepaired(&repaired)
 			})
 		},
 	}
 	from.databaseFlags(cmd)
+	f := cmd.Flags()
+	f.StringSliceVar(&options.Subscriptions, "subscription", nil, "`name` of a subscription that may go on; may be repeated (default: all)")
+	f.BoolVar(&options.DryRun, "dry-run", false, "count only")
 	return cmd
+}
+
+func (a *app) printRepaired(repaired *pgstream.Repaired) error {
+	if len(repaired.BySubscription) == 0 {
+		return a.printf("nothing to repair\n")
+	}
+	head := "repaired %s; parked %s, due now\n"
+	if repaired.DryRun {
+		head = "would repair %s and park %s, due now\n"
+	}
+	if err := a.printf(head, plural(int64(repaired.Subscriptions), "subscription"), plural(repaired.Events, "undelivered event")); err != nil {
+		return err
+	}
+	for _, sub := range repaired.BySubscription {
+		if len(repaired.BySubscription) == 1 && sub.Doubtful == 0 && !repaired.DryRun {
+			break
+		}
+		waits := ""
+		if sub.Waits {
+			waits = "; refused until it is repaired, too"
+		}
+		err := a.printf("  %s: %s certainly not delivered, %s in doubt%s\n", printable(sub.Name), plural(sub.Unread, "event"), plural(sub.Doubtful, "event"), waits)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -45,6 +45,14 @@ func TestRestore(t *testing.T) {
 	for _, command := range []string{"relay", "drain"} {
 		restored.refuses("run outbox repair", command+quiet)
 	}
+	for _, command := range []string{"stats", "list", "retry --all", "subscriptions create late"} {
+		restored.refuses("run outbox repair", command)
+	}
+	would := "would repair 1 subscription and park 30 undelivered events, due now\n  default: 30 events certainly not delivered, 0 events in doubt\n"
+	if got := restored.run("", "repair --dry-run"); got != would {
+		t.Errorf("repair --dry-run prints %q", got)
+	}
+	restored.refuses("there is no such subscription", "repair --subscription nobody")
 	if got := restored.run("", "repair"); got != "repaired 1 subscription; parked 30 undelivered events, due now\n" {
 		t.Errorf("repair prints %q", got)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/layoutfile"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/pgstream"
@@ -125,6 +126,9 @@ func (s *source) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := adapt(ctx, config); err != nil {
+		return nil, err
+	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, classify(fmt.Errorf("connect: %w", err), "")
@@ -132,11 +136,37 @@ func (s *source) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
+// adapt makes statements go without a name where there is a pooler, which would leave prepared ones in
+// sessions that others use, and where the URL asks for another query mode. Of those pgx has, the one
+// chosen is the one that asks for a statement's types and works everywhere.
+func adapt(ctx context.Context, config *pgx.ConnConfig) error {
+	if config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		conn, err := pgx.ConnectConfig(ctx, config)
+		if err != nil {
+			return classify(fmt.Errorf("connect: %w", err), "")
+		}
+		defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // there is nothing to lose
+		pooled, err := pgsession.Pooled(ctx, conn)
+		if err != nil {
+			return classify(err, "")
+		}
+		if !pooled {
+			return nil
+		}
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	config.DescriptionCacheCapacity = max(config.DescriptionCacheCapacity, 512)
+	return nil
+}
+
 // connectPool opens a pool of at most so many connections.
 func connectPool(ctx context.Context, conn *pgx.ConnConfig, connections int) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig("")
 	if err != nil {
 		return nil, fmt.Errorf("prepare the pool: %w", err)
+	}
+	if err := adapt(ctx, conn); err != nil {
+		return nil, err
 	}
 	config.ConnConfig, config.MaxConns = conn, int32(connections)
 	pool, err := pgxpool.NewWithConfig(ctx, config)

@@ -120,7 +120,7 @@ func (r lagReport) write(columns io.Writer) {
 	var b strings.Builder
 	var events ops.Count
 	var oldest float64
-	fmt.Fprintf(&b, "subscription %s\n", r.Subscription)
+	fmt.Fprintf(&b, "subscription %s\n", printable(r.Subscription))
 	fmt.Fprint(&b, "SHARD\tUNREAD\tOLDEST\tWINDOW\tRELAY\tLEASE\n")
 	for i := range r.Shards {
 		sh := &r.Shards[i]

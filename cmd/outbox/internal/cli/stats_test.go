@@ -41,7 +41,7 @@ func TestStats(t *testing.T) {
 		t.Errorf("stats --json: %+v", lag)
 	}
 	s.refuses("there is no such subscription", "stats --subscription nobody")
-	s.refuses("make the stream with outbox migrate up", "stats --schema elsewhere")
+	s.refuses("there is no stream; make it with outbox migrate up", "stats --schema elsewhere")
 	s.refuses("is a table and has none", "stats --layout modkit --subscription default")
 	refused(t, "cannot reach the database", "", "stats", "--from", "postgres://u:hunter2@127.0.0.1:1/x")
 

@@ -78,7 +78,7 @@ func TestStreamMigrateDownKeepsEvents(t *testing.T) {
 	s.refuses("holds events", "migrate down")
 	pgtest.Exec(t, s.pool, `INSERT INTO outbox_parked (subscription, shard, seq, state, gates, id, topic, type, payload, created_at)
 		SELECT 'default', shard, seq, 'dead', false, id, topic, type, payload, created_at FROM outbox_stream`)
-	pgtest.Exec(t, s.pool, `TRUNCATE outbox_stream`)
+	pgtest.Exec(t, s.pool, `DELETE FROM outbox_stream`)
 	s.refuses("holds events", "migrate down")
 	s.run("", "migrate down --force")
 }
@@ -88,7 +88,7 @@ func TestStreamEmitAndDrain(t *testing.T) {
 	s := newStandard(t)
 	s.refuses("type is empty", "emit --topic orders --payload {}")
 	s.refuses("topic is empty", "emit --type placed --payload {}")
-	s.refuses("make the stream with outbox migrate up", "emit --type placed --topic orders --payload {} --schema elsewhere")
+	s.refuses("there is no stream; make it with outbox migrate up", "emit --type placed --topic orders --payload {} --schema elsewhere")
 	if got := s.count("outbox_stream"); got != 0 {
 		t.Errorf("a refused event was written: %d rows", got)
 	}
@@ -186,7 +186,7 @@ func TestStreamPurge(t *testing.T) {
 		t.Errorf("the dead events of billing: %q", got)
 	}
 	s.run("", "subscriptions drop billing")
-	s.refuses("make the stream with outbox migrate up", "purge --schema elsewhere")
+	s.refuses("there is no stream; make it with outbox migrate up", "purge --schema elsewhere")
 	pgtest.Exec(t, s.pool, `DELETE FROM outbox_subscriptions`)
 	s.refuses("there is no such subscription", "purge")
 	s.run("", "subscriptions create another")

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
 	"github.com/packfinderz/outbox/pgstream"
@@ -20,15 +21,15 @@ import (
 func newSubscriptions(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "subscriptions",
-		Short: "Make, list or drop the subscriptions of a stream",
+		Short: "Make, alter, list or drop the subscriptions of a stream",
 		Long: `A subscription is an independent reader of a stream: it has cursors, failures and relays
 of its own. Every stream has one from the start, called default.`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("say what to do: outbox subscriptions create, list or drop")
+			return usagef("say what to do: outbox subscriptions create, alter, list or drop")
 		},
 	}
-	cmd.AddCommand(newSubscriptionsCreate(a), newSubscriptionsList(a), newSubscriptionsDrop(a))
+	cmd.AddCommand(newSubscriptionsCreate(a), newSubscriptionsAlter(a), newSubscriptionsList(a), newSubscriptionsDrop(a))
 	return cmd
 }
 
@@ -47,7 +48,11 @@ func (s *source) onStream(ctx context.Context, work func(pgstream.Stream, *pgxpo
 		return err
 	}
 	defer pool.Close()
-	return classify(work(found.Stream, pool), found.ifMissing())
+	err = found.verify(ctx, pool, false)
+	if err == nil {
+		err = work(found.Stream, pool)
+	}
+	return classify(err, found.ifMissing())
 }
 
 func newSubscriptionsCreate(a *app) *cobra.Command {
@@ -60,7 +65,10 @@ func newSubscriptionsCreate(a *app) *cobra.Command {
 		Short: "Make a subscription",
 		Long: `Makes a subscription that takes the events of its filter, from the oldest that the stream
 still has, or from now on. Filters and destination are stored with it: "outbox relay
---subscription NAME" needs nothing more.`,
+--subscription NAME" needs nothing more.
+
+A name has letters, digits, '_', '-' and '.', begins with a letter or a digit, and has at most
+100 characters.`,
 		Example: "  outbox subscriptions create billing --from-now --topic orders --topic refunds --to file:billing.jsonl",
 		Args:    exactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -104,14 +112,19 @@ still has, or from now on. Filters and destination are stored with it: "outbox r
 	f := cmd.Flags()
 	f.BoolVar(&oldest, "from-oldest", false, "begin at the oldest event that the stream has (the default)")
 	f.BoolVar(&now, "from-now", false, "take only what is committed from now on")
+	definitionFlags(f, &sub, &tenant)
+	return cmd
+}
+
+// definitionFlags are those that define a subscription.
+func definitionFlags(f *pflag.FlagSet, sub *pgstream.Subscription, tenant *string) {
 	f.StringVar(&sub.Filter.Namespace, "namespace", "", "only events of this `namespace`")
 	f.StringSliceVar(&sub.Filter.Topics, "topic", nil, "only events of this `topic`; may be repeated")
 	f.StringSliceVar(&sub.Filter.Types, "type", nil, "only events of this `type`; may be repeated")
-	f.StringVar(&tenant, "tenant", "", "only events of this tenant's `UUID`")
+	f.StringVar(tenant, "tenant", "", "only events of this tenant's `UUID`")
 	f.StringVar(&sub.Destination, "to", "", "destination `URL` of its relays, where they are not told otherwise")
 	f.StringVar((*string)(&sub.OnDead), "on-dead", string(pgstream.DeadSkips),
 		"what a dead event does to its key: skip, or block until somebody retries it")
-	return cmd
 }
 
 func newSubscriptionsList(a *app) *cobra.Command {
@@ -119,7 +132,9 @@ func newSubscriptionsList(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the subscriptions",
-		Args:  noArgs,
+		Long: `Lists the subscriptions, and those that were not made to the end, because the program that
+made them was stopped: drop these, and make them again.`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			return from.onStream(ctx, func(stream pgstream.Stream, pool *pgxpool.Pool) error {
@@ -127,7 +142,11 @@ func newSubscriptionsList(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.printSubscriptions(list)
+				half, err := stream.HalfMade(ctx, pool)
+				if err != nil {
+					return err
+				}
+				return a.printSubscriptions(append(list, half...))
 			})
 		},
 	}
@@ -159,7 +178,11 @@ func (a *app) printSubscriptions(list []pgstream.Subscription) error {
 		if to == "" {
 			to = "-"
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", sub.Name, takes(sub.Filter), to, onDead, sub.CreatedAt.Format(time.RFC3339))
+		made := sub.CreatedAt.Format(time.RFC3339)
+		if sub.HalfMade {
+			made = "not to the end; drop it"
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", printable(sub.Name), printable(takes(sub.Filter)), printable(to), onDead, made)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("write the answer: %w", err)
@@ -205,7 +228,8 @@ func newSubscriptionsDrop(a *app) *cobra.Command {
 		Short: "Drop a subscription",
 		Long: `Drops a subscription with its cursors and its parked events. The events of the stream, and
 the other subscriptions, stay. One that a relay serves, or that has events to deliver or
-dead ones, is not dropped without --force.`,
+dead ones, is not dropped without --force. Its relays stop. One that was not made to the end is
+removed.`,
 		Args: exactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, name := cmd.Context(), args[0]
@@ -215,13 +239,17 @@ dead ones, is not dropped without --force.`,
 						return err
 					}
 				}
-				if err := stream.DropSubscription(ctx, pool, name); err != nil {
+				var options []pgstream.SubscriptionOption
+				if force {
+					options = append(options, pgstream.Forced())
+				}
+				if err := stream.DropSubscription(ctx, pool, name, options...); err != nil {
 					return err
 				}
 				if a.json {
 					return a.printJSON(map[string]string{"dropped": name})
 				}
-				return a.printf("dropped subscription %s\n", name)
+				return a.printf("dropped subscription %s\n", printable(name))
 			})
 		},
 	}
@@ -233,8 +261,8 @@ dead ones, is not dropped without --force.`,
 // inUse says why a subscription should stay, or nil.
 func inUse(ctx context.Context, stream pgstream.Stream, pool *pgxpool.Pool, name string) error {
 	lag, err := stream.Lag(ctx, pool, name)
-	if errors.Is(err, pgstream.ErrNoSubscription) {
-		return nil // or one that was not made to the end, which has nothing to lose
+	if errors.Is(err, pgstream.ErrNoSubscription) || errors.Is(err, pgstream.ErrHalfMade) {
+		return nil // there is nothing to lose
 	}
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ func TestSubscriptions(t *testing.T) {
 func TestSubscriptionsRefuse(t *testing.T) {
 	t.Parallel()
 	s := newStandard(t)
-	refused(t, "create, list or drop", "", "subscriptions")
+	refused(t, "create, alter, list or drop", "", "subscriptions")
 	s.refuses("takes NAME", "subscriptions create")
 	s.refuses("takes NAME", "subscriptions drop a b")
 	s.refuses("choose one", "subscriptions create a --from-now --from-oldest")
@@ -70,15 +70,15 @@ func TestSubscriptionsRefuse(t *testing.T) {
 	s.refuses("there is no such subscription", "subscriptions drop nobody")
 	s.refuses("there is no such subscription", "subscriptions drop nobody --force")
 	s.refuses("unknown flag", "subscriptions list --layout modkit")
-	s.refuses("make the stream with outbox migrate up", "subscriptions list --schema elsewhere")
+	s.refuses("there is no stream; make it with outbox migrate up", "subscriptions list --schema elsewhere")
 	s.refuses("there is no stream", "subscriptions create a --schema elsewhere")
-	s.refuses("make the stream with outbox migrate up", "subscriptions drop a --schema elsewhere")
+	s.refuses("there is no stream; make it with outbox migrate up", "subscriptions drop a --schema elsewhere")
 	if got := s.count("outbox_subscriptions"); got != 1 {
 		t.Errorf("there are %d subscriptions", got)
 	}
 	// One that a relay serves.
 	pgtest.Exec(t, s.pool, `INSERT INTO outbox_relays (subscription, worker, host, pid, alive_until)
-		VALUES ('default', gen_random_uuid(), 'there', 1, now() + interval '1 hour')`)
+		VALUES ('default', gen_random_uuid(), 'there', 1, now() + interval '1 minute')`)
 	s.refuses("served by a relay, on there", "subscriptions drop default")
 	pgtest.Exec(t, s.pool, `UPDATE outbox_shards SET q1 = 1000000`)
 	s.refuses("run outbox repair", "subscriptions create a")

@@ -45,10 +45,20 @@ type target interface {
 	patient() (doctor.Target, error)
 	// operations are what a person can do with it; of a subscription, if it is a stream.
 	operations(ctx context.Context, pool *pgxpool.Pool, subscription string) (ops.Target, error)
+	// verify compares what is there with what this program needs; emits is set for a command that
+	// writes events.
+	verify(ctx context.Context, db reader, emits bool) error
 	// wake tells relays that there is something to do.
 	wake(ctx context.Context, db execer) error
 	// ifMissing is the hint for a database that lacks the tables.
 	ifMissing() string
+}
+
+// reader is a connection or a pool.
+type reader interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
 
 // execer is a connection or a pool.
@@ -74,7 +84,9 @@ type storeOptions struct {
 	concurrency  int
 	// purgesDead is set where dead events have a retention.
 	purgesDead bool
-	log        *slog.Logger
+	// changed is told when the definition of a subscription changes; nil for nobody.
+	changed func(was, is pgstream.Subscription)
+	log     *slog.Logger
 }
 
 // store is what the commands use of either kind.

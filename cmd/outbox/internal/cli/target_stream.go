@@ -85,7 +85,7 @@ func (s stream) open(ctx context.Context, conn *pgx.ConnConfig, options storeOpt
 	config := pgstream.Config{
 		Subscription: cmp.Or(options.subscription, pgstream.DefaultSubscription),
 		Lease:        options.lease, MaxAttempts: options.attempts,
-		Connections: max(options.concurrency, 1) + 2, Logger: options.log,
+		Connections: max(options.concurrency, 1) + 2, Changed: options.changed, Logger: options.log,
 	}
 	// The store brings its own connections; these are to look around and to keep house.
 	pool, err := connectPool(ctx, conn, 3)
@@ -120,6 +120,9 @@ func (s stream) stats(ctx context.Context, conn *pgx.ConnConfig, subscription st
 		return nil, err
 	}
 	defer pool.Close()
+	if err := s.verify(ctx, pool, false); err != nil {
+		return nil, classify(err, s.ifMissing())
+	}
 	names, err := s.named(ctx, pool, subscription)
 	if err != nil {
 		return nil, classify(err, s.ifMissing())
@@ -158,6 +161,8 @@ func (s stream) named(ctx context.Context, pool *pgxpool.Pool, subscription stri
 	}
 	return names, err
 }
+
+func (s stream) verify(ctx context.Context, db reader, _ bool) error { return s.CheckSchema(ctx, db) }
 
 func (s stream) wake(ctx context.Context, db execer) error {
 	return pgstream.Wake(ctx, db, s.Stream)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
 	"github.com/packfinderz/outbox/doctor"
+	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
@@ -63,6 +63,9 @@ func (q queueTable) open(ctx context.Context, conn *pgx.ConnConfig, options stor
 		return nil, err
 	}
 	store, err := q.store(ctx, pool, options)
+	if err == nil && options.log != nil {
+		err = pgsession.Notice(ctx, pool, options.log)
+	}
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -79,9 +82,6 @@ func (q queueTable) store(ctx context.Context, pool *pgxpool.Pool, options store
 		return nil, &usageError{err}
 	}
 	if err := store.Verify(ctx); err != nil {
-		if errors.Is(err, pgstore.ErrMismatch) {
-			return nil, &usageError{err}
-		}
 		return nil, classify(err, q.ifMissing())
 	}
 	return store, nil
@@ -109,6 +109,13 @@ func (q queueTable) stats(ctx context.Context, conn *pgx.ConnConfig, subscriptio
 }
 
 func (q queueTable) patient() (doctor.Target, error) { return doctor.Table(q.Layout) }
+
+func (q queueTable) verify(ctx context.Context, db reader, emits bool) error {
+	if emits {
+		return q.VerifyEmit(ctx, db)
+	}
+	return q.Verify(ctx, db)
+}
 
 func (q queueTable) wake(ctx context.Context, db execer) error {
 	return pgstore.Wake(ctx, db, q.Layout)

@@ -87,6 +87,13 @@ func (m *Metrics) OnRoute(status outbox.RouteStatus) {
 	}
 }
 
+// ForgetRoutes forgets which routes are closed, when a relay goes on with another destination.
+func (m *Metrics) ForgetRoutes() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.closedRoutes)
+}
+
 // OnStoreError counts failures of the database.
 func (m *Metrics) OnStoreError(error) {
 	m.mu.Lock()

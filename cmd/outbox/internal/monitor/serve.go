@@ -20,8 +20,14 @@ import (
 // answerTime bounds one request, so that a database that hangs does not pile them up.
 const answerTime = 5 * time.Second
 
+// Relay is what readiness needs to know of a relay.
+type Relay interface {
+	// Routes are the destination and the topics of it that the relay knows.
+	Routes() []outbox.RouteStatus
+}
+
 // Serve answers on an address until stop is called.
-func (m *Metrics) Serve(address string, pool *pgxpool.Pool, relay *outbox.Relay, log *slog.Logger) (stop func(), err error) {
+func (m *Metrics) Serve(address string, pool *pgxpool.Pool, relay Relay, log *slog.Logger) (stop func(), err error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
@@ -84,7 +90,7 @@ func (o *outage) note(err error, now time.Time) time.Time {
 }
 
 // ready says why the relay cannot work just now, or nil.
-func ready(ctx context.Context, pool *pgxpool.Pool, database *outage, relay *outbox.Relay) error {
+func ready(ctx context.Context, pool *pgxpool.Pool, database *outage, relay Relay) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	err := pool.Ping(ctx)

@@ -34,6 +34,43 @@ func Build(t testing.TB) string {
 	return program
 }
 
+// previousEnv names the program of the version before this one, for copies of the files without their history.
+const previousEnv = "OUTBOX_PREVIOUS"
+
+// noHistory is the exit code of scripts/ensure-previous where there is none.
+const noHistory = 3
+
+// Previous is the outbox program of the version before this one, built from the commit that the Makefile names. Only
+// where the files have no history at all, as in a source archive, the test is left out.
+func Previous(t testing.TB) string {
+	t.Helper()
+	if program := os.Getenv(previousEnv); program != "" {
+		return program
+	}
+	var problems bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), filepath.Join("scripts", "ensure-previous"))
+	cmd.Dir, cmd.Stderr = repository(t), &problems
+	output, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == noHistory {
+		t.Skipf("LEFT OUT, nothing is known about upgrades: %s; set %s to the program of the version before", bytes.TrimSpace(problems.Bytes()), previousEnv)
+	}
+	if err != nil {
+		t.Fatalf("build the program of the version before: %v\n%s", err, problems.Bytes())
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// repository is the folder of the whole repository.
+func repository(t testing.TB) string {
+	t.Helper()
+	work, err := exec.CommandContext(t.Context(), "go", "env", "GOWORK").Output()
+	if err != nil {
+		t.Fatalf("go env GOWORK: %v", err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(work)))
+}
+
 // Process is a running program. It does not outlive its test.
 type Process struct {
 	cmd    *exec.Cmd

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+// clearable are the flags of a definition that can be taken back.
+var clearable = []string{"namespace", "topic", "type", "tenant", "to"}
+
+func newSubscriptionsAlter(a *app) *cobra.Command {
+	var from source
+	var wanted pgstream.Subscription
+	var tenant string
+	var cleared []string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "alter NAME",
+		Short: "Alter what a subscription takes, or where to",
+		Long: `Changes the filter, the destination or the policy of a subscription; what is not named stays
+as it is. --topic and --type replace the whole list. --clear takes a part of it back: "--clear
+topic" takes events of every topic again.
+
+Relays that run notice it within ten seconds, or a third of their lease. They settle the page
+that is out and go on under the new definition: no event goes out twice for it. The place in
+the stream stays: events that were passed under the old filter are not looked at again, and
+events that wait for a retry stay. After --on-dead skip, keys that wait behind dead events go
+on; after --on-dead block, events that are dead already block nothing.
+
+A relay without --to goes on with a new destination by itself. One of an earlier version
+notices nothing: while it runs, nothing is altered without --force.`,
+		Example: `  outbox subscriptions alter billing --topic orders --topic refunds --topic credits
+  outbox subscriptions alter billing --clear topic --to file:all.jsonl`,
+		Args: exactArgs("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			flags := cmd.Flags()
+			if wanted.Filter.TenantID, err = parseUUID(tenant); err != nil {
+				return usagef("--tenant: %w", err)
+			}
+			if wanted.Destination != "" {
+				if err := dest.Check(wanted.Destination); err != nil {
+					return &usageError{err}
+				}
+			}
+			if policy := wanted.OnDead; policy != pgstream.DeadSkips && policy != pgstream.DeadBlocks {
+				return usagef("--on-dead is %q; choose %q or %q", policy, pgstream.DeadSkips, pgstream.DeadBlocks)
+			}
+			for _, name := range cleared {
+				switch {
+				case !slices.Contains(clearable, name):
+					return usagef("--clear %s: choose from %s", name, strings.Join(clearable, ", "))
+				case flags.Changed(name):
+					return usagef("--clear %s and --%s: choose one", name, name)
+				}
+			}
+			named := func(flag string) bool { return flags.Changed(flag) || slices.Contains(cleared, flag) }
+			if !slices.ContainsFunc(append(slices.Clone(clearable), "on-dead"), named) {
+				return usagef("say what to alter: --topic, --type, --namespace, --tenant, --to, --on-dead or --clear")
+			}
+			change := func(sub *pgstream.Subscription) { mend(sub, &wanted, named) }
+			var options []pgstream.SubscriptionOption
+			if force {
+				options = append(options, pgstream.Forced())
+			}
+			ctx := cmd.Context()
+			return from.onStream(ctx, func(stream pgstream.Stream, pool *pgxpool.Pool) error {
+				altered, err := stream.AlterSubscription(ctx, pool, args[0], change, options...)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					altered.Destination = hidePassword(altered.Destination)
+					return a.printJSON(altered)
+				}
+				return a.printf("altered subscription %s; it takes %s\n", printable(altered.Name), printable(takes(altered.Filter)))
+			})
+		},
+	}
+	from.databaseFlags(cmd)
+	f := cmd.Flags()
+	definitionFlags(f, &wanted, &tenant)
+	f.StringSliceVar(&cleared, "clear", nil, "take a `part` of the definition back: "+strings.Join(clearable, ", ")+"; may be repeated")
+	f.BoolVar(&force, "force", false, "alter it although a relay of an earlier version serves it")
+	return cmd
+}
+
+// mend sets the parts of a definition that are named to those of another.
+func mend(sub, wanted *pgstream.Subscription, named func(flag string) bool) {
+	if named("namespace") {
+		sub.Filter.Namespace = wanted.Filter.Namespace
+	}
+	if named("topic") {
+		sub.Filter.Topics = wanted.Filter.Topics
+	}
+	if named("type") {
+		sub.Filter.Types = wanted.Filter.Types
+	}
+	if named("tenant") {
+		sub.Filter.TenantID = wanted.Filter.TenantID
+	}
+	if named("to") {
+		sub.Destination = wanted.Destination
+	}
+	if named("on-dead") {
+		sub.OnDead = wanted.OnDead
+	}
+}
