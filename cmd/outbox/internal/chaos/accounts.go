@@ -56,8 +56,8 @@ func newAccounts(ctx context.Context, pool *pgxpool.Pool, ledger *ledger, think 
 		return nil, err
 	}
 	_, err = pool.Exec(ctx, fmt.Sprintf(`
-		CREATE TABLE accounts (id integer PRIMARY KEY, version bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);
-		INSERT INTO accounts (id) SELECT generate_series(1, %d)`, accountCount))
+		CREATE TABLE IF NOT EXISTS accounts (id integer PRIMARY KEY, version bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);
+		INSERT INTO accounts (id) SELECT generate_series(1, %d) ON CONFLICT DO NOTHING`, accountCount))
 	return &accounts{ledger: ledger, pool: pool, emitter: emitter, think: think}, err
 }
 

@@ -4,46 +4,30 @@ package chaos
 
 // A stream whose ring turns every few seconds, while it is written to, read, emptied and dumped.
 
-import (
-	"io"
-	"os"
-
-	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
-	"github.com/packfinderz/outbox/internal/pgserver"
-)
+import "github.com/packfinderz/outbox/cmd/outbox/internal/process"
 
 // ring is a run of a stream with a short ring.
 type ring struct {
 	*run
 	stream *stream
-	dump   *process.Process // the current pg_dump
-	from   *os.File         // what it writes, to be read
+	dump   dump // the current one
 	purge  *process.Process
 	// How often: dumps, purges, and looks at which a rotation waited for a lock, or an emit for a rotation.
 	dumps, purges, rotationWaits, emitWaits int
 	lagged                                  bool // the program warned that a subscription lags
 }
 
-// startDump starts a pg_dump that nobody reads: when it has filled the pipe it stands still, with all its locks.
+// startDump starts a dump that stands still.
 func (r *ring) startDump() {
 	r.Helper()
-	program, err := pgserver.Program("pg_dump")
-	r.check(err)
-	from, to, err := os.Pipe()
-	r.check(err)
-	r.from = from
-	r.dump = process.Start(r.T, r.file("pg_dump.log"), to, program, "--dbname", r.url)
-	r.check(to.Close())
+	r.dump = r.run.startDump()
 	r.dumps++
 }
 
-// endDump reads what the dump has to say.
+// endDump lets the dump end.
 func (r *ring) endDump() {
 	r.Helper()
-	_, err := io.Copy(io.Discard, r.from)
-	r.check(err)
-	r.check(r.from.Close())
-	r.dump.MustSucceed(r.T)
+	r.dump.end(r.run)
 }
 
 // live goes on writing and emptying, and looks who waits for whom.

@@ -5,6 +5,8 @@ package chaos
 // One run: an outbox, its producers and some relay processes, from the first event to the verdict.
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
@@ -35,6 +38,8 @@ const (
 type plan struct {
 	program string
 	url     string
+	address func() string // where the producers' database is by now; nil if it stays at url
+	through string        // what the program is given; empty for url
 	layout  string
 	migrate []string      // more flags of outbox migrate up
 	count   int           // of relays
@@ -49,12 +54,13 @@ type plan struct {
 // relay is one of the relays: a process at a time, one life after the other.
 type relay struct {
 	*process.Process
-	name   string
-	lives  int
-	life   *Incarnation // the one that runs
-	flags  []string     // more flags of outbox relay
-	inbox  inbox        // its own, if not the run's
-	frozen bool         // it is suspended
+	name    string
+	program string // if not the run's
+	lives   int
+	life    *Incarnation // the one that runs
+	flags   []string     // more flags of outbox relay
+	inbox   inbox        // its own, if not the run's
+	frozen  bool         // it is suspended
 }
 
 // run is a plan being carried out.
@@ -75,20 +81,12 @@ type run struct {
 // newRun makes the tables with the program, and starts the producers and the relays.
 func newRun(t *testing.T, p plan) *run {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(p.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.MaxConns = writerCount + 4
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := connect(t, p.url, p.address)
 	r := &run{
 		T: t, plan: p, pool: pool, folder: t.ArtifactDir(),
 		choose: rand.New(rand.NewPCG(p.seed, 1)), //nolint:gosec // choices that can be repeated, not secrets
 	}
+	var err error
 	if r.target, err = newTarget(pool, &p); err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +102,31 @@ func newRun(t *testing.T, p plan) *run {
 	return r
 }
 
+// connect is a pool for all producers and some more.
+func connect(t *testing.T, url string, address func() string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = writerCount + 4
+	if address != nil {
+		config.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
+			moved, err := pgx.ParseConfig(address())
+			if err == nil {
+				conn.Config = moved.Config
+			}
+			return err
+		}
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
 // produce starts the producers. They have choices of their own, so that they do not depend on when faults ask for
 // random moments.
 func (r *run) produce() {
@@ -114,14 +137,16 @@ func (r *run) produce() {
 		r.Fatal(err)
 	}
 	choose := rand.New(rand.NewPCG(r.seed, 2)) //nolint:gosec // as above
-	r.producers = startProducers(r.Context(), count, load, ledger, choose)
+	producers := startProducers(r.Context(), count, load, ledger, choose)
+	r.Cleanup(func() { _ = producers.finish() }) // a test that ends early leaves them behind
+	r.producers = producers
 	r.producers.ask(r.share())
 }
 
 // command starts a command of the program that is no relay.
 func (r *run) command(name string, args ...string) *process.Process {
 	r.Helper()
-	return process.Start(r.T, r.file(name+".log"), nil, r.program, append([]string{name, "--from", r.url}, args...)...)
+	return process.Start(r.T, r.file(name+".log"), nil, r.program, append([]string{name, "--from", cmp.Or(r.through, r.url)}, args...)...)
 }
 
 func (r *run) file(name string) string { return filepath.Join(r.folder, name) }
@@ -154,8 +179,9 @@ func (r *run) spawn(relay *relay, command string) {
 		r.Fatal(err)
 	}
 	defer func() { _ = stdout.Close() }() // the process has its own
-	relay.Process = process.Start(r.T, r.file(relay.life.Name+".log"), stdout, r.program, append([]string{
-		command, "--from", r.url, "--layout", r.layout, "--to", to, "--lease", r.lease.String(),
+	program := cmp.Or(relay.program, r.program)
+	relay.Process = process.Start(r.T, r.file(relay.life.Name+".log"), stdout, program, append([]string{
+		command, "--from", cmp.Or(r.through, r.url), "--layout", r.layout, "--to", to, "--lease", r.lease.String(),
 		"--poll", poll.String(), "--batch-size", strconv.Itoa(batchSize), "--concurrency", strconv.Itoa(concurrency),
 	}, relay.flags...)...)
 }

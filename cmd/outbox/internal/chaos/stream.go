@@ -61,8 +61,11 @@ func (s *stream) count(ctx context.Context, sql string, args ...any) (n int, err
 }
 
 func (s *stream) problems(ctx context.Context, committed map[uuid.UUID]time.Time, _ bool) (problems []string, err error) {
+	if err := s.leases(ctx); err != nil {
+		return nil, err
+	}
 	for _, check := range []struct{ what, sql string }{
-		{"shards are still held", `SELECT count(*) FROM outbox_shards WHERE owner IS NOT NULL`},
+		{"shards are still held", `SELECT count(*) FROM outbox_shards WHERE owner IS NOT NULL AND locked_until > now()`},
 		{"events are parked, and none was refused", `SELECT count(*) FROM outbox_parked`},
 		{"relays are listed that have ended well", `SELECT count(*) FROM outbox_relays WHERE alive_until > now()`},
 	} {
@@ -88,6 +91,27 @@ func (s *stream) problems(ctx context.Context, committed map[uuid.UUID]time.Time
 	return problems, err
 }
 
+// leases waits until the leases of killed relays have ended, which may be after the last event was
+// delivered. Whatever is held for longer is a problem.
+func (s *stream) leases(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		n, err := s.count(ctx, `SELECT count(*) FROM outbox_shards WHERE owner IS NOT NULL AND locked_until > now()`)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if err == nil && n == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
 // holding is a shard that a relay has, as long as its fence is the same.
 type holding struct {
 	shard int16
@@ -110,7 +134,7 @@ func (s *stream) taken(ctx context.Context, held []holding) (n int, err error) {
 	for _, h := range held {
 		others, err := s.count(ctx, `
 			SELECT count(*) FROM outbox_shards
-			WHERE subscription = 'default' AND shard = $1 AND fence > $2 AND owner IS NOT NULL`, h.shard, h.fence)
+			WHERE subscription = 'default' AND shard = $1 AND fence <> $2 AND owner IS NOT NULL`, h.shard, h.fence)
 		if err != nil {
 			return 0, err
 		}
