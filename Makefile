@@ -12,9 +12,15 @@ GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)
 FUZZ ?= 20000x
 # Which faults make mutants tries.
 MUTANTS ?= *
+# The commit of the version before this one: its program has to work beside today's, on today's tables. A release sets it
+# to the commit of the release before. scripts/ensure-previous reads it here.
+PREVIOUS := 507ff51de441f28c100afd409fcd8c0c56e2795b
+# Which versions of PostgreSQL make matrix tests on, and what it tests: emit stores stream ops chaos, or some of these.
+VERSIONS ?= 14 15 16 17 18
+AREAS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run-outbox-publisher build test test-busy mutants race chaos fuzz lint fmt bench screenshot modules postgres servers
+.PHONY: help demo run-outbox-publisher build test test-busy mutants race chaos matrix fuzz lint fmt bench screenshot modules postgres servers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +50,7 @@ mutants: servers ## put known faults into a copy, one by one, and see a test not
 # which run in the server; in tests that put faults into SQL, or take one random step after the other; nor in
 # packages that start no goroutine and hold no lock. The console has tests of its own beside those in a
 # browser, and nobody ships bench.
-UNRACED := admin/browsertest bench cmd/outbox/internal/chaos cmd/outbox/internal/endtoend doctor internal/testing/mutants \
+UNRACED := admin/browsertest bench cmd/outbox/internal/chaos cmd/outbox/internal/endtoend cmd/outbox/internal/restores doctor internal/testing/mutants \
 	layoutfile outboxgorm outboxsql packfinderz/internal/e2e
 race: servers ## run the tests with the race detector, but for those that it cannot see into
 	go test -race -p 4 -skip '^Test(Plan|Fault|Model$$|States$$)' $$(go list $(OTHERS) | grep -v $(patsubst %,-e outbox/%,$(UNRACED)))
@@ -52,10 +58,15 @@ race: servers ## run the tests with the race detector, but for those that it can
 
 chaos: servers ## kill, stop and restart relays, consumers, PostgreSQL and destinations under load, the long form
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./cmd/outbox/internal/chaos
+	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./cmd/outbox/internal/restores
 	OUTBOX_CHAOS=long go test -count=1 -v -run AtRandom ./inbox/pginbox
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m -run 'ConsumeOnce|Hung' ./cmd/outbox/internal/endtoend
 	OUTBOX_CHAOS=long go test -count=1 -v -run 'AtRandom|ConsumeKilled' ./brokers/redis/...
 	OUTBOX_CHAOS=long go test -count=1 -v -p 2 -parallel 16 -timeout 2h -run 'TestOutages' ./internal/testing/outagetest ./webhook ./cmd/outbox/internal/dest $(BROKERS)
+
+matrix: postgres ## test emit, stores, stream, ops and the short chaos on PostgreSQL 14 to 18; VERSIONS=18, AREAS='stream ops' for some
+	go build -o bin/matrix ./internal/testing/matrix
+	bin/matrix -areas '$(AREAS)' $(VERSIONS)
 
 fuzz: postgres ## run each fuzz target on FUZZ inputs, or for a time (20000x)
 	go test -run '^$$' -fuzz FuzzCheck -fuzztime $(FUZZ) -fuzzminimizetime 100x ./internal/jsoncheck
