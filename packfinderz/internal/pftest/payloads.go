@@ -46,3 +46,11 @@ func Payloads() []payloads.Payload {
 		payloads.AdDailyRollupReady{AdID: ad, StoreID: store, Day: "2026-05-31", Impressions: 100, Clicks: 3, SpendCents: 120},
 	}
 }
+
+// AggregateOf is the aggregate that an event with the payload has: the one that the payload names, or any.
+func AggregateOf(payload payloads.Payload) uuid.UUID {
+	if own := payload.AggregateID(); own != uuid.Nil {
+		return own
+	}
+	return uuid.New()
+}

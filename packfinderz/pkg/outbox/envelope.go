@@ -15,9 +15,9 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 )
 
-// PayloadEnvelope is what payload_json holds and what travels to Pub/Sub, byte for byte: the event's data
+// OutboxPayloadEnvelope is what payload_json holds and what travels to Pub/Sub, byte for byte: the event's data
 // with its version, its id, when it happened and who caused it.
-type PayloadEnvelope = outbox.Envelope
+type OutboxPayloadEnvelope = outbox.Envelope //nolint:revive // the name is the contract's
 
 // ActorRef names who caused an event.
 type ActorRef = outbox.ActorRef

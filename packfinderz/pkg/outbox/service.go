@@ -23,7 +23,8 @@ import (
 type DomainEvent struct {
 	// ID identifies the event for life; zero for a new one. To emit an id again writes nothing.
 	ID uuid.UUID
-	// AggregateID is the thing it happened to: the licence, the order.
+	// AggregateID is the thing it happened to: the licence, the order. Where the data names it, too, they
+	// must be the same.
 	AggregateID uuid.UUID
 	// OccurredAt is when; zero for now.
 	OccurredAt time.Time
@@ -89,11 +90,14 @@ func (s *Service) row(event DomainEvent) (outbox.Event, error) {
 	if string(data) == "null" { // a nil pointer, which has no event type either
 		return row, errors.New("the event's data is nil")
 	}
-	payload, err := json.Marshal(PayloadEnvelope{
+	payload, err := json.Marshal(OutboxPayloadEnvelope{
 		Version: payloads.Version, EventID: event.ID.String(), OccurredAt: event.OccurredAt.UTC(), Actor: event.Actor, Data: data,
 	})
 	if err != nil {
 		return row, fmt.Errorf("write the envelope: %w", err)
+	}
+	if own := event.Data.AggregateID(); own != uuid.Nil && own != event.AggregateID {
+		return row, fmt.Errorf("the aggregate id is %s, and the data is about %s", event.AggregateID, own)
 	}
 	eventType := string(event.Data.EventType())
 	row = outbox.Event{

@@ -3,6 +3,7 @@ package outbox_test
 import (
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,7 +74,7 @@ func TestEmitWritesTheEnvelope(t *testing.T) {
 		t.Fatal(err)
 	}
 	envelope.Data = nil
-	want := outbox.PayloadEnvelope{
+	want := outbox.OutboxPayloadEnvelope{
 		Version: 1, EventID: row.ID.String(), OccurredAt: time.Date(2026, 5, 31, 12, 0, 0, 0, time.UTC), Actor: event.Actor,
 	}
 	if !reflect.DeepEqual(envelope, want) || data != event.Data {
@@ -86,7 +87,7 @@ func TestEmitEveryEventType(t *testing.T) {
 	t.Parallel()
 	db := pftest.GORM(t, pftest.Pool(t))
 	for _, payload := range pftest.Payloads() {
-		emit(t, db, outbox.DomainEvent{AggregateID: uuid.New(), Data: payload})
+		emit(t, db, outbox.DomainEvent{AggregateID: pftest.AggregateOf(payload), Data: payload})
 	}
 	var types []enums.EventType
 	if err := db.Model(&model.OutboxEvent{}).Order("event_type").Pluck("event_type", &types).Error; err != nil {
@@ -136,13 +137,14 @@ func wantEvents(t *testing.T, db *gorm.DB, want int64) {
 func TestEmitRefuses(t *testing.T) {
 	t.Parallel()
 	db := pftest.GORM(t, pftest.Pool(t))
-	service := newService(t)
+	service, license := newService(t), uuid.New()
 	err := db.Transaction(func(tx *gorm.DB) error {
 		for name, event := range map[string]outbox.DomainEvent{
 			"no data":         {AggregateID: uuid.New()},
 			"nil data":        {AggregateID: uuid.New(), Data: (*payloads.AdPaused)(nil)},
 			"no aggregate id": {Data: payloads.AdPaused{}},
-			"invalid data":    {AggregateID: uuid.New(), Data: payloads.LicenseStatusChanged{LicenseID: uuid.New(), Status: "lost"}},
+			"invalid data":    {AggregateID: license, Data: payloads.LicenseStatusChanged{LicenseID: license, Status: "lost"}},
+			"another's data":  {AggregateID: uuid.New(), Data: licenseEvent().Data},
 			"unknown type":    {AggregateID: uuid.New(), Data: unknown{}},
 		} {
 			if _, err := service.Emit(tx, event); !errors.Is(err, engine.ErrInvalidEvent) {
@@ -163,4 +165,33 @@ type unknown struct{}
 
 func (unknown) EventType() enums.EventType { return "order_teleported" }
 
+func (unknown) AggregateID() uuid.UUID { return uuid.Nil }
+
 func (unknown) Validate() error { return nil }
+
+// Where the data names its aggregate, no other may be the event's: every type refuses one.
+func TestEmitRefusesTheAggregateOfAnother(t *testing.T) {
+	t.Parallel()
+	db := pftest.GORM(t, pftest.Pool(t))
+	named := 0
+	err := db.Transaction(func(tx *gorm.DB) error {
+		for _, payload := range pftest.Payloads() {
+			if payload.AggregateID() == uuid.Nil {
+				continue
+			}
+			named++
+			_, err := newService(t).Emit(tx, outbox.DomainEvent{AggregateID: uuid.New(), Data: payload})
+			if !errors.Is(err, engine.ErrInvalidEvent) || !strings.Contains(err.Error(), payload.AggregateID().String()) {
+				t.Errorf("%T: %v, want its own aggregate to be named", payload, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := len(enums.EventTypes()) - len([]enums.EventType{enums.AdPaused, enums.AdActivated}); named != want {
+		t.Errorf("%d payloads name their aggregate, want %d", named, want)
+	}
+	wantEvents(t, db, 0)
+}

@@ -24,6 +24,9 @@ type AdCreated struct {
 // EventType is ad_created.
 func (AdCreated) EventType() enums.EventType { return enums.AdCreated }
 
+// AggregateID is the campaign.
+func (p AdCreated) AggregateID() uuid.UUID { return p.AdID }
+
 // Validate says what is wrong with the data.
 func (p AdCreated) Validate() error {
 	errs := errors.Join(id("adId", p.AdID), id("storeId", p.StoreID), text("placement", p.Placement),
@@ -46,6 +49,9 @@ type AdUpdated struct {
 // EventType is ad_updated.
 func (AdUpdated) EventType() enums.EventType { return enums.AdUpdated }
 
+// AggregateID is the campaign.
+func (p AdUpdated) AggregateID() uuid.UUID { return p.AdID }
+
 // Validate says what is wrong with the data.
 func (p AdUpdated) Validate() error {
 	return errors.Join(id("adId", p.AdID), id("storeId", p.StoreID),
@@ -61,6 +67,9 @@ type AdPaused struct {
 // EventType is ad_paused.
 func (AdPaused) EventType() enums.EventType { return enums.AdPaused }
 
+// AggregateID is nil: the data does not name the campaign.
+func (AdPaused) AggregateID() uuid.UUID { return uuid.Nil }
+
 // Validate finds nothing wrong.
 func (AdPaused) Validate() error { return nil }
 
@@ -72,6 +81,9 @@ type AdActivated struct {
 
 // EventType is ad_activated.
 func (AdActivated) EventType() enums.EventType { return enums.AdActivated }
+
+// AggregateID is nil: the data does not name the campaign.
+func (AdActivated) AggregateID() uuid.UUID { return uuid.Nil }
 
 // Validate finds nothing wrong.
 func (AdActivated) Validate() error { return nil }
@@ -85,6 +97,9 @@ type AdExpired struct {
 
 // EventType is ad_expired.
 func (AdExpired) EventType() enums.EventType { return enums.AdExpired }
+
+// AggregateID is the campaign.
+func (p AdExpired) AggregateID() uuid.UUID { return p.AdID }
 
 // Validate says what is wrong with the data.
 func (p AdExpired) Validate() error {
@@ -104,6 +119,9 @@ type AdDailyRollupReady struct {
 
 // EventType is ad_daily_rollup_ready.
 func (AdDailyRollupReady) EventType() enums.EventType { return enums.AdDailyRollupReady }
+
+// AggregateID is the campaign.
+func (p AdDailyRollupReady) AggregateID() uuid.UUID { return p.AdID }
 
 // Validate says what is wrong with the data.
 func (p AdDailyRollupReady) Validate() error {

@@ -22,6 +22,9 @@ type PaymentSettled struct {
 // EventType is payment_settled.
 func (PaymentSettled) EventType() enums.EventType { return enums.PaymentSettled }
 
+// AggregateID is the entry in the ledger.
+func (p PaymentSettled) AggregateID() uuid.UUID { return p.LedgerEventID }
+
 // Validate says what is wrong with the data.
 func (p PaymentSettled) Validate() error {
 	return errors.Join(id("ledgerEventId", p.LedgerEventID), id("vendorOrderId", p.VendorOrderID),
@@ -40,6 +43,9 @@ type CashCollected struct {
 
 // EventType is cash_collected.
 func (CashCollected) EventType() enums.EventType { return enums.CashCollected }
+
+// AggregateID is the entry in the ledger.
+func (p CashCollected) AggregateID() uuid.UUID { return p.LedgerEventID }
 
 // Validate says what is wrong with the data.
 func (p CashCollected) Validate() error {
@@ -60,6 +66,9 @@ type VendorPayoutRecorded struct {
 
 // EventType is vendor_payout_recorded.
 func (VendorPayoutRecorded) EventType() enums.EventType { return enums.VendorPayoutRecorded }
+
+// AggregateID is the entry in the ledger.
+func (p VendorPayoutRecorded) AggregateID() uuid.UUID { return p.LedgerEventID }
 
 // Validate says what is wrong with the data.
 func (p VendorPayoutRecorded) Validate() error {

@@ -29,6 +29,9 @@ type VendorOrder struct {
 // EventType is order_created.
 func (OrderCreated) EventType() enums.EventType { return enums.OrderCreated }
 
+// AggregateID is the checkout group.
+func (p OrderCreated) AggregateID() uuid.UUID { return p.CheckoutGroupID }
+
 // Validate says what is wrong with the data.
 func (p OrderCreated) Validate() error {
 	return errors.Join(
@@ -52,6 +55,9 @@ type OrderStateChanged struct {
 // EventType is order_state_changed.
 func (OrderStateChanged) EventType() enums.EventType { return enums.OrderStateChanged }
 
+// AggregateID is the vendor's order.
+func (p OrderStateChanged) AggregateID() uuid.UUID { return p.VendorOrderID }
+
 // Validate says what is wrong with the data.
 func (p OrderStateChanged) Validate() error {
 	return errors.Join(id("vendorOrderId", p.VendorOrderID), changed(p.From, p.To))
@@ -69,6 +75,9 @@ type LineItemStateChanged struct {
 // EventType is line_item_state_changed.
 func (LineItemStateChanged) EventType() enums.EventType { return enums.LineItemStateChanged }
 
+// AggregateID is the vendor's order.
+func (p LineItemStateChanged) AggregateID() uuid.UUID { return p.VendorOrderID }
+
 // Validate says what is wrong with the data.
 func (p LineItemStateChanged) Validate() error {
 	return errors.Join(id("vendorOrderId", p.VendorOrderID), id("lineItemId", p.LineItemID), changed(p.From, p.To))
@@ -82,6 +91,9 @@ type OrderExpired struct {
 
 // EventType is order_expired.
 func (OrderExpired) EventType() enums.EventType { return enums.OrderExpired }
+
+// AggregateID is the vendor's order.
+func (p OrderExpired) AggregateID() uuid.UUID { return p.VendorOrderID }
 
 // Validate says what is wrong with the data.
 func (p OrderExpired) Validate() error {
@@ -109,6 +121,9 @@ type OrderCanceled struct {
 // EventType is order_canceled.
 func (OrderCanceled) EventType() enums.EventType { return enums.OrderCanceled }
 
+// AggregateID is the vendor's order.
+func (p OrderCanceled) AggregateID() uuid.UUID { return p.VendorOrderID }
+
 // Validate says what is wrong with the data.
 func (p OrderCanceled) Validate() error {
 	return errors.Join(id("vendorOrderId", p.VendorOrderID), oneOf("canceledBy", p.CanceledBy, Buyer, Vendor, Admin, System))
@@ -130,6 +145,9 @@ type ReleasedStock struct {
 
 // EventType is reservation_released.
 func (ReservationReleased) EventType() enums.EventType { return enums.ReservationReleased }
+
+// AggregateID is the vendor's order.
+func (p ReservationReleased) AggregateID() uuid.UUID { return p.VendorOrderID }
 
 // Validate says what is wrong with the data.
 func (p ReservationReleased) Validate() error {

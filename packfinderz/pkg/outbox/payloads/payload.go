@@ -5,6 +5,9 @@ package payloads
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
+
+	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
@@ -18,13 +21,15 @@ const Version = 1
 type Payload interface {
 	// EventType is the type that the data belongs to.
 	EventType() enums.EventType
+	// AggregateID is the aggregate that the data itself names; nil where it names none.
+	AggregateID() uuid.UUID
 	// Validate says what is wrong with the data, or nil.
 	Validate() error
 }
 
 // Open reads a stored envelope and its data: for the registry before an event is published, and for
 // consumers. Fields that P does not have are passed over, so that a producer can be deployed first;
-// nothing is converted, guessed or filled in.
+// nothing is converted, guessed or filled in, and names are compared exactly.
 func Open[P Payload](stored []byte) (envelope outbox.Envelope, data P, err error) {
 	if envelope, err = outbox.OpenEnvelope(stored); err != nil {
 		return envelope, data, err
@@ -33,6 +38,9 @@ func Open[P Payload](stored []byte) (envelope outbox.Envelope, data P, err error
 		return envelope, data, fmt.Errorf("the envelope has version %d; only %d is known", envelope.Version, Version)
 	}
 	if err := json.Unmarshal(envelope.Data, &data); err != nil {
+		return envelope, data, fmt.Errorf("read the data: %w", err)
+	}
+	if err := exactNames(envelope.Data, reflect.TypeFor[P]()); err != nil {
 		return envelope, data, fmt.Errorf("read the data: %w", err)
 	}
 	return envelope, data, data.Validate()

@@ -94,6 +94,56 @@ func TestRequiredFields(t *testing.T) {
 	}
 }
 
+// Names are compared exactly, in the envelope, in the data, and in what is nested there: one that differs in case is another
+// name for every consumer that is not written in Go. Names that nobody has are passed over.
+func TestNamesAreExact(t *testing.T) {
+	t.Parallel()
+	decode := routes(t)
+	refused := func(name string, payload payloads.Payload, doc []byte) {
+		t.Helper()
+		for _, by := range []string{strings.ToUpper(name), strings.ToUpper(name[:1]) + name[1:]} {
+			respelt := strings.Replace(string(doc), `"`+name+`":`, `"`+by+`":`, 1)
+			if respelt == string(doc) {
+				t.Fatalf("%T has no %s: %s", payload, name, doc)
+			}
+			err := decode[string(payload.EventType())].Decode([]byte(respelt))
+			if err == nil || !strings.Contains(err.Error(), `"`+by+`"; the name is "`+name+`"`) {
+				t.Errorf("%T with %s: %v", payload, by, err)
+			}
+			both := strings.Replace(string(doc), `"`+name+`":`, `"`+by+`": null, "`+name+`":`, 1)
+			if err := decode[string(payload.EventType())].Decode([]byte(both)); err == nil {
+				t.Errorf("%T with %s beside %s was taken", payload, by, name)
+			}
+		}
+	}
+	nested := 0
+	for _, payload := range pftest.Payloads() {
+		whole := envelope(t, "1", payload)
+		for field, value := range fields(t, payload) {
+			refused(field, payload, whole)
+			list, _ := value.([]any)
+			for _, element := range list {
+				inner, _ := element.(map[string]any)
+				for name := range inner {
+					doc := strings.Replace(string(whole), `"`+field+`":[{`, `"`+field+`":[{"`+name+`":null,`, 1)
+					refused(name, payload, []byte(doc))
+					nested++
+				}
+			}
+		}
+		acted := strings.Replace(string(whole), `"data"`, `"actor": {"type": "user", "id": "ada"}, "data"`, 1)
+		if err := decode[string(payload.EventType())].Decode([]byte(acted)); err != nil {
+			t.Errorf("%T with an actor: %v", payload, err)
+		}
+		for _, name := range []string{"version", "eventId", "occurredAt", "actor", "type", "id", "data"} {
+			refused(name, payload, []byte(acted))
+		}
+	}
+	if nested == 0 {
+		t.Error("no nested name was met")
+	}
+}
+
 // Values that make no sense are errors that name the field.
 func TestRules(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,9 @@ type LicenseStatusChanged struct {
 // EventType is license_status_changed.
 func (LicenseStatusChanged) EventType() enums.EventType { return enums.LicenseStatusChanged }
 
+// AggregateID is the licence.
+func (p LicenseStatusChanged) AggregateID() uuid.UUID { return p.LicenseID }
+
 // Validate says what is wrong with the data.
 func (p LicenseStatusChanged) Validate() error {
 	return errors.Join(id("licenseId", p.LicenseID), id("storeId", p.StoreID),
@@ -47,6 +50,9 @@ type MediaUploaded struct {
 
 // EventType is media_uploaded.
 func (MediaUploaded) EventType() enums.EventType { return enums.MediaUploaded }
+
+// AggregateID is the file.
+func (p MediaUploaded) AggregateID() uuid.UUID { return p.MediaID }
 
 // Validate says what is wrong with the data.
 func (p MediaUploaded) Validate() error {
@@ -76,6 +82,9 @@ type NotificationRequested struct {
 
 // EventType is notification_requested.
 func (NotificationRequested) EventType() enums.EventType { return enums.NotificationRequested }
+
+// AggregateID is the notification.
+func (p NotificationRequested) AggregateID() uuid.UUID { return p.NotificationID }
 
 // Validate says what is wrong with the data.
 func (p NotificationRequested) Validate() error {

@@ -16,9 +16,10 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
+	id := uuid.MustParse("019a0000-0000-7000-8000-000000000001")
 	message := outbox.Message{Event: outbox.Event{
-		Type: "ad_paused", AggregateType: "ad", AggregateID: uuid.NewString(),
-		Payload: []byte(`{"version": 1, "eventId": "x", "occurredAt": "2026-05-31T12:00:00Z", "data": {}}`),
+		ID: id, Type: "ad_paused", AggregateType: "ad", AggregateID: uuid.NewString(),
+		Payload: []byte(`{"version": 1, "eventId": "019a0000-0000-7000-8000-000000000001", "occurredAt": "2026-05-31T12:00:00Z", "data": {}}`),
 	}}
 	err = routes.Check(&message)
 	fmt.Println(message.Topic, err)

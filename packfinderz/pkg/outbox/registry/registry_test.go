@@ -86,9 +86,10 @@ func TestTopicNames(t *testing.T) {
 
 // message is a row of an event type, with data.
 func message(eventType enums.EventType, aggregate, data string) *outbox.Message {
-	payload := fmt.Appendf(nil, `{"version": 1, "eventId": %q, "occurredAt": "2026-05-31T12:00:00Z", "data": %s}`, uuid.New(), data)
+	id := uuid.New()
+	payload := fmt.Appendf(nil, `{"version": 1, "eventId": %q, "occurredAt": "2026-05-31T12:00:00Z", "data": %s}`, id, data)
 	return &outbox.Message{Event: outbox.Event{
-		ID: uuid.New(), Type: string(eventType), AggregateType: aggregate, AggregateID: uuid.NewString(), Payload: payload,
+		ID: id, Type: string(eventType), AggregateType: aggregate, AggregateID: uuid.NewString(), Payload: payload,
 	}}
 }
 
@@ -114,9 +115,11 @@ func TestRegistryChecksPayloads(t *testing.T) {
 		}
 		wantReason(t, got.Check(message(eventType, "store", string(data))), outbox.ReasonInvalidAggregate, eventType)
 		wantReason(t, got.Check(message(eventType, "", string(data))), outbox.ReasonInvalidAggregate, eventType)
-		nobody := message(eventType, aggregate, string(data))
-		nobody.AggregateID = ""
-		wantReason(t, got.Check(nobody), outbox.ReasonInvalidAggregate, eventType)
+		for _, nobody := range []string{"", uuid.Nil.String(), "nobody"} {
+			m := message(eventType, aggregate, string(data))
+			m.AggregateID = nobody
+			wantReason(t, got.Check(m), outbox.ReasonInvalidAggregate, eventType)
+		}
 	}
 	wantReason(t, got.Check(message("order_teleported", "vendor_order", "{}")), outbox.ReasonUnknownType, "order_teleported")
 }
@@ -139,4 +142,28 @@ func TestEmptyDataIsNotNull(t *testing.T) {
 		}
 	}
 	wantReason(t, got.Check(message(enums.OrderExpired, "vendor_order", "{}")), outbox.ReasonInvalidPayload, enums.OrderExpired)
+}
+
+// The envelope is that of the event: its id is the row's, and the row has one. Nothing else is published, whatever the type.
+func TestRegistryHoldsTheEnvelopeAgainstTheRow(t *testing.T) {
+	t.Parallel()
+	got := routes(t, registry.DefaultTopics())
+	for _, payload := range pftest.Payloads() {
+		eventType := payload.EventType()
+		data, err := json.Marshal(payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		right := func() *outbox.Message { return message(eventType, got[string(eventType)].AggregateType, string(data)) }
+		other := right()
+		other.ID = uuid.New()
+		wantReason(t, got.Check(other), outbox.ReasonInvalidPayload, eventType)
+		braces := right()
+		braces.Payload = []byte(strings.Replace(string(braces.Payload), braces.ID.String(), "{"+braces.ID.String()+"}", 1))
+		wantReason(t, got.Check(braces), outbox.ReasonInvalidPayload, eventType)
+		nobody := right()
+		nobody.Payload = []byte(strings.Replace(string(nobody.Payload), nobody.ID.String(), uuid.Nil.String(), 1))
+		nobody.ID = uuid.Nil
+		wantReason(t, got.Check(nobody), outbox.ReasonInvalidRow, eventType)
+	}
 }
