@@ -13,7 +13,7 @@ func TestDependencies(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/packfinderz/outbox/packfinderz/"
 	allowed := []string{
-		module + "cmd/outbox-publisher", module + "internal/env", module + "internal/httpserver", module + "internal/program",
+		module + "cmd/outbox-publisher", module + "internal/env", module + "internal/httpserver", module + "internal/metrics", module + "internal/program",
 		module + "pkg/enums", module + "pkg/outbox/payloads", module + "pkg/outbox/registry",
 	}
 	forbidden := []string{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -101,7 +102,7 @@ func (b *bed) emit(list ...payloads.Payload) []uuid.UUID {
 	ids := make([]uuid.UUID, len(list))
 	err := b.db.Transaction(func(tx *gorm.DB) error {
 		for i, payload := range list {
-			emitted, err := b.events.Emit(tx, outbox.DomainEvent{AggregateID: uuid.New(), Data: payload})
+			emitted, err := b.events.Emit(tx, outbox.DomainEvent{AggregateID: pftest.AggregateOf(payload), Data: payload})
 			if err != nil {
 				return err
 			}
@@ -125,13 +126,22 @@ func (b *bed) emitMany(n int) []uuid.UUID {
 	return b.emit(list...)
 }
 
+// rowID stands for the row's own id in a payload that is inserted.
+const rowID = "the id of the row"
+
 // insert writes a row past every check, as another program might.
 func (b *bed) insert(eventType, aggregateType string, payload []byte) uuid.UUID {
 	b.Helper()
 	id := uuid.New()
-	pgtest.Exec(b, b.pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
-		VALUES ($1, $2::text::event_type_enum, $3::text::aggregate_type_enum, gen_random_uuid(), $4)`, id, eventType, aggregateType, payload)
+	b.insertRow(id, eventType, aggregateType, uuid.New(), payload)
 	return id
+}
+
+func (b *bed) insertRow(id uuid.UUID, eventType, aggregateType string, aggregate uuid.UUID, payload []byte) {
+	b.Helper()
+	payload = bytes.ReplaceAll(payload, []byte(rowID), []byte(id.String()))
+	pgtest.Exec(b, b.pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
+		VALUES ($1, $2::text::event_type_enum, $3::text::aggregate_type_enum, $4, $5)`, id, eventType, aggregateType, aggregate, payload)
 }
 
 // number is the one number that a query answers.

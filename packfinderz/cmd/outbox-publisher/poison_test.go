@@ -21,10 +21,11 @@ func TestPoisonedRows(t *testing.T) {
 	b := newBed(t, service.on())
 	// A newer program has added an event type that this publisher does not know.
 	pgtest.Exec(t, b.pool, `ALTER TYPE event_type_enum ADD VALUE 'order_teleported'`)
-	envelope := func(version int, data string) []byte {
-		return fmt.Appendf(nil, `{"version": %d, "eventId": %q, "occurredAt": "2026-05-31T12:00:00Z", "data": %s}`, version, uuid.New(), data)
-	}
 	expired := fmt.Sprintf(`{"vendorOrderId": %q, "expiredAt": "2026-05-31T12:00:00Z"}`, uuid.New())
+	envelope := func(version int, data string) []byte {
+		return fmt.Appendf(nil, `{"version": %d, "eventId": %q, "occurredAt": "2026-05-31T12:00:00Z", "data": %s}`, version, rowID, data)
+	}
+	respelt := func(name, by string) []byte { return bytes.Replace(envelope(1, expired), []byte(name), []byte(by), 1) }
 	large, err := json.Marshal(map[string]string{"reason": string(bytes.Repeat([]byte("!"), 10_000_000))})
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +45,19 @@ func TestPoisonedRows(t *testing.T) {
 		{"order_expired", "vendor_order", envelope(1, `{}`), enums.ReasonInvalidPayload},
 		{"order_expired", "vendor_order", envelope(2, expired), enums.ReasonInvalidPayload},
 		{"order_expired", "vendor_order", envelope(1, `{"vendorOrderId": 7, "expiredAt": "2026-05-31T12:00:00Z"}`), enums.ReasonInvalidPayload},
+		{"order_expired", "vendor_order", respelt(rowID, uuid.NewString()), enums.ReasonInvalidPayload},
+		{"order_expired", "vendor_order", respelt("eventId", "EVENTID"), enums.ReasonInvalidPayload},
+		{"order_expired", "vendor_order", respelt("expiredAt", "expiredat"), enums.ReasonInvalidPayload},
 		{"ad_paused", "ad", envelope(1, string(large)), enums.ReasonPayloadTooLarge},
 	} {
 		want[b.insert(poison.eventType, poison.aggregateType, poison.payload)] = poison.reason
 	}
+	// Ids that identify nothing.
+	b.insertRow(uuid.Nil, "order_expired", "vendor_order", uuid.New(), envelope(1, expired))
+	want[uuid.Nil] = enums.ReasonInvalidRow
+	nobodys := uuid.New()
+	b.insertRow(nobodys, "order_expired", "vendor_order", uuid.Nil, envelope(1, expired))
+	want[nobodys] = enums.ReasonInvalidAggregate
 	// An empty object is data, where the event type needs none.
 	healthy = append(healthy, b.insert("ad_paused", "ad", envelope(1, `{}`)))
 	healthy = append(healthy, b.emitMany(10)...)
@@ -91,5 +101,38 @@ func TestDLQRowAndMarkAreOneTransaction(t *testing.T) {
 			b.await()
 			b.wantDead(map[uuid.UUID]enums.ErrorReason{poison: enums.ReasonInvalidPayload})
 		})
+	}
+}
+
+// An event with a DLQ row that nobody has retried is not tried, however that row came to be: here in SQL, for any reason, without
+// an error, and without a mark in the event's own row. Retried, it goes out.
+func TestAnyDLQRowKeepsItsEventBack(t *testing.T) {
+	t.Parallel()
+	service := newMoody()
+	b := newBed(t, service.on())
+	dead := b.emitMany(len(enums.ErrorReasons()))
+	for i, reason := range enums.ErrorReasons() {
+		pgtest.Exec(t, b.pool, `INSERT INTO outbox_dlq (event_id, event_type, aggregate_type, aggregate_id, payload_json, error_reason, created_at, attempt_count)
+			SELECT id, event_type, aggregate_type, aggregate_id, payload_json, $2::text::outbox_dlq_reason_enum, created_at, attempt_count
+			FROM outbox_events WHERE id = $1`, dead[i], string(reason))
+	}
+	healthy := b.emitMany(3)
+	b.start()
+	b.await()
+	for _, id := range dead {
+		if n := service.tried(id); n != 0 {
+			t.Errorf("event %s, which has a DLQ row, was tried %d times", id, n)
+		}
+	}
+	if n := b.number(`SELECT count(*) FROM outbox_events WHERE id = ANY($1) AND published_at IS NULL AND attempt_count = 0 AND last_error IS NULL`, dead); n != len(dead) {
+		t.Errorf("%d of %d dead rows are as they were", n, len(dead))
+	}
+	if n := b.number(`SELECT count(*) FROM outbox_events WHERE id = ANY($1) AND published_at IS NOT NULL`, healthy); n != len(healthy) {
+		t.Errorf("%d of the %d others are published", n, len(healthy))
+	}
+	pgtest.Exec(t, b.pool, `UPDATE outbox_dlq SET retried_at = now()`)
+	b.await()
+	if n := b.number(`SELECT count(*) FROM outbox_events WHERE published_at IS NULL`); n != 0 {
+		t.Errorf("%d retried events are not published", n)
 	}
 }

@@ -6,18 +6,23 @@ import (
 	"errors"
 	"log/slog"
 	"path"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/google/uuid"
 
+	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgserver"
 	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/migrate"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -90,7 +95,7 @@ func TestOneInfoLinePerAttempt(t *testing.T) {
 					continue
 				}
 				found++
-				if line["level"] != "INFO" || line["event_type"] == "" || line["aggregate_type"] != "vendor_order" || line["aggregate_id"] == "" ||
+				if line["level"] != "INFO" || line["attempt"] != 1.0 || line["outcome"] != strings.TrimPrefix(message, "event ") || line["event_type"] == "" || line["aggregate_type"] != "vendor_order" || line["aggregate_id"] == "" ||
 					(message != "event delivered") != (line["error"] != nil) {
 					t.Errorf("the line is %v", line)
 				}
@@ -98,6 +103,30 @@ func TestOneInfoLinePerAttempt(t *testing.T) {
 			if found != 1 || len(lines) != len(want) {
 				t.Errorf("%q: %d lines for event %s, %d in all, want 1 and %d", message, found, id, len(lines), len(want))
 			}
+		}
+	}
+}
+
+// An event whose settle fails is published again, and the log shows it: a line for each acknowledgement, the later ones with how
+// often it was acknowledged before.
+func TestDuplicatesAreInTheLog(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	pgtest.Exec(t, b.pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$`)
+	pgtest.Exec(t, b.pool, `CREATE TRIGGER refuse BEFORE UPDATE ON outbox_events FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	id := b.emitMany(1)[0]
+	b.start()
+	await.Until(t, "the event to be published twice", func() bool { return len(b.messages()[id]) >= 2 })
+	pgtest.Exec(t, b.pool, `DROP TRIGGER refuse ON outbox_events`)
+	b.await()
+	lines := b.log.all(t, "event delivered")
+	if len(lines) != len(b.messages()[id]) {
+		t.Errorf("%d lines, and Pub/Sub has it %d times", len(lines), len(b.messages()[id]))
+	}
+	for n, line := range lines {
+		before, _ := line["acknowledged_before"].(float64)
+		if line["event_id"] != id.String() || int(before) != n {
+			t.Errorf("line %d is %v", n, line)
 		}
 	}
 }
@@ -192,6 +221,79 @@ func TestRefusesToStart(t *testing.T) {
 	if err := b.run(ctx); !errors.Is(err, pgstore.ErrMismatch) || !strings.Contains(err.Error(), "migrate") {
 		t.Errorf("without its tables: %v", err)
 	}
+}
+
+// A topic of the registry is deleted under load: readiness fails, by name, and nothing is counted or dead. The events of other
+// topics go on. When it is there again everything is published.
+func TestDeletedTopic(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.env["PACKFINDERZ_OUTBOX_MAX_ATTEMPTS"] = "2"
+	b.start()
+	await.Until(t, "readiness", func() bool { return b.ready() == 200 })
+	topic := pubsubtest.TopicPath(registry.DefaultTopics().Billing)
+	if _, err := b.broker.Server.GServer.DeleteTopic(t.Context(), &pubsubpb.DeleteTopicRequest{Topic: topic}); err != nil {
+		t.Fatal(err)
+	}
+	// Without a single event for it, too.
+	await.Until(t, "no readiness without the topic", func() bool { return b.ready() == 503 })
+	if why := backendtest.Answer(t, "http://"+b.listen+"/readyz"); !strings.Contains(why, registry.DefaultTopics().Billing) {
+		t.Errorf("the answer is %q, and does not name the topic", why)
+	}
+	for _, payload := range pftest.Payloads() {
+		b.emit(payload)
+	}
+	others := b.emitMany(20)
+	await.Until(t, "the others to be published", func() bool {
+		return b.number(`SELECT count(*) FROM outbox_events WHERE published_at IS NULL AND aggregate_type <> 'ledger_event'`) == 0
+	})
+	for _, id := range others {
+		if len(b.messages()[id]) == 0 {
+			t.Errorf("event %s of another topic did not arrive", id)
+		}
+	}
+	await.Until(t, "the route to be closed", func() bool {
+		return len(b.log.all(t, "the route is closed: its events wait, and no attempt is counted")) > 0
+	})
+	const harmed = `SELECT (SELECT count(*) FROM outbox_dlq) + (SELECT count(*) FROM outbox_events WHERE attempt_count > 0)`
+	if n := b.number(harmed); n != 0 {
+		t.Errorf("%d events were counted or are dead", n)
+	}
+	b.broker.CreateTopic(t, registry.DefaultTopics().Billing)
+	b.await()
+	await.Until(t, "readiness with the topic back", func() bool { return b.ready() == 200 })
+	if n := b.number(harmed); n != 0 {
+		t.Errorf("%d events were counted or are dead", n)
+	}
+}
+
+// The numbers are those of the table and of what was done: what waits and how long, what is dead and why, attempts, and the time of a publish.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.insert("order_expired", "vendor_order", []byte(`null`))
+	used := b.insert("order_expired", "vendor_order", []byte(`{}`))
+	pgtest.Exec(t, b.pool, `UPDATE outbox_events SET attempt_count = 10 WHERE id = $1`, used)
+	b.emitMany(3)
+	b.start()
+	b.await()
+	backendtest.AwaitMetrics(t, b.listen,
+		`packfinderz_outbox_backlog_events 0`, `packfinderz_outbox_oldest_seconds 0`, `packfinderz_outbox_max_attempts_events 1`,
+		`packfinderz_outbox_dlq_events{reason="invalid_payload"} 1`, `packfinderz_outbox_dlq_events{reason="max_attempts"} 1`,
+		`packfinderz_outbox_dlq_events{reason="rejected"} 0`, `packfinderz_outbox_attempts_total{outcome="delivered"} 3`,
+		`packfinderz_outbox_attempts_total{outcome="dead"} 1`, `packfinderz_outbox_attempts_total{outcome="failed"} 0`)
+	if body := backendtest.Answer(t, "http://"+b.listen+"/metrics"); !regexp.MustCompile(`(?m)^packfinderz_outbox_publish_seconds_count [1-9]`).MatchString(body) {
+		t.Errorf("no publish was timed:\n%s", body)
+	}
+	b.broker.Stop(t)
+	b.emitMany(2)
+	pgtest.Exec(t, b.pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at)
+		VALUES (gen_random_uuid(), 'ad_paused', 'ad', gen_random_uuid(), '{}', now() - interval '1 hour')`)
+	backendtest.AwaitMetrics(t, b.listen, `packfinderz_outbox_backlog_events 3`)
+	if body := backendtest.Answer(t, "http://"+b.listen+"/metrics"); !regexp.MustCompile(`(?m)^packfinderz_outbox_oldest_seconds 36[0-9]{2}`).MatchString(body) {
+		t.Errorf("the oldest is not an hour old:\n%s", body)
+	}
+	b.broker.Start(t)
 }
 
 // Readiness is that of PostgreSQL and Pub/Sub, at the start and later; health is the process's own.

@@ -15,6 +15,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
+	"github.com/packfinderz/outbox/packfinderz/internal/metrics"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 	"github.com/packfinderz/outbox/pgstore"
 )
@@ -49,25 +50,42 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	if err := check(ctx, store, broker, config.topics, log); err != nil {
 		return err
 	}
+	counted := &numbers{pool: pool, store: store}
 	relay, err := outbox.NewRelay(outbox.Config{
 		Store: store, Publisher: broker, Registry: routes,
 		BatchSize: config.batchSize, Poll: config.poll, PublishTimeout: publishTimeout,
 		// One batch at a time, and its rows in their order.
 		Concurrency: 1,
-		Logger:      log, AttemptLevel: slog.LevelInfo,
+		Logger:      log, AttemptLevel: slog.LevelInfo, Hooks: []any{counted},
 	})
 	if err != nil {
 		return err
 	}
 
 	mux := http.NewServeMux()
-	httpserver.Health(mux, httpserver.Check{Name: "PostgreSQL", Ping: pool.Ping}, httpserver.Check{Name: "Pub/Sub", Ping: broker.Ping})
+	httpserver.Health(mux, httpserver.Check{Name: "PostgreSQL", Ping: pool.Ping},
+		httpserver.Check{Name: "Pub/Sub", Ping: func(ctx context.Context) error { return reachable(ctx, relay) }, Tell: true})
+	metrics.Handle(mux, counted.write)
 	server, err := httpserver.Start(config.listen, mux, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	return relay.Run(ctx)
+}
+
+// reachable asks for Pub/Sub and for every topic that the registry names: while one is missing, its events wait. A route that the
+// relay has closed for another reason is told as well.
+func reachable(ctx context.Context, relay *outbox.Relay) error {
+	if err := relay.Check(ctx); err != nil {
+		return err
+	}
+	for _, route := range relay.Routes() {
+		if !route.Open {
+			return fmt.Errorf("the route %s is closed: %s", route.Name(), route.Error)
+		}
+	}
+	return nil
 }
 
 // open makes the store on a pool of its own. It needs no server yet.

@@ -8,7 +8,6 @@ import (
 	"github.com/packfinderz/outbox/inbox"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
-	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 )
 
 // config is the environment of the worker.
@@ -16,14 +15,12 @@ type config struct {
 	database, redis      string
 	pubsub               gcppubsub.Config
 	subscription         string
-	deadLetters          string // a topic, if any
+	deadLetters          string // a topic
 	remember, processing time.Duration
 	ackDeadline          time.Duration
 	concurrency          int
 	listen               string
 }
-
-const deadLetterTopic = "PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC"
 
 func readConfig(lookup program.Lookup) (config, error) {
 	r := env.NewReader(lookup)
@@ -33,7 +30,7 @@ func readConfig(lookup program.Lookup) (config, error) {
 		redis:        r.Redis(),
 		pubsub:       gcppubsub.Config{Project: r.Project(), Endpoint: r.Text("", "PUBSUB_EMULATOR_HOST")},
 		subscription: r.DomainSubscription(),
-		deadLetters:  r.Text("", deadLetterTopic),
+		deadLetters:  r.DeadLetterTopic(),
 		remember:     idempotencyTTL(r),
 		processing:   r.Duration("PACKFINDERZ_EVENTING_PROCESSING_TTL", inbox.DefaultProcessing, time.Second),
 		ackDeadline:  r.Duration("PACKFINDERZ_WORKER_ACK_DEADLINE", consumer.DefaultAckDeadline, 10*time.Second),
@@ -43,11 +40,6 @@ func readConfig(lookup program.Lookup) (config, error) {
 	c.pubsub.Insecure = c.pubsub.Endpoint != "" // an emulator knows no TLS
 	if c.database == "" {
 		c.database = r.Database()
-	}
-	if c.deadLetters != "" {
-		if err := registry.CheckTopic(c.deadLetters); err != nil {
-			r.Refuse(deadLetterTopic, "is not right: %v", err)
-		}
 	}
 	return c, r.Err()
 }

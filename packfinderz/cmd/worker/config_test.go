@@ -52,7 +52,7 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s: %v is the default, too", name, c.want)
 		}
 	}
-	if defaults.remember != 720*time.Hour || defaults.processing != time.Minute || defaults.deadLetters != "" {
+	if defaults.remember != 720*time.Hour || defaults.processing != time.Minute || defaults.deadLetters != letterTopic {
 		t.Errorf("the defaults are %+v", defaults)
 	}
 }

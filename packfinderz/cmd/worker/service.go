@@ -15,6 +15,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/compliance"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
+	"github.com/packfinderz/outbox/packfinderz/internal/metrics"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
 )
 
@@ -37,14 +38,15 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	}
 	defer func() { err = errors.Join(err, events.Close()) }()
 
-	process := consume.Config{Handlers: compliance.New(pool, events, log), Logger: log, MaxDeliveries: anyNumber}
-	if config.deadLetters != "" {
-		letters, err := openDeadLetters(ctx, config, log)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = letters.Close() }() // all are published
-		process.DeadLetters, process.DeadLetterTopic = letters, config.deadLetters
+	letters, err := openDeadLetters(ctx, config, log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = letters.Close() }() // all are published
+	counted := &numbers{}
+	process := consume.Config{
+		Handlers: compliance.New(pool, events, log), Logger: log, Hooks: []any{counted}, MaxDeliveries: anyNumber,
+		DeadLetters: letters, DeadLetterTopic: config.deadLetters,
 	}
 	consumer, err := consumer.New(consumer.Config{
 		Broker: config.pubsub, Subscription: config.subscription, Process: process,
@@ -55,7 +57,9 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	}
 
 	mux := http.NewServeMux()
-	httpserver.Health(mux, httpserver.Check{Name: "PostgreSQL", Ping: pool.Ping}, httpserver.Check{Name: "Redis", Ping: events.Ping})
+	httpserver.Health(mux, httpserver.Check{Name: "PostgreSQL", Ping: pool.Ping}, httpserver.Check{Name: "Redis", Ping: events.Ping},
+		httpserver.Check{Name: "Pub/Sub", Ping: func(ctx context.Context) error { return letters.PingTopic(ctx, config.deadLetters) }, Tell: true})
+	metrics.Handle(mux, counted.write)
 	server, err := httpserver.Start(config.listen, mux, log)
 	if err != nil {
 		return err
@@ -64,7 +68,8 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	return consumer.Run(ctx)
 }
 
-// openDeadLetters refuses a topic that is not there: what is to be given up would come again and again.
+// openDeadLetters refuses to start without the dead-letter topic: an event that can never be handled would be delivered for ever, and
+// hold up the others of its key.
 func openDeadLetters(ctx context.Context, config config, log *slog.Logger) (*gcppubsub.Publisher, error) {
 	letters, err := gcppubsub.New(config.pubsub)
 	if err != nil {
@@ -75,7 +80,8 @@ func openDeadLetters(ctx context.Context, config config, log *slog.Logger) (*gcp
 		log.Warn("Pub/Sub does not answer yet", "error", err)
 	}
 	if len(missing) > 0 {
-		err := fmt.Errorf("%w: Pub/Sub has no topic %s: create it, or leave %s empty", env.ErrUsage, config.deadLetters, deadLetterTopic)
+		err := fmt.Errorf("%w: Pub/Sub has no dead-letter topic %[2]s: create it (gcloud pubsub topics create %[2]s --project %[3]s), "+
+			"or name another in PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC", env.ErrUsage, config.deadLetters, config.pubsub.Project)
 		return nil, errors.Join(err, letters.Close())
 	}
 	return letters, nil

@@ -2,15 +2,22 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"path"
 	"strings"
 	"testing"
+	"time"
 
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
@@ -102,28 +109,45 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
-// TestWithoutDeadLetters has the same without a topic for it: the event is kept, and delivered again and again.
-func TestWithoutDeadLetters(t *testing.T) {
+// TestNoDeadLetterTopic has Pub/Sub without the topic, by default and by another name: the worker does not start, and says how to make one.
+func TestNoDeadLetterTopic(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.start(nil)
-	bad := backendtest.Pending(t)
-	bad.Payload = []byte("null")
-	b.send(bad)
-	await.Until(t, "a second delivery", func() bool { return b.message(bad.ID).Deliveries > 1 })
-	if m := b.message(bad.ID); m.Acks > 0 {
-		t.Error("it was acknowledged")
+	b.deleteTopic(letterTopic)
+	for topic, set := range map[string]string{letterTopic: "", "elsewhere": "elsewhere"} {
+		// Only if it does start, the context has to end it.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		environment := b.environment(map[string]string{"PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC": set})
+		err := run(ctx, nil, backendtest.Lookup(environment), b.log.Logger())
+		cancel()
+		if program.ExitCode(err) != 2 || !strings.Contains(err.Error(), "gcloud pubsub topics create "+topic+" --project "+pubsubtest.Project) {
+			t.Errorf("without %s: %v, want it to be said how to make it", topic, err)
+		}
 	}
 }
 
-// TestNoSuchTopic names a dead-letter topic that is not there.
-func TestNoSuchTopic(t *testing.T) {
+// TestPoisonDoesNotStopItsKey has events of one licence, the first of which can never be handled: one whose envelope is that of
+// another event, and one that breaks the rules. Both go to the dead letters with their reason, and the next of the key is handled.
+func TestPoisonDoesNotStopItsKey(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	environment := b.environment(map[string]string{"PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC": "elsewhere"})
-	err := run(t.Context(), nil, backendtest.Lookup(environment), b.log.Logger())
-	if program.ExitCode(err) != 2 || !strings.Contains(err.Error(), "elsewhere") {
-		t.Errorf("%v, want the topic to be named", err)
+	b.start(nil)
+	foreign, broken, good := backendtest.Pending(t), backendtest.Pending(t), backendtest.Pending(t)
+	foreign.Payload = bytes.Replace(foreign.Payload, []byte(foreign.ID.String()), []byte(uuid.NewString()), 1)
+	broken.Payload = bytes.Replace(broken.Payload, []byte(`"storeId"`), []byte(`"STOREID"`), 1)
+	for _, m := range []*outbox.Message{&foreign, &broken, &good} {
+		m.Key = "license/one"
+	}
+	b.send(foreign, broken, good)
+	b.awaitNotified(good.ID)
+	b.awaitAcked(foreign.ID, broken.ID)
+	reasons := make(map[string]string)
+	for _, letter := range b.letters() {
+		reasons[letter.Attributes["event_id"]] = letter.Attributes[consume.DeadReason]
+	}
+	want := map[string]string{foreign.ID.String(): "invalid_payload", broken.ID.String(): "invalid_payload"}
+	if !maps.Equal(reasons, want) {
+		t.Errorf("the dead letters are %v, want %v", reasons, want)
 	}
 }
 
@@ -154,6 +178,10 @@ func TestReadiness(t *testing.T) {
 	address := backendtest.Address(t)
 	b.start(map[string]string{"PACKFINDERZ_WORKER_LISTEN": address})
 	backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
+	b.deleteTopic(letterTopic)
+	backendtest.AwaitStatus(t, address, "/readyz", http.StatusServiceUnavailable)
+	b.broker.CreateTopic(t, letterTopic)
+	backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
 	b.redis.Stop(t)
 	backendtest.AwaitStatus(t, address, "/readyz", http.StatusServiceUnavailable)
 	backendtest.AwaitStatus(t, address, "/healthz", http.StatusOK)
@@ -167,4 +195,31 @@ func (b *bench) letters() (list []*pstest.Message) {
 		}
 	}
 	return list
+}
+
+// deleteTopic takes a topic away.
+func (b *bench) deleteTopic(topic string) {
+	b.Helper()
+	if _, err := b.broker.Server.GServer.DeleteTopic(b.Context(), &pubsubpb.DeleteTopicRequest{Topic: pubsubtest.TopicPath(topic)}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// TestMetrics has an event handled and one given up: the numbers say so, and those that did not happen are there with nothing.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	address := backendtest.Address(t)
+	b.start(map[string]string{"PACKFINDERZ_WORKER_LISTEN": address})
+	bad, good := backendtest.Pending(t), backendtest.Pending(t)
+	bad.Payload = []byte("null")
+	b.send(bad, good)
+	b.awaitNotified(good.ID)
+	b.awaitAcked(bad.ID)
+	backendtest.AwaitMetrics(t, address,
+		`packfinderz_worker_deliveries_total{outcome="handled"} 1`, `packfinderz_worker_deliveries_total{outcome="again"} 0`,
+		`packfinderz_worker_deliveries_total{outcome="dead_letter"} 1`, `packfinderz_worker_redelivered_total 0`,
+		`packfinderz_worker_dead_letters_total{reason="invalid_payload"} 1`, `packfinderz_worker_dead_letters_total{reason="max_deliveries"} 0`,
+		`packfinderz_worker_handle_seconds_count 2`, `packfinderz_worker_handle_seconds_bucket{le="+Inf"} 2`,
+	)
 }

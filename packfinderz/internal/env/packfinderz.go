@@ -36,3 +36,14 @@ func (r *Reader) Topics() registry.Topics {
 func (r *Reader) DomainSubscription() string {
 	return r.Text("pf-domain-events-worker", "PACKFINDERZ_PUBSUB_DOMAIN_SUBSCRIPTION")
 }
+
+// DeadLetterTopic is where the worker puts what it gives up. It has one always: without it an event that can never be handled
+// would be delivered for ever, and hold up its key.
+func (r *Reader) DeadLetterTopic() string {
+	const name = "PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC"
+	topic := r.Text("pf-domain-events-dead", name)
+	if err := registry.CheckTopic(topic); err != nil {
+		r.Refuse(name, "is not right: %v", err)
+	}
+	return topic
+}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/packfinderz/outbox"
 )
 
 // checkTime bounds the checks of one request.
@@ -16,6 +18,8 @@ type Check struct {
 	Name string
 	// Ping is nil if it is there.
 	Ping func(ctx context.Context) error
+	// Tell is set where the error may be shown: whoever asks for readiness need not be somebody we know.
+	Tell bool
 }
 
 // Health answers GET /healthz as long as the process lives, and GET /readyz if all checks pass.
@@ -27,7 +31,12 @@ func Health(mux *http.ServeMux, checks ...Check) {
 		ctx, cancel := context.WithTimeout(r.Context(), checkTime)
 		defer cancel()
 		for _, check := range checks {
-			if check.Ping(ctx) != nil {
+			err := check.Ping(ctx)
+			switch {
+			case err != nil && check.Tell:
+				http.Error(w, check.Name+": "+outbox.ErrorText(err), http.StatusServiceUnavailable)
+				return
+			case err != nil:
 				http.Error(w, check.Name+" does not answer", http.StatusServiceUnavailable)
 				return
 			}

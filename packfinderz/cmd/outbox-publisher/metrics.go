@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/packfinderz/internal/metrics"
+	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// numbers are what the publisher has done, and how the table is doing. It is a hook of the relay.
+type numbers struct {
+	pool     *pgxpool.Pool
+	store    *pgstore.Store
+	attempts metrics.Counter
+	latency  metrics.Latency
+}
+
+// OnSettle counts what became of a batch. What was given back untried was no attempt.
+func (n *numbers) OnSettle(report outbox.BatchReport) {
+	for i := range report.Outcomes {
+		kind := report.Outcomes[i].Kind.String()
+		if slices.Contains(report.Lost, report.Messages[i].ID) {
+			kind = "lost"
+		}
+		n.attempts.Add(kind, 1)
+	}
+	n.latency.Observe(report.Publish)
+}
+
+// outcomes are what an attempt can come to, so that each has a number from the start.
+func outcomes() []string {
+	return []string{outbox.Delivered.String(), outbox.Failed.String(), outbox.Died.String(), outbox.Released.String(), outbox.Stopped.String(), "lost"}
+}
+
+// dlqSQL counts what is dead, as the claim sees it.
+const dlqSQL = `SELECT error_reason::text, count(*) FROM outbox_dlq WHERE retried_at IS NULL GROUP BY 1`
+
+// write asks the table and writes all numbers.
+func (n *numbers) write(ctx context.Context, w *metrics.Writer) error {
+	stats, err := n.store.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	dead, err := n.dead(ctx)
+	if err != nil {
+		return err
+	}
+	w.Single("packfinderz_outbox_backlog_events", "gauge", "Events that are neither published nor dead.",
+		float64(stats.Due+stats.Scheduled+stats.Retrying+stats.Held+stats.Exhausted))
+	w.Single("packfinderz_outbox_oldest_seconds", "gauge", "Age of the oldest event that is neither published nor dead.", stats.OldestAge.Seconds())
+	w.Single("packfinderz_outbox_max_attempts_events", "gauge", "Events at the maximum of attempts, dead or about to be.",
+		float64(stats.Exhausted+dead[enums.ReasonMaxAttempts]))
+	const dlq = "packfinderz_outbox_dlq_events"
+	w.Family(dlq, "gauge", "Dead letters that nobody has retried, by reason.")
+	for _, reason := range enums.ErrorReasons() {
+		w.Sample(dlq, "reason", string(reason), float64(dead[reason]))
+	}
+	n.attempts.Write(w, "packfinderz_outbox_attempts_total", "Events that were claimed, by what became of them.", "outcome", outcomes()...)
+	n.latency.Write(w, "packfinderz_outbox_publish_seconds", "Time from handing a batch over to its last acknowledgement.")
+	return nil
+}
+
+// dead counts the open dead letters by reason.
+func (n *numbers) dead(ctx context.Context) (map[enums.ErrorReason]int64, error) {
+	rows, err := n.pool.Query(ctx, dlqSQL)
+	if err != nil {
+		return nil, fmt.Errorf("count the dead letters: %w", err)
+	}
+	defer rows.Close()
+	dead := make(map[enums.ErrorReason]int64)
+	for rows.Next() {
+		var reason string
+		var count int64
+		if err := rows.Scan(&reason, &count); err != nil {
+			return nil, fmt.Errorf("count the dead letters: %w", err)
+		}
+		dead[enums.ErrorReason(reason)] = count
+	}
+	return dead, rows.Err()
+}
