@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -19,15 +20,29 @@ import (
 )
 
 // config is the environment of the api.
-type config struct{ database, listen string }
+type config struct{ database, listen, secret string }
+
+const (
+	listenVariable = "PACKFINDERZ_API_LISTEN"
+	secretVariable = "PACKFINDERZ_API_GATEWAY_SECRET" //nolint:gosec // the name of a variable
+)
 
 func readConfig(lookup program.Lookup) (config, error) {
 	r := env.NewReader(lookup)
 	listen := "127.0.0.1:8080" // it knows no users, so that a gateway has to be in front
 	if port := r.Text("", "PORT"); port != "" {
-		listen = ":" + port // Heroku's router is
+		listen = ":" + port // Heroku's router, which anybody can reach
 	}
-	c := config{database: r.Database(), listen: r.Address(listen, "PACKFINDERZ_API_LISTEN")}
+	c := config{database: r.Database(), listen: r.Address(listen, listenVariable), secret: r.Text("", secretVariable)}
+	host, _, err := net.SplitHostPort(c.listen)
+	switch {
+	case err != nil: // which was refused already
+	case c.secret == "" && !httpapi.IsLoopback(host):
+		r.Refuse(secretVariable, "is not set, and %s can be reached from other machines: set it to a secret that only the gateway knows, "+
+			"such as that of openssl rand -hex 32, or %s to 127.0.0.1:8080", c.listen, listenVariable)
+	case c.secret != "" && len(c.secret) < httpapi.LeastSecret:
+		r.Refuse(secretVariable, "has fewer than %d characters", httpapi.LeastSecret)
+	}
 	return c, r.Err()
 }
 
@@ -50,7 +65,7 @@ func serve(ctx context.Context, config config, log *slog.Logger) (err error) {
 
 	mux := http.NewServeMux()
 	httpserver.Health(mux, httpserver.Check{Name: "PostgreSQL", Ping: pool.Ping})
-	mux.Handle("/", httpapi.New(licensing.New(db.DB, events), log))
+	mux.Handle("/", httpapi.Guard(config.secret, httpapi.New(licensing.New(db.DB, events), log), log))
 	server, err := httpserver.Start(config.listen, mux, log)
 	if err != nil {
 		return err

@@ -76,11 +76,13 @@ func TestNotReady(t *testing.T) {
 // TestConfig has the address that Heroku asks for, and values that make no sense.
 func TestConfig(t *testing.T) {
 	t.Parallel()
+	secret := strings.Repeat("s", 32)
 	for _, c := range []struct{ port, listen, want string }{
 		{"", "", "127.0.0.1:8080"}, {"5000", "", ":5000"}, {"5000", "localhost:80", "localhost:80"},
 	} {
 		got, err := readConfig(backendtest.Lookup(map[string]string{
 			"PORT": c.port, "PACKFINDERZ_API_LISTEN": c.listen, "PACKFINDERZ_DATABASE_URL": "postgres:///a",
+			"PACKFINDERZ_API_GATEWAY_SECRET": secret,
 		}))
 		if err != nil || got.listen != c.want {
 			t.Errorf("%+v: %+v, %v", c, got, err)
@@ -90,6 +92,65 @@ func TestConfig(t *testing.T) {
 	for _, name := range []string{"PACKFINDERZ_DATABASE_URL", "PACKFINDERZ_API_LISTEN"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v does not name %s", err, name)
+		}
+	}
+}
+
+// TestNoOpenDoor: beyond the loopback the api does not start without a secret, nor with one that can be guessed.
+func TestNoOpenDoor(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		port, listen, secret string
+		starts               bool
+	}{
+		{listen: "127.0.0.1:8080", starts: true},
+		{listen: "localhost:8080", starts: true},
+		{listen: "[::1]:8080", starts: true},
+		{listen: ":8080"},
+		{listen: "0.0.0.0:8080"},
+		{listen: "10.0.0.1:8080"},
+		{listen: "localhost.example.com:8080"},
+		{port: "5000"},
+		{port: "5000", secret: "short"},
+		{listen: "127.0.0.1:8080", secret: "short"},
+		{port: "5000", secret: strings.Repeat("s", 32), starts: true},
+	} {
+		_, err := readConfig(backendtest.Lookup(map[string]string{
+			"PORT": c.port, "PACKFINDERZ_API_LISTEN": c.listen, "PACKFINDERZ_API_GATEWAY_SECRET": c.secret,
+			"PACKFINDERZ_DATABASE_URL": "postgres:///a",
+		}))
+		if (err == nil) != c.starts || (err != nil && (program.ExitCode(err) != 2 || !strings.Contains(err.Error(), "PACKFINDERZ_API_GATEWAY_SECRET"))) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestOnlyTheGateway has requests with and without the secret; whether the api lives may be asked by anybody.
+func TestOnlyTheGateway(t *testing.T) {
+	t.Parallel()
+	url, _ := backendtest.Database(t)
+	address, secret := backendtest.Address(t), strings.Repeat("s", 32)
+	backendtest.Start(t, map[string]string{
+		"DATABASE_URL": url, "PACKFINDERZ_API_LISTEN": address, "PACKFINDERZ_API_GATEWAY_SECRET": secret,
+	}, slog.New(slog.DiscardHandler), run)
+	backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
+	for authorization, want := range map[string]int{
+		"": http.StatusUnauthorized, "Bearer ": http.StatusUnauthorized, "Bearer wrong": http.StatusUnauthorized, "Basic " + secret: http.StatusUnauthorized,
+		"Bearer " + secret: http.StatusCreated,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+address+"/v1/stores/"+uuid.NewString(), strings.NewReader(`{"name": "Green Leaf"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close = true
+		r.Header.Set("Authorization", authorization)
+		w, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Body.Close() // nothing of it is read
+		if w.StatusCode != want {
+			t.Errorf("%q was answered with %d, want %d", authorization, w.StatusCode, want)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package httpapi offers package licensing over HTTP, in JSON.
 //
-// It knows no users: it stands behind a gateway that does, and that says in X-User-ID who asks.
+// It knows no users: it stands behind a gateway that does, and that says in X-User-ID who asks. Guard answers the gateway only.
 package httpapi
 
 import (

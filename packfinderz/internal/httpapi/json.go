@@ -18,6 +18,7 @@ const maxBody = 16 << 10
 var (
 	errBadRequest = errors.New("bad request")
 	errNoRoute    = errors.New("there is nothing here")
+	errNotGateway = errors.New("only the gateway may ask; its requests bear its secret")
 )
 
 // answer writes what a call returns as JSON, or its error as {"error": "..."}.
@@ -43,6 +44,8 @@ func (a *api) failure(r *http.Request, err error) (int, any) {
 		status, text = http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", maxBody)
 	case errors.Is(err, errBadRequest), errors.Is(err, licensing.ErrInvalid):
 		status, text = http.StatusBadRequest, err.Error()
+	case errors.Is(err, errNotGateway):
+		status, text = http.StatusUnauthorized, err.Error()
 	case errors.Is(err, errNoRoute), errors.Is(err, licensing.ErrNotFound):
 		status, text = http.StatusNotFound, err.Error()
 	case errors.Is(err, licensing.ErrConflict):
