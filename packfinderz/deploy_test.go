@@ -38,8 +38,9 @@ func TestProcesses(t *testing.T) {
 			t.Errorf("heroku.yml does not run %s as %s", command, process)
 		}
 	}
-	if !slices.Contains(processes, "publisher") {
-		t.Errorf("the processes are %q", processes)
+	// The api is an example, and no door of a deployment.
+	if want := []string{"release", "publisher", "worker"}; !slices.Equal(processes, want) || strings.Contains(heroku, "web:") {
+		t.Errorf("the processes are %q, want %q", processes, want)
 	}
 }
 

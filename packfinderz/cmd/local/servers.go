@@ -63,12 +63,12 @@ func (s *servers) postgres(ctx context.Context) (url string, err error) {
 	return url, nil
 }
 
-// pubsub starts a server with the topics, and the worker's subscription.
+// pubsub starts a server with the topics, that of dead letters, and the worker's subscription.
 func (s *servers) pubsub(ctx context.Context, named *env.Reader) (address string, err error) {
 	server := pstest.NewServerWithAddress("127.0.0.1:0")
 	s.closers = append(s.closers, server.Close)
 	topics := named.Topics()
-	for _, topic := range topics.Names() {
+	for _, topic := range append(topics.Names(), named.DeadLetterTopic()) {
 		if _, err := server.GServer.CreateTopic(ctx, &pubsubpb.Topic{Name: "projects/" + project + "/topics/" + topic}); err != nil {
 			return "", fmt.Errorf("create topic %s: %w", topic, err)
 		}

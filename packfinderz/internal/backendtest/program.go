@@ -2,8 +2,10 @@ package backendtest
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,4 +70,40 @@ func AwaitStatus(t testing.TB, address, path string, status int) {
 	await.Until(t, address+path+" to answer with "+strconv.Itoa(status), func() bool {
 		return Request(t, http.MethodGet, "http://"+address+path, "") == status
 	})
+}
+
+// AwaitMetrics waits until a program's metrics have lines, whole ones.
+func AwaitMetrics(t testing.TB, address string, lines ...string) {
+	t.Helper()
+	var missing []string
+	defer func() {
+		if len(missing) > 0 {
+			t.Errorf("the metrics lack %q", missing)
+		}
+	}()
+	await.Until(t, "the metrics", func() bool {
+		body := Answer(t, "http://"+address+"/metrics")
+		missing = slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.Contains("\n"+body, "\n"+line+"\n") })
+		return len(missing) == 0
+	})
+}
+
+// Answer is what a program answers to a GET, whatever its status; empty if it does not.
+func Answer(t testing.TB, url string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close = true // no connection is left behind
+	w, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = w.Body.Close() }()
+	body, err := io.ReadAll(w.Body)
+	if err != nil {
+		return ""
+	}
+	return string(body)
 }

@@ -17,6 +17,7 @@ type notice struct{ audience, message string }
 
 // noticeOf is the rule: admins are told of what waits for them, the store of what was decided.
 func noticeOf(change *payloads.LicenseStatusChanged) (notice, error) {
+	//exhaustive:enforce
 	switch change.Status {
 	case payloads.LicensePending:
 		return notice{audienceAdmin, "A licence was uploaded and waits for review."}, nil

@@ -3,8 +3,12 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -138,7 +142,37 @@ func (s *system) check(made []license) {
 	// A publisher that was killed leaves copies, and a worker notifications that it could not mark.
 	copies, unmarked := len(s.published())-events, s.logged(`"written before"`, otherWorker, killedWorker)
 	s.Logf("%d events, %d kills: %d were published again, %d had been notified and not marked", events, 2*rounds, copies, unmarked)
+	s.checkLog()
 	if copies < rounds || unmarked < rounds {
 		s.Error("the kills hit nothing, and prove nothing")
+	}
+}
+
+// checkLog holds the publishers' logs against Pub/Sub: one line for each message that it has taken, those of killed publishers, too.
+// Whoever asks where a duplicate came from finds both.
+func (s *system) checkLog() {
+	s.Helper()
+	messages := make(map[string]int)
+	for _, m := range s.published() {
+		messages[m.Attributes["event_id"]]++
+	}
+	logged := make(map[string]int)
+	for _, session := range []string{killedPublisher, otherPublisher} {
+		text, err := os.ReadFile(s.log(session))
+		if err != nil {
+			s.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			var fields struct {
+				Message string `json:"msg"`
+				Event   string `json:"event_id"`
+			}
+			if json.Unmarshal([]byte(line), &fields) == nil && fields.Message == "event delivered" {
+				logged[fields.Event]++
+			}
+		}
+	}
+	if !maps.Equal(logged, messages) {
+		s.Errorf("Pub/Sub has the events so often: %v\nand the logs: %v", messages, logged)
 	}
 }

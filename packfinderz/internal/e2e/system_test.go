@@ -55,7 +55,7 @@ func newSystem(t *testing.T) *system {
 		t.Fatalf("go build: %v\n%s", err, output)
 	}
 	topics := registry.DefaultTopics()
-	for _, topic := range topics.Names() {
+	for _, topic := range append(topics.Names(), "pf-domain-events-dead") {
 		s.broker.CreateTopic(t, topic)
 	}
 	_, err := s.broker.Server.GServer.CreateSubscription(t.Context(), &pubsubpb.Subscription{
