@@ -12,9 +12,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -83,6 +85,9 @@ func run(ctx context.Context, pattern string, copies int) (err error) {
 	if err := checkAll(ctx, trees[0], patches); err != nil {
 		return err
 	}
+	if err := providePrevious(ctx, top); err != nil {
+		return err
+	}
 	start := time.Now()
 	if err := passAll(ctx, trees, patches); err != nil {
 		return err
@@ -92,4 +97,19 @@ func run(ctx context.Context, pattern string, copies int) (err error) {
 		return err
 	}
 	return summarise(verdicts, time.Since(start))
+}
+
+// providePrevious tells the tests where the program of the version before this one is: the copies have no history to
+// build it from.
+func providePrevious(ctx context.Context, top string) error {
+	ensure := exec.CommandContext(ctx, filepath.Join(top, "scripts", "ensure-previous"))
+	ensure.Stderr = os.Stderr
+	program, err := ensure.Output()
+	if err != nil {
+		return fmt.Errorf("build the program of the version before: %w", err)
+	}
+	if err := os.Setenv("OUTBOX_PREVIOUS", strings.TrimSpace(string(program))); err != nil {
+		return fmt.Errorf("name the program of the version before: %w", err)
+	}
+	return nil
 }
