@@ -109,6 +109,9 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 		defer b.store.parking.Unlock()
 	}
 	moved, err := b.store.move(ctx, b.parts, verdicts, &parks)
+	if isTwice(err) {
+		err = b.store.foundTwice(ctx)
+	}
 	if err != nil {
 		b.store.distrust(err)
 		b.store.mu.Lock()

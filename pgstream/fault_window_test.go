@@ -58,7 +58,7 @@ func TestFaultsOfWindows(t *testing.T) {
 			name: "events in the order of their xids", shows: inverted,
 			put: func(s *stage, sql *statements) {
 				s.swap(&sql.main, "ORDER BY e.seq", "ORDER BY e.xid, e.seq")
-				s.swapAll(sql.openers(), "ORDER BY e.seq\n  LIMIT $4", "ORDER BY e.xid, e.seq\n  LIMIT $4")
+				s.swapAll(sql.openers(), "ORDER BY e.seq\n  FETCH", "ORDER BY e.xid, e.seq\n  FETCH")
 			},
 			script: scriptOlderXIDLater,
 		},

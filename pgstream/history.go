@@ -28,6 +28,7 @@ const (
 	evidenceRows     = "events have transaction ids that the server has not reached"
 	evidenceCursors  = "cursors are ahead of the server's transactions"
 	evidenceSequence = "the sequence outbox_stream_seq is behind numbers that it has given out"
+	evidenceTwice    = "the sequence outbox_stream_seq was set back: two events have one number"
 	evidencePassed   = "the sequence outbox_stream_seq was set back: events have numbers that the cursors had passed before"
 )
 
@@ -54,7 +55,10 @@ SELECT pg_is_in_recovery(),
   ) > coalesce(pg_sequence_last_value({'stream_seq'}), 0), false),
   ARRAY(SELECT evidence FROM {doubts} GROUP BY evidence ORDER BY min(found_at), evidence),
   ARRAY(SELECT DISTINCT c.subscription FROM {shards} AS c
-    WHERE c.awaits_repair OR c.history IS DISTINCT FROM (SELECT min(a.history::text)::uuid FROM ` + nativeStamps + `) ORDER BY 1)`
+    WHERE c.awaits_repair OR c.history IS DISTINCT FROM (SELECT min(a.history::text)::uuid FROM ` + nativeStamps + `) ORDER BY 1),
+  ARRAY(SELECT s.name FROM {subscriptions} AS s
+    LEFT JOIN (SELECT c.subscription, count(*) AS n FROM {shards} AS c, {settings} AS o WHERE c.shard < o.shards GROUP BY 1) AS c ON c.subscription = s.name
+    WHERE s.ready AND coalesce(c.n, 0) < (SELECT max(shards) FROM {settings}) ORDER BY 1)`
 
 // health is what a look at a stream's history has found.
 type health struct {
@@ -68,6 +72,8 @@ type health struct {
 	seen, noted []string
 	// strange are the subscriptions whose cursors are of another history, or wait for a repair.
 	strange []string
+	// partial are the subscriptions that lack cursors.
+	partial []string
 }
 
 // look reads a stream's health.
@@ -81,7 +87,7 @@ func (s Stream) look(ctx context.Context, db query) (h health, err error) {
 	}
 	var stamps int
 	var rows, cursors, sequence bool
-	err = db.QueryRow(ctx, s.names(checkSQL)).Scan(&h.standby, &h.single, &stamps, (*[16]byte)(&h.history), &rows, &cursors, &sequence, &h.noted, &h.strange)
+	err = db.QueryRow(ctx, s.names(checkSQL)).Scan(&h.standby, &h.single, &stamps, (*[16]byte)(&h.history), &rows, &cursors, &sequence, &h.noted, &h.strange, &h.partial)
 	if err != nil {
 		return h, fmt.Errorf("outbox: check the stream: %w", err)
 	}
@@ -108,6 +114,8 @@ func (h *health) refusal(subscription string) error {
 		return fmt.Errorf("outbox: %w (%s)", ErrRestored, strings.Join(slices.Compact(all), "; "))
 	case slices.Contains(h.strange, subscription):
 		return fmt.Errorf("outbox: %w (subscription %q has not been repaired)", ErrRestored, subscription)
+	case slices.Contains(h.partial, subscription):
+		return fmt.Errorf("outbox: %w (subscription %q lacks cursors: some of its shards are read by nobody)", ErrRestored, subscription)
 	case !h.single:
 		return errors.New("outbox: the sequence outbox_stream_seq hands out more than one value at a time; " +
 			"put it right with ALTER SEQUENCE outbox_stream_seq CACHE 1 INCREMENT 1 NO CYCLE")
@@ -146,7 +154,12 @@ func (s Stream) note(ctx context.Context, db query, h *health) error {
 	if len(fresh) == 0 || h.standby {
 		return nil
 	}
-	_, err := db.Exec(ctx, s.names(doubtSQL), fresh)
+	return s.doubt(ctx, db, fresh...)
+}
+
+// doubt notes evidence.
+func (s Stream) doubt(ctx context.Context, db query, evidence ...string) error {
+	_, err := db.Exec(ctx, s.names(doubtSQL), evidence)
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && (pgErr.Code == "42501" || pgErr.Code == "25006") { // insufficient_privilege, read_only_sql_transaction
 		return nil
@@ -170,7 +183,7 @@ func (s Stream) Verify(ctx context.Context, tx pgx.Tx) error {
 	if len(h.strange) > 0 {
 		return fmt.Errorf("outbox: %w (not repaired: subscription %s)", ErrRestored, strings.Join(h.strange, ", "))
 	}
-	return nil
+	return h.damage()
 }
 
 // Loaded is what a stream holds of a dump that was loaded into it.

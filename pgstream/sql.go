@@ -126,9 +126,10 @@ SELECT shard, parked_changes, (SELECT count(*) FROM {relays} WHERE subscription 
 
 	// parkSQL copies events that were not delivered. Arrays, one entry per event: $14 shards,
 	// $15 seqs, $16 states, $17 gates, $18 attempts, $19 delays in seconds, NULL for an event
-	// that waits for its not_before, $20 errors, $21 reasons, $22 routes, $23 slots.
+	// that waits for its not_before, $20 errors, $21 reasons, $22 routes, $23 slots. An event that a
+	// person has parked already stays as it is; another one with its number fails the statement (isTwice).
 	parkSQL = `, parking AS (
-  INSERT INTO {parked} (subscription, shard, seq, state, gates, attempts, next_attempt_at, last_error, reason, route, {event})
+  INSERT INTO {parked} AS was (subscription, shard, seq, state, gates, attempts, next_attempt_at, last_error, reason, route, {event})
   SELECT $1, e.shard, e.seq, p.state, p.gates, p.attempts,
     CASE WHEN p.state = 'retry' THEN coalesce(now() + make_interval(secs => p.delay), e.not_before) END,
     p.error, p.reason, p.route, {e.event}
@@ -136,7 +137,7 @@ SELECT shard, parked_changes, (SELECT count(*) FROM {relays} WHERE subscription 
     AS p(shard, seq, state, gates, attempts, delay, error, reason, route, slot)
   JOIN moved ON moved.shard = p.shard
   JOIN {stream} AS e ON e.slot = p.slot AND e.shard = p.shard AND e.seq = p.seq
-  ON CONFLICT DO NOTHING
+  ON CONFLICT (subscription, shard, seq) DO UPDATE SET seq = NULL WHERE was.id <> excluded.id
 )`
 )
 

@@ -38,8 +38,8 @@ func recent(shape Shape) string {
 // small stream either index looks as good to the planner, which keeps its plan while the stream
 // grows, and the wrong one is read from end to end.
 //
-// While the sequence is behind what it was before, none is opened: it was set back, and what is
-// written meanwhile has numbers that the cursor has passed (checkHistory).
+// While the sequence is behind what it was before, or behind an event that can be seen, none is opened: it
+// was set back, and what is written meanwhile has numbers that the cursor has passed (checkHistory).
 //
 // None of these may be pipelined with another statement, or run in a transaction that has an
 // xid. pg_sequence_last_value is right on a fresh sequence too; SELECT last_value is not.
@@ -71,9 +71,10 @@ WITH ` + whence + `, opened AS (
   FROM q, unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
   WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.fence >> 32 = q.generation AND c.s2 IS NULL AND q.v >= c.hi
     AND (q.v > c.q1 OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x WHERE pg_visible_in_snapshot(x, pg_current_snapshot())))
-    AND (c.opened_at IS NULL OR c.opened_at < now() - interval '10 s' OR c.opened_at > now()
+    AND CASE WHEN c.opened_at IS NULL OR c.opened_at < now() - interval '10 s' OR c.opened_at > now()
       OR (SELECT true FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > c.q1{recent} AND NOT pg_visible_in_snapshot(e.xid, c.s1)
-        ORDER BY e.seq LIMIT 1)%[2]s)
+        ORDER BY e.seq LIMIT 1)%[2]s
+      THEN (SELECT true FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > q.v{recent} ORDER BY e.seq LIMIT 1) IS NULL END
   RETURNING c.shard, c.s1, c.q1, c.s2, c.q2, c.hi, pg_current_xact_id() AS xid
 ), u AS MATERIALIZED (
   SELECT *, %[3]s AS punctual FROM opened AS c
@@ -85,7 +86,7 @@ LEFT JOIN LATERAL (
   FROM {stream} AS e
   WHERE e.shard = u.shard AND e.seq > u.q1 AND e.seq <= CASE WHEN u.punctual THEN u.hi END AND ` + inWindow + `%[1]s
   ORDER BY e.seq
-  LIMIT $4
+  FETCH FIRST $4 ROWS WITH TIES
 ) AS e ON true`
 
 	// lateLookSQL is another reason to open a window, and punctualSQL whether it has no late part.
@@ -112,10 +113,10 @@ CROSS JOIN LATERAL (
   SELECT e.shard, e.slot, e.seq, {e.event}
   FROM {stream} AS e
   WHERE e.shard = $1 AND e.seq > $2 AND e.seq <= $3%[1]s AND ` + ofXid + `
-  LIMIT $6
+  FETCH FIRST $6 ROWS WITH TIES
 ) AS e
 ORDER BY e.seq
-LIMIT $6`
+FETCH FIRST $6 ROWS WITH TIES`
 
 	// main are the rows above q1. $1 shards, $2 pos, $3 hi, $4 s1, $5 s2, $6 limit.
 	mainSQL = `
@@ -126,6 +127,6 @@ CROSS JOIN LATERAL (
   FROM {stream} AS e
   WHERE e.shard = u.shard AND e.seq > u.pos AND e.seq <= u.hi AND ` + inWindow + `%[1]s
   ORDER BY e.seq
-  LIMIT $6
+  FETCH FIRST $6 ROWS WITH TIES
 ) AS e`
 )

@@ -157,7 +157,8 @@ func snapshots(list []string) string {
 }
 
 // query runs a statement of the reader and collects the pages by shard. A page is full when
-// there may be more: it has as many events as were asked for, or too many bytes.
+// there may be more: it has as many events as were asked for, or too many bytes. It never ends between
+// two events with one number: where there are two, it is refused.
 //
 // A statement that opens windows has their columns behind those of the event: they are given to
 // opened. It has a row, too, for a window without events.
@@ -173,6 +174,7 @@ func (s *Store) query(
 	var current *page
 	var number int16
 	size, cut := 0, 0
+	seq, twice := int64(0), false
 	for rows.Next() {
 		values := rows.RawValues()
 		if opened != nil {
@@ -184,7 +186,10 @@ func (s *Store) query(
 		if shard := int16Of(values[0]); current == nil || shard != number {
 			current, number, size = s.reader.newPage(limit), shard, 0
 			pages[number] = current
+			seq = 0
 		}
+		twice = twice || int64Of(values[2]) == seq
+		seq = int64Of(values[2])
 		if size > pageBytes {
 			cut = max(cut, len(current.places))
 			current.full = true
@@ -194,13 +199,16 @@ func (s *Store) query(
 		message.Attempt = 1
 		size += len(values[12]) + len(values[14]) // headers and payload
 		current.messages = append(current.messages, message)
-		where := place{slot: int16Of(values[1]), seq: int64Of(values[2]), delayed: boolOf(values[3])}
+		where := place{slot: int16Of(values[1]), seq: seq, delayed: boolOf(values[3])}
 		current.places = append(current.places, where)
 		current.delayed = current.delayed || where.delayed
 		current.full = len(current.places) == limit
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
+	}
+	if twice {
+		return nil, s.stream.refuseTwice(ctx, s.reader.conn)
 	}
 	s.reader.last = 0
 	if current != nil {
