@@ -20,6 +20,11 @@ type RepairOptions struct {
 	DryRun bool
 }
 
+// leaves reports whether a subscription is refused still after the repair.
+func (o *RepairOptions) leaves(subscription string) bool {
+	return len(o.Subscriptions) > 0 && !slices.Contains(o.Subscriptions, subscription)
+}
+
 // Repaired is what a repair did, or would do.
 type Repaired struct {
 	// Events is how many unread events were parked, due now, over all subscriptions.
@@ -40,6 +45,11 @@ type RepairedSubscription struct {
 	Unread int64 `json:"unread"`
 	// Doubtful is how many events it may have got already: it gets them again.
 	Doubtful int64 `json:"doubtful"`
+	// Cursors is how many cursors it lacked. They begin at the oldest event that is kept, and read Reread
+	// events, which are not parked.
+	Cursors int `json:"cursors,omitempty"`
+	// Reread is how many events these read.
+	Reread int64 `json:"reread,omitempty"`
 	// Waits is set when relays refuse it until it is repaired, too.
 	Waits bool `json:"waits,omitempty"`
 }
@@ -85,10 +95,13 @@ func (s Stream) Repair(ctx context.Context, pool *pgxpool.Pool, options RepairOp
 
 // damage is why a repair is needed, or cannot be made.
 func (h *health) damage() error {
-	if err := h.refusal(""); err != nil || len(h.strange) == 0 {
+	if err := h.refusal(""); err != nil {
 		return err
 	}
-	return h.refusal(h.strange[0])
+	if refused := append(slices.Clone(h.strange), h.partial...); len(refused) > 0 {
+		return h.refusal(refused[0])
+	}
+	return nil
 }
 
 // repair does it, in one transaction.
@@ -107,7 +120,10 @@ func (s Stream) repair(ctx context.Context, tx pgx.Tx, options RepairOptions) (d
 	}
 	history, whole := h.current(), h.refusal("") != nil
 	if options.DryRun {
-		return s.readRepaired(ctx, tx, options, classifySQL+countUnreadSQL, history, whole)
+		if done, err = s.readRepaired(ctx, tx, options, classifySQL+countUnreadSQL, history, whole); err != nil {
+			return done, err
+		}
+		return done, s.countMissing(ctx, tx, &done, options)
 	}
 	if whole {
 		var highest int64
@@ -119,6 +135,12 @@ func (s Stream) repair(ctx context.Context, tx pgx.Tx, options RepairOptions) (d
 		}
 	}
 	if done, err = s.readRepaired(ctx, tx, options, repairSQL, history, whole, options.Subscriptions); err != nil {
+		return done, err
+	}
+	if err := s.countMissing(ctx, tx, &done, options); err != nil {
+		return done, err
+	}
+	if _, err := tx.Exec(ctx, s.names(makeMissingSQL), options.Subscriptions); err != nil {
 		return done, err
 	}
 	return done, s.goOn(ctx, tx, &h, options)
@@ -141,7 +163,7 @@ func (s Stream) readRepaired(ctx context.Context, tx pgx.Tx, options RepairOptio
 	}
 	var sub RepairedSubscription
 	_, err = pgx.ForEachRow(rows, []any{&sub.Name, &sub.Unread, &sub.Doubtful}, func() error {
-		sub.Waits = len(options.Subscriptions) > 0 && !slices.Contains(options.Subscriptions, sub.Name)
+		sub.Waits = options.leaves(sub.Name)
 		done.BySubscription = append(done.BySubscription, sub)
 		done.Events += sub.Unread + sub.Doubtful
 		if !sub.Waits {
@@ -150,6 +172,30 @@ func (s Stream) readRepaired(ctx context.Context, tx pgx.Tx, options RepairOptio
 		return nil
 	})
 	return done, err
+}
+
+// countMissing adds the cursors that are not there.
+func (s Stream) countMissing(ctx context.Context, tx pgx.Tx, done *Repaired, options RepairOptions) error {
+	rows, err := tx.Query(ctx, s.names(countMissingSQL))
+	if err != nil {
+		return err
+	}
+	var name string
+	var cursors int
+	var events int64
+	_, err = pgx.ForEachRow(rows, []any{&name, &cursors, &events}, func() error {
+		i := slices.IndexFunc(done.BySubscription, func(sub RepairedSubscription) bool { return sub.Name == name })
+		if i < 0 {
+			i = len(done.BySubscription)
+			done.BySubscription = append(done.BySubscription, RepairedSubscription{Name: name, Waits: options.leaves(name)})
+			if !options.leaves(name) {
+				done.Subscriptions++
+			}
+		}
+		done.BySubscription[i].Cursors, done.BySubscription[i].Reread = cursors, events
+		return nil
+	})
+	return err
 }
 
 // goOn ends the refusal: the cursors are of the server's history from now on.

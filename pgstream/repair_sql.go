@@ -55,10 +55,34 @@ WITH n AS MATERIALIZED (
   JOIN log AS e ON e.shard = c.shard
   WHERE ($2 OR c.history IS DISTINCT FROM $1::uuid)
     AND NOT (` + behindCursor + ` AND CASE WHEN c.valid THEN NOT (e.alien AND e.xid <> '1') AND e.marked IS NOT TRUE ELSE e.alien AND NOT c.own END)
-    AND (s.namespace IS NULL OR s.namespace = e.namespace) AND (s.topics IS NULL OR e.topic = ANY(s.topics))
-    AND (s.types IS NULL OR e.type = ANY(s.types)) AND (s.tenant_id IS NULL OR e.tenant_id = s.tenant_id)
+    AND ` + passesFilter + `
     AND NOT EXISTS (SELECT FROM {parked} AS p WHERE p.subscription = c.subscription AND p.id = e.id)
 )`
+
+// passesFilter is the condition that a subscription s takes an event e.
+const passesFilter = `(s.namespace IS NULL OR s.namespace = e.namespace) AND (s.topics IS NULL OR e.topic = ANY(s.topics))
+    AND (s.types IS NULL OR e.type = ANY(s.types)) AND (s.tenant_id IS NULL OR e.tenant_id = s.tenant_id)`
+
+// missingCursors are the cursors m that a subscription should have, and has not: nobody would read those shards.
+const missingCursors = `(
+  SELECT s.name AS subscription, s.generation, g.shard
+  FROM {subscriptions} AS s, {settings} AS o, generate_series(0, o.shards - 1) AS g(shard)
+  WHERE s.ready AND NOT EXISTS (SELECT FROM {shards} AS c WHERE c.subscription = s.name AND c.shard = g.shard)
+) AS m`
+
+// countMissingSQL counts them, and what they will read.
+const countMissingSQL = `
+SELECT m.subscription, count(*), sum((SELECT count(*) FROM {stream} AS e JOIN {subscriptions} AS s ON s.name = m.subscription
+  WHERE e.shard = m.shard AND ` + passesFilter + `))
+FROM ` + missingCursors + ` GROUP BY 1 ORDER BY 1`
+
+// makeMissingSQL makes them: they begin at the oldest event that is kept. $1 the subscriptions that may go
+// on; NULL for all.
+const makeMissingSQL = `
+INSERT INTO {shards} (subscription, shard, fence, s1, q1, hi, pos, awaits_repair)
+SELECT m.subscription, m.shard, m.generation << 32 | floor(random() * 1000000000)::bigint, '1:1:', 0, 0, 0,
+  $1::text[] IS NOT NULL AND m.subscription <> ALL($1)
+FROM ` + missingCursors
 
 // countUnreadSQL counts what the subscriptions would get again: what they certainly have not got, and
 // what is in doubt.

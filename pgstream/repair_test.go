@@ -262,3 +262,39 @@ func TestRepairDelayed(t *testing.T) {
 		t.Errorf("%d events arrive when their time has come, want 1", len(got))
 	}
 }
+
+// TestMissingCursors takes cursors away: their shards would be read by nobody.
+func TestMissingCursors(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 4})
+	want := emit(t, h.pool, make([]string, 100)...)
+	store := h.open(t, pgstream.Config{})
+	if got := drain(t, store); !sameSet(got, want) {
+		t.Fatalf("%d events arrive, want %d", len(got), len(want))
+	}
+	store.Close()
+	pgtest.Exec(t, h.pool, `DELETE FROM outbox_shards WHERE shard IN (1, 2)`)
+	more := emit(t, h.pool, make([]string, 100)...)
+	h.refused(t, "", "lacks cursors")
+	inShards := h.count(t, `SELECT count(*) FROM outbox_stream WHERE shard IN (1, 2)`)
+	for _, dry := range []bool{true, false} {
+		done := h.repair(t, pgstream.RepairOptions{DryRun: dry})
+		if len(done.BySubscription) != 1 || done.Events != 0 || done.BySubscription[0].Cursors != 2 || done.BySubscription[0].Reread != inShards {
+			t.Errorf("dry run %t: repaired %+v, want 2 cursors that read %d events", dry, done, inShards)
+		}
+	}
+	again := drain(t, h.open(t, pgstream.Config{}))
+	arrived := make(map[uuid.UUID]int)
+	for _, id := range again {
+		arrived[id]++
+	}
+	lost := 0
+	for _, id := range more {
+		if arrived[id] != 1 {
+			lost++
+		}
+	}
+	if lost > 0 {
+		t.Errorf("%d of %d events arrive not once", lost, len(more))
+	}
+}

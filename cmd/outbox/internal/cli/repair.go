@@ -56,7 +56,7 @@ func (a *app) printRepaired(repaired *pgstream.Repaired) error {
 		return err
 	}
 	for _, sub := range repaired.BySubscription {
-		if len(repaired.BySubscription) == 1 && sub.Doubtful == 0 && !repaired.DryRun {
+		if len(repaired.BySubscription) == 1 && sub.Doubtful == 0 && sub.Cursors == 0 && !repaired.DryRun {
 			break
 		}
 		waits := ""
@@ -64,6 +64,10 @@ func (a *app) printRepaired(repaired *pgstream.Repaired) error {
 			waits = "; refused until it is repaired, too"
 		}
 		err := a.printf("  %s: %s certainly not delivered, %s in doubt%s\n", printable(sub.Name), plural(sub.Unread, "event"), plural(sub.Doubtful, "event"), waits)
+		if err == nil && sub.Cursors > 0 {
+			err = a.printf("  %s: %s missing; from the oldest event on they read %s\n",
+				printable(sub.Name), plural(int64(sub.Cursors), "cursor"), plural(sub.Reread, "event"))
+		}
 		if err != nil {
 			return err
 		}
