@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -36,8 +37,8 @@ func (o object) satisfiedBy(is object) bool {
 
 // schemaSQL lists what the schema holds, from the catalogs alone, which every role may read. $1 and
 // $2 are tables that tell which schema it is, $3 the names to look for, NULL for all. The kinds
-// "version" and "readable" are not objects: they say which migration the schema is at, and that
-// this role may read the settings.
+// "version", "made for" and "readable" are not objects: they say which migration the schema is at, which
+// shape its tables have, and that this role may read the settings.
 const schemaSQL = `
 WITH place AS (
   SELECT relnamespace AS schema FROM pg_class WHERE oid = coalesce(to_regclass($1), to_regclass($2))
@@ -89,6 +90,13 @@ UNION ALL
 SELECT 'version', substring(p.prosrc FROM '[0-9]+'), ''
 FROM pg_proc AS p, place WHERE p.pronamespace = place.schema AND p.proname = 'outbox_schema_version' AND p.pronargs = 0
 UNION ALL
+SELECT 'made for', concat_ws(' ', substring(pg_get_expr(d.adbin, d.adrelid) FROM '% \(?''?([0-9]+)'), substring(pg_get_expr(d.adbin, d.adrelid) FROM '/ \(?''?([0-9]+)'),
+  substring(pg_get_constraintdef(k.oid) FROM 'shard <= ([0-9]+)')::int + 1), ''
+FROM relations AS r
+JOIN pg_attribute AS a ON a.attrelid = r.oid AND a.attname = 'slot' JOIN pg_attrdef AS d ON d.adrelid = r.oid AND d.adnum = a.attnum
+JOIN pg_constraint AS k ON k.conrelid = r.oid AND k.conname = 'outbox_stream_shard_check'
+WHERE r.name = 'outbox_stream'
+UNION ALL
 SELECT 'readable', '', '' FROM relations WHERE name = 'outbox_settings' AND has_table_privilege(oid, 'SELECT')`
 
 // reads is what a pool, a connection and a transaction have in common.
@@ -102,6 +110,10 @@ type schema struct {
 	objects map[string]object // by identity
 	version int               // zero if it does not say
 	slots   int
+	// made is the shape that the tables have, and settings what outbox_settings says: nil if it has no
+	// row. Both are nil where that cannot be told.
+	made, settings *Shape
+	readable       bool
 }
 
 // readSchema lists what is there of these names, or of all.
@@ -111,7 +123,6 @@ func (s Stream) readSchema(ctx context.Context, db reads, names []string) (*sche
 		return nil, fmt.Errorf("outbox: look at the stream's schema: %w", err)
 	}
 	found := &schema{objects: make(map[string]object)}
-	readable := false
 	var o object
 	_, err = pgx.ForEachRow(rows, []any{&o.kind, &o.name, &o.detail}, func() error {
 		switch o.kind {
@@ -119,7 +130,14 @@ func (s Stream) readSchema(ctx context.Context, db reads, names []string) (*sche
 			_, err := fmt.Sscan(o.name, &found.version)
 			return err
 		case "readable":
-			readable = true
+			found.readable = true
+			return nil
+		case "made for":
+			made, seconds := Shape{}, 0
+			if n, _ := fmt.Sscan(o.name, &made.Slots, &seconds, &made.Shards); n == 3 {
+				made.SlotLength = time.Duration(seconds) * time.Second
+				found.made = &made
+			}
 			return nil
 		case "slot":
 			found.slots++
@@ -134,10 +152,19 @@ func (s Stream) readSchema(ctx context.Context, db reads, names []string) (*sche
 		return nil, fmt.Errorf("outbox: %w", ErrNoStream)
 	}
 	// A role that only emits may not know how many slots there should be: those that are there will do.
-	if _, ok := found.objects["column outbox_settings.slots"]; ok && readable {
-		if err := db.QueryRow(ctx, s.names(`SELECT coalesce(max(slots), 0)::int FROM {settings}`)).Scan(&found.slots); err != nil {
-			return nil, fmt.Errorf("outbox: read the stream's shape: %w", err)
-		}
+	for _, column := range []string{"slots", "slot_seconds", "shards"} {
+		_, there := found.objects["column outbox_settings."+column]
+		found.readable = found.readable && there
+	}
+	if !found.readable {
+		return found, nil
+	}
+	shape, err := s.readShape(ctx, db)
+	switch {
+	case err == nil:
+		found.settings, found.slots = &shape, shape.Slots
+	case !errors.Is(err, pgx.ErrNoRows):
+		return nil, err
 	}
 	return found, nil
 }
@@ -226,7 +253,32 @@ func (s Stream) compare(found *schema, needs []need) (list []difference) {
 			}
 		}
 	}
+	if found.readable && found.made != nil {
+		list = append(list, s.compareShapes(found.made, found.settings)...)
+	}
 	return append(list, s.unknownColumns(found, known)...)
+}
+
+// compareShapes finds settings that are not those of the tables: a load of a dump did not come to its end, or
+// the dump is of a stream with another shape.
+func (s Stream) compareShapes(made, settings *Shape) []difference {
+	const table = "table outbox_settings"
+	seconds := int(made.SlotLength / time.Second)
+	switch {
+	case settings == nil:
+		return []difference{{1, Difference{
+			Object: table, Problem: "has no row; was a dump loaded in part?",
+			Mend: fmt.Sprintf("load the whole of it, or put the row back with: INSERT INTO %s (slots, slot_seconds, shards) VALUES (%d, %d, %d);",
+				s.table("outbox_settings"), made.Slots, seconds, made.Shards),
+		}}}
+	case *settings != *made:
+		return []difference{{1, Difference{
+			Object: table, Problem: fmt.Sprintf("has %s, and the tables are made for %s; was a dump of another stream loaded?", settings, made),
+			Mend: fmt.Sprintf("load it into a stream of its own shape, or keep these tables with: UPDATE %s SET slots = %d, slot_seconds = %d, shards = %d;",
+				s.table("outbox_settings"), made.Slots, seconds, made.Shards),
+		}}}
+	}
+	return nil
 }
 
 // unknownColumns are columns, in tables of this program, that it does not know and that its INSERTs would

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -405,5 +406,34 @@ func TestSchemaVersion(t *testing.T) {
 	}
 	if newest := pgstream.NewestMigration(); version != newest {
 		t.Errorf("outbox_schema_version is %d; let migration %d replace it with its own number", version, newest)
+	}
+}
+
+// TestSettingsOfAnotherShape loads the settings of another stream, or none: a dump that was loaded in part, or into a stream
+// that is not like its own.
+func TestSettingsOfAnotherShape(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ put, want, mend string }{
+		{`DELETE FROM outbox_settings`, "outbox_settings has no row",
+			`INSERT INTO "outbox_settings" (slots, slot_seconds, shards) VALUES (5, 3600, 4)`},
+		{`UPDATE outbox_settings SET shards = 2`, "has 5 slots of 1h0m0s and 2 shards, and the tables are made for 5 slots of 1h0m0s and 4 shards",
+			`UPDATE "outbox_settings" SET slots = 5, slot_seconds = 3600, shards = 4`},
+		{`UPDATE outbox_settings SET slots = 4`, "has 4 slots", `UPDATE "outbox_settings" SET slots = 5, slot_seconds = 3600, shards = 4`},
+		{`UPDATE outbox_settings SET slot_seconds = 60`, "slots of 1m0s", `UPDATE "outbox_settings" SET slots = 5, slot_seconds = 3600, shards = 4`},
+	} {
+		h := newHarness(t, pgstream.Shape{Slots: 5, SlotLength: time.Hour, Shards: 4})
+		pgtest.Exec(t, h.pool, c.put)
+		err := (pgstream.Stream{}).CheckSchema(t.Context(), h.pool)
+		if !errors.Is(err, pgstream.ErrSchemaIncomplete) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.mend) {
+			t.Errorf("after %s: %v", c.put, err)
+			continue
+		}
+		if _, err := (pgstream.Stream{}).Repair(t.Context(), h.pool, pgstream.RepairOptions{}); !errors.Is(err, pgstream.ErrSchemaIncomplete) {
+			t.Errorf("repaired after %s: %v", c.put, err)
+		}
+		pgtest.Exec(t, h.pool, c.mend)
+		if err := (pgstream.Stream{}).CheckSchema(t.Context(), h.pool); err != nil {
+			t.Errorf("after %s and %s: %v", c.put, c.mend, err)
+		}
 	}
 }

@@ -88,6 +88,11 @@ func (s Shape) WithDefaults() (Shape, error) {
 	return s, nil
 }
 
+// String is the shape in words.
+func (s Shape) String() string {
+	return fmt.Sprintf("%d slots of %s and %d shards", s.Slots, s.SlotLength, s.Shards)
+}
+
 // Shape reads the shape of a stream, or returns ErrNoStream.
 func (s Stream) Shape(ctx context.Context, pool *pgxpool.Pool) (Shape, error) {
 	return s.shape(ctx, pool)
@@ -101,6 +106,11 @@ func (s Stream) shape(ctx context.Context, db query) (shape Shape, err error) {
 	if table == nil {
 		return shape, fmt.Errorf("outbox: %w", ErrNoStream)
 	}
+	return s.readShape(ctx, db)
+}
+
+// readShape reads the settings.
+func (s Stream) readShape(ctx context.Context, db reads) (shape Shape, err error) {
 	var seconds int
 	err = db.QueryRow(ctx, s.names(`SELECT slots, slot_seconds, shards FROM {settings}`)).Scan(&shape.Slots, &seconds, &shape.Shards)
 	if err != nil {
