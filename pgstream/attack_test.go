@@ -101,7 +101,7 @@ func TestStatementOnItsWay(t *testing.T) {
 	}
 	opened := make(chan error, 1)
 	go func() {
-		_, err := s.pool.Exec(t.Context(), store.sql.open, DefaultSubscription, numbers, fences, 10)
+		_, err := s.pool.Exec(t.Context(), store.sql.open, DefaultSubscription, numbers, fences, 10, nil)
 		opened <- err
 	}()
 	pgtest.AwaitBlocked(s, s.pool, 1)

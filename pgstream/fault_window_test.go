@@ -179,7 +179,7 @@ func (s *stage) openAtOnce(store *Store) {
 		if tag, err := tx.Exec(s.Context(), store.sql.refresh, DefaultSubscription, numbers, fences); err != nil || tag.RowsAffected() != 1 {
 			return fmt.Errorf("%s: %w", tag, err)
 		}
-		if tag, err := tx.Exec(s.Context(), store.sql.open, DefaultSubscription, numbers, fences, 0); err != nil || tag.RowsAffected() != 1 {
+		if tag, err := tx.Exec(s.Context(), store.sql.open, DefaultSubscription, numbers, fences, 0, nil); err != nil || tag.RowsAffected() != 1 {
 			return fmt.Errorf("%s: %w", tag, err)
 		}
 		return nil

@@ -29,7 +29,13 @@ type harness struct {
 
 func newHarness(t *testing.T, shape pgstream.Shape) *harness {
 	t.Helper()
-	h := &harness{url: pgtest.URL(t)}
+	return newHarnessOn(t, pgtest.URL(t), shape)
+}
+
+// newHarnessOn makes a stream in a database of a server.
+func newHarnessOn(t *testing.T, url string, shape pgstream.Shape) *harness {
+	t.Helper()
+	h := &harness{url: url}
 	h.pool = pgtest.Connect(t, h.url)
 	files, err := pgstream.Migrations(shape)
 	if err != nil {

@@ -346,9 +346,13 @@ func TestManyPoisonedKeys(t *testing.T) {
 	second := s.open(Config{})
 	s.pump(second, flowing, poisonous)
 	second.Close()
-	read := s.readOfParked() - before
+	var read int64
+	await.Until(t, "the server to count what was read", func() bool { // before PostgreSQL 15 a while after the session's end
+		read = s.readOfParked() - before
+		return read >= poisoned
+	})
 	t.Logf("%d rows of parked events were read while %d others flowed", read, flowing)
-	if read < poisoned || read > 5*poisoned {
+	if read > 5*poisoned {
 		t.Errorf("%d rows of %d parked events were read while %d others flowed, want each once and little more", read, poisoned, flowing)
 	}
 }

@@ -32,9 +32,9 @@ func TestPlans(t *testing.T) {
 	p := newPlanner(t)
 	shards, fences := p.store.owned()
 	p.explain("refresh", p.store.sql.refresh, few, DefaultSubscription, shards, fences)
-	p.explain("open", p.store.sql.open, few, DefaultSubscription, shards, fences, planPage)
-	p.explain("openPunctual", p.store.sql.openPunctual, 8*3*planPage, DefaultSubscription, shards, fences, planPage)
-	p.exec(p.store.sql.open, DefaultSubscription, shards, fences, planPage)
+	p.explain("open", p.store.sql.open, 3*few, p.openArgs()...)
+	p.explain("openPunctual", p.store.sql.openPunctual, 8*3*planPage, p.openArgs()...)
+	p.exec(p.store.sql.open, p.openArgs()...)
 	c := p.cursor(0)
 	one := func(list ...any) []any {
 		args := []any{DefaultSubscription, uuid.Nil, 30.0, []int16{0}, fences[:1], []int64{c.pos}, []string{c.s2}}
@@ -76,16 +76,16 @@ func TestPlans(t *testing.T) {
 	// Nothing ran at the end of the last window: the first pages come with the next.
 	p.exec(`UPDATE outbox_shards SET s2 = NULL, q2 = NULL, s1 = (m || ':' || m || ':')::pg_snapshot
 		FROM (SELECT xid::text AS m FROM outbox_stream WHERE seq > $1 ORDER BY seq LIMIT 1) AS first`, planDelivered+planLate)
-	p.explain("open_with_pages", p.store.sql.open, 8*3*planPage, DefaultSubscription, shards, fences, planPage)
+	p.explain("open_with_pages", p.store.sql.open, 8*3*planPage, p.openArgs()...)
 	// Other tests on the server hold the snapshot's xmin back; here all has ended.
 	p.exec(`UPDATE outbox_shards SET s1 = (m || ':' || m || ':')::pg_snapshot FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS m) AS now`)
 	p.exec(`UPDATE outbox_shards SET s2 = NULL, q2 = NULL, q1 = (SELECT max(seq) FROM outbox_stream), opened_at = now()`)
-	p.explain("open_of_nothing", p.store.sql.open, few, DefaultSubscription, shards, fences, planPage)
+	p.explain("open_of_nothing", p.store.sql.open, few, p.openArgs()...)
 	// A topic is gone.
 	p.exec(`UPDATE outbox_parked SET state = 'stopped', route = 'orders', next_attempt_at = NULL WHERE state = 'retry'`)
 	p.explain("countStopped", p.store.sql.countStopped, 2*planParked, DefaultSubscription, shards)
 	p.explain("freeStopped", p.store.sql.freeStopped, 40*planPage, DefaultSubscription, shards, "orders", freeMost/8)
-	p.explain("openPunctual", p.store.sql.openPunctual, few, DefaultSubscription, shards, fences, planPage)
+	p.explain("openPunctual", p.store.sql.openPunctual, few, p.openArgs()...)
 	p.explain("unread_of_nothing", strings.ReplaceAll(p.store.sql.unread, "{slot}", fmt.Sprintf("outbox_stream_%d", slot)), 5*few)
 	p.explain("stats_of_nothing", p.store.stream.names(fmt.Sprintf(statsSQL, "")), 2*planParked, DefaultSubscription, outbox.StatsLimit)
 	p.exec(`TRUNCATE outbox_parked`)
@@ -234,10 +234,9 @@ func TestPlansOfAStream(t *testing.T) {
 	const delivered = planDelivered / 10
 	p := emptyPlanner(t)
 	p.session()
-	shards, fences := p.store.owned()
 	explain := func(c cursor) {
-		p.explain("open", p.store.sql.open, few, DefaultSubscription, shards, fences, planPage)
-		p.explain("openPunctual", p.store.sql.openPunctual, 8*3*planPage, DefaultSubscription, shards, fences, planPage)
+		p.explain("open", p.store.sql.open, 3*few, p.openArgs()...)
+		p.explain("openPunctual", p.store.sql.openPunctual, 8*3*planPage, p.openArgs()...)
 		p.explain("late", p.store.sql.late, 3*planPage, int16(0), int64(0), c.q1, c.s1, c.s2, planPage)
 		p.explain("main", p.store.sql.main, 3*planPage, []int16{0}, []int64{c.q1}, []int64{c.hi}, []string{c.s1}, []string{c.s2}, planPage)
 	}
@@ -245,13 +244,27 @@ func TestPlansOfAStream(t *testing.T) {
 	p.deliver(delivered)
 	p.fill(delivered, 0, 0)
 	p.exec(`UPDATE outbox_shards SET opened_at = now()`)
-	p.explain("open", p.store.sql.open, few, DefaultSubscription, shards, fences, planPage)
+	p.explain("open", p.store.sql.open, 3*few, p.openArgs()...)
 	p.fill(delivered, planLate, planUnread)
 	var now string
 	p.scan(`SELECT pg_current_snapshot()::text`, &now)
 	c := p.cursor(0)
 	c.s2, c.hi = now, delivered+planLate+planUnread
 	explain(c)
+}
+
+// now is the xid from which on nothing has been written, as after a check.
+func (p *planner) now() (xid string) {
+	p.Helper()
+	p.scan(`SELECT pg_snapshot_xmin(pg_current_snapshot())::text`, &xid)
+	return xid
+}
+
+// openArgs are the arguments of the statement that opens windows, for all shards.
+func (p *planner) openArgs() []any {
+	p.Helper()
+	numbers, fences := p.store.owned()
+	return []any{DefaultSubscription, numbers, fences, planPage, repeat(p.now(), len(numbers))}
 }
 
 func (p *planner) cursor(number int16) (c cursor) {

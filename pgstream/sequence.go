@@ -13,35 +13,69 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/internal/sqlplan"
 )
 
-// mark is what the end of a window promises: transactions from xid on draw only seqs above seq. The
-// next window relies on that. An event that breaks it was passed over, and proves that the sequence
-// was set back.
+// mark is what a cursor relies on: transactions from xid on draw only seqs above seq. An event that
+// breaks it proves that the sequence was set back. No window is opened over it (passedOver).
 type mark struct {
 	xid uint64
 	seq int64
 }
 
-// maxPassed is after how many marks they are checked at once, so that a check stays small.
-const maxPassed = 2000
-
 // checkEvery is the shortest time between two checks of a relay that is waiting for shards.
 const checkEvery = time.Second
 
-// pass remembers what a window of a cursor was opened from.
-func (s *Store) pass(c *cursor) {
-	m := mark{xid: nextXid(c.s1), seq: c.q1}
-	if m.xid == 0 || m.seq == 0 || len(s.passed) > 0 && s.passed[len(s.passed)-1] == m {
-		return // nothing has a lower seq; or the shards were opened together before, too
+// mark is that of a cursor between two windows; its seq is zero where it has read nothing yet. Transactions
+// that ran at s1 are among those that can only have drawn later numbers, where q1 was read before all of
+// them; where not, the late part has what they wrote.
+func (c *cursor) mark() mark {
+	if c.mayBeLate() {
+		return mark{nextXid(c.s1), c.q1}
 	}
-	s.passed = append(s.passed, m)
-	if len(s.passed) >= maxPassed {
-		s.tendAt, s.checkAt = time.Time{}, time.Time{}
+	return mark{firstRunning(c.s1), c.q1}
+}
+
+// marks are the xids of the marks of shards as the statement that opens windows takes them: from what has been
+// checked on.
+func (s *Store) marks(shards []*shard) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	xids := make([]string, len(shards))
+	for i, sh := range shards {
+		xids[i] = strconv.FormatUint(max(sh.cursor.mark().xid, sh.checked), 10)
 	}
+	return xids
+}
+
+// checkShards looks, in one walk, for an event that breaks a mark of shards that are between two windows.
+func (s *Store) checkShards(ctx context.Context, shards []*shard) error {
+	var marks []mark
+	var checked []*shard
+	s.mu.Lock()
+	for _, sh := range shards {
+		if m := sh.cursor.mark(); sh.known && sh.cursor.s2 == "" && m.seq > 0 {
+			marks, checked = append(marks, m), append(checked, sh)
+		}
+	}
+	s.mu.Unlock()
+	// Whoever is older than this has ended: the walk sees what they wrote.
+	var text string
+	if err := s.reader.conn.QueryRow(ctx, `SELECT pg_snapshot_xmin(pg_current_snapshot())::text`).Scan(&text); err != nil {
+		return fmt.Errorf("outbox: look for the oldest transaction: %w", err)
+	}
+	if err := s.stream.checkMarks(ctx, s.reader.conn, marks); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sh := range checked {
+		sh.checked = parseXid(text)
+	}
+	return nil
 }
 
 // brokenMarksSQL finds the marks that some event breaks. It walks the index by xid once, over all that was
@@ -109,8 +143,7 @@ func scanMark(row pgx.CollectableRow) (m mark, err error) {
 	return m, err
 }
 
-// checkMarks refuses the stream when an event breaks one of the marks, and notes which: the cursors
-// have passed it, or will.
+// checkMarks refuses the stream when an event breaks one of the marks, and notes which.
 func (s Stream) checkMarks(ctx context.Context, db query, marks []mark) error {
 	broken, err := s.brokenMarks(ctx, db, marks)
 	if err != nil || len(broken) == 0 {
@@ -160,6 +193,41 @@ func (s Stream) checkCursors(ctx context.Context, pool *pgsession.Pool, subscrip
 	return refused
 }
 
+// checkAllCursors notes what the cursors of any subscription would pass over.
+func (s Stream) checkAllCursors(ctx context.Context, pool *pgxpool.Pool) error {
+	list, err := s.subscriptions(ctx, pool, "ready")
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if err := s.checkCursors(ctx, pgsession.Borrow(pool), list[i].Name); err != nil && !errors.Is(err, ErrRestored) {
+			return err
+		}
+	}
+	return nil
+}
+
+// passes reports whether some cursor would pass an event over. It writes nothing.
+func (s Stream) passes(ctx context.Context, tx pgx.Tx) (bool, error) {
+	if _, err := tx.Exec(ctx, sqlplan.ByIndex); err != nil {
+		return false, fmt.Errorf("outbox: prepare to check the cursors: %w", err)
+	}
+	list, err := s.subscriptions(ctx, tx, "ready")
+	if err != nil {
+		return false, err
+	}
+	var marks []mark
+	for i := range list {
+		of, err := s.storedMarks(ctx, tx, list[i].Name)
+		if err != nil {
+			return false, err
+		}
+		marks = append(marks, of...)
+	}
+	broken, err := s.brokenMarks(ctx, tx, marks)
+	return len(broken) > 0, err
+}
+
 // checkSession checks a connection that is to be the reader's.
 func (s *Store) checkSession(ctx context.Context, conn query) error {
 	if err := s.stream.check(ctx, conn, s.config.Subscription); err != nil {
@@ -182,11 +250,10 @@ func (s *Store) checkHistory(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	s.mu.Lock()
-	passed := s.passed
-	s.passed, s.checkAt = nil, now.Add(checkEvery)
+	s.checkAt = now.Add(checkEvery)
+	list := s.sorted()
 	s.mu.Unlock()
-	// First the marks: they tell which events were passed over, and are not read again.
-	if err := s.stream.checkMarks(ctx, s.reader.conn, passed); err != nil {
+	if err := s.checkShards(ctx, list); err != nil {
 		return err
 	}
 	return s.stream.check(ctx, s.reader.conn, s.config.Subscription)

@@ -88,9 +88,6 @@ func (s *Store) connect(ctx context.Context) error {
 		return err
 	}
 	s.forget()
-	s.mu.Lock()
-	s.passed = nil // of a session that is gone; after a crash of the server they would be wrong
-	s.mu.Unlock()
 	s.reader = &reader{conn: conn, server: server}
 	return nil
 }

@@ -47,6 +47,8 @@ type shard struct {
 	// known is set while cursor is what the table says.
 	known  bool
 	cursor cursor
+	// checked is the xid up to which nothing breaks the cursor's mark. That of a later window is higher.
+	checked uint64
 	// pages have been read; the first may be out.
 	pages []*page
 	out   bool
@@ -101,7 +103,7 @@ const (
 
 // load sets the cursor to what the table says.
 func (sh *shard) load(c cursor) {
-	sh.cursor, sh.known = c, true
+	sh.cursor, sh.known, sh.checked = c, true, 0
 	sh.pages, sh.behind = nil, ""
 	sh.wide = true
 	sh.begin()

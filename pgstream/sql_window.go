@@ -38,8 +38,10 @@ func recent(shape Shape) string {
 // small stream either index looks as good to the planner, which keeps its plan while the stream
 // grows, and the wrong one is read from end to end.
 //
-// While the sequence is behind what it was before, or behind an event that can be seen, none is opened: it
-// was set back, and what is written meanwhile has numbers that the cursor has passed (checkHistory).
+// None is opened over a sequence that was set back: while it is behind what it was before, or behind an
+// event that can be seen, which would lie above the window; nor where an event has a number up to q1 that
+// its transaction can only have drawn after q1 was read (passedOver): it would lie below the window's main
+// part, and in no late one. So nothing is ever passed over, whoever dies when; checkHistory notes the rest.
 //
 // None of these may be pipelined with another statement, or run in a transaction that has an
 // xid. pg_sequence_last_value is right on a fresh sequence too; SELECT last_value is not.
@@ -63,18 +65,23 @@ UPDATE {shards} AS c SET hi = q.v
 FROM q, unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
 WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.fence >> 32 = q.generation AND c.s2 IS NULL AND q.v > c.hi`
 
-	// $4 limit of a page. punctual tells that there are no late events, in whatever slot: only
-	// then a page is read. What is below nothing is not even looked for.
+	// passedOver looks for that event. It walks the index by xid, over the rows of all shards since the mark.
+	passedOver = `SELECT true FROM {stream} AS e WHERE e.xid >= u.mark AND e.shard = c.shard AND e.seq <= c.q1
+        ORDER BY e.xid, e.shard, e.seq LIMIT 1`
+
+	// $4 limit of a page, $5 the xids of the shards' marks (cursor.mark). punctual tells that there are no late
+	// events, in whatever slot: only then a page is read. What is below nothing is not even looked for.
 	openSQL = `
 WITH ` + whence + `, opened AS (
   UPDATE {shards} AS c SET q2 = c.hi, s2 = pg_current_snapshot(), hi = q.v, pos = 0, opened_at = now()
-  FROM q, unnest($2::smallint[], $3::bigint[]) AS u(shard, fence)
+  FROM q, unnest($2::smallint[], $3::bigint[], $5::text[]::xid8[]) AS u(shard, fence, mark)
   WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.fence >> 32 = q.generation AND c.s2 IS NULL AND q.v >= c.hi
     AND (q.v > c.q1 OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x WHERE pg_visible_in_snapshot(x, pg_current_snapshot())))
     AND CASE WHEN c.opened_at IS NULL OR c.opened_at < now() - interval '10 s' OR c.opened_at > now()
       OR (SELECT true FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > c.q1{recent} AND NOT pg_visible_in_snapshot(e.xid, c.s1)
         ORDER BY e.seq LIMIT 1)%[2]s
-      THEN (SELECT true FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > q.v{recent} ORDER BY e.seq LIMIT 1) IS NULL END
+      THEN (SELECT true FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > q.v ORDER BY e.seq LIMIT 1) IS NULL
+        AND (c.q1 = 0 OR (` + passedOver + `) IS NULL) END
   RETURNING c.shard, c.s1, c.q1, c.s2, c.q2, c.hi, pg_current_xact_id() AS xid
 ), u AS MATERIALIZED (
   SELECT *, %[3]s AS punctual FROM opened AS c

@@ -96,7 +96,7 @@ func (s Stream) startNow(ctx context.Context, pool *pgxpool.Pool, name string, g
 		return err
 	}
 	const unread = 0 // events of a page
-	if _, err := pool.Exec(ctx, statements.open, name, numbers, fences, unread); err != nil {
+	if _, err := pool.Exec(ctx, statements.open, name, numbers, fences, unread, nil); err != nil {
 		return err
 	}
 	_, err := pool.Exec(ctx, s.names(skipSQL), name, fence)

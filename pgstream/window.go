@@ -287,6 +287,10 @@ func (s *Store) openWindows(ctx context.Context, n int) (opened bool, err error)
 		if _, err := s.reader.conn.Exec(ctx, s.sql.refresh, s.config.Subscription, numbers, fences); err != nil {
 			return false, fmt.Errorf("outbox: refresh cursors: %w", err)
 		}
+		// Much may have been written since its last one: that is walked once for all shards.
+		if err := s.checkShards(ctx, wide); err != nil {
+			return false, err
+		}
 	}
 	open := s.sql.openPunctual
 	if late {
@@ -294,7 +298,7 @@ func (s *Store) openWindows(ctx context.Context, n int) (opened bool, err error)
 	}
 	numbers, fences := fenced(between)
 	windows := make(map[int16]window)
-	args := append([]any{s.config.Subscription, numbers, fences, limit}, s.sql.filterArgs...)
+	args := append([]any{s.config.Subscription, numbers, fences, limit, s.marks(between)}, s.sql.filterArgs...)
 	pages, err := s.query(ctx, open, args, limit, func(number int16, columns [][]byte) {
 		if _, known := windows[number]; !known {
 			windows[number] = window{
@@ -316,7 +320,6 @@ func (s *Store) openWindows(ctx context.Context, n int) (opened bool, err error)
 		if sh == nil {
 			continue // lost meanwhile
 		}
-		s.pass(&sh.cursor)
 		sh.cursor.opened(w)
 		sh.wide = false
 		sh.begin()
