@@ -40,9 +40,14 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- claimed, held chan st
 		if !r.pause(ctx, r.rest.left(), nil) {
 			return nil
 		}
-		admitted, ok := r.awaitDestination(ctx)
-		if !ok {
+		admitted, err := r.awaitDestination(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
 			return nil
+		default:
 		}
 		start := time.Now()
 		batch, err := r.claim(ctx, admitted)
@@ -186,17 +191,48 @@ func storeDelay(failures int) time.Duration {
 	return jitter(min(storeRetryFirst<<min(failures, 10), storeRetryMax))
 }
 
-// awaitDestination returns when something may be claimed, or false when ctx ended.
-func (r *Relay) awaitDestination(ctx context.Context) (admission, bool) {
+// waitEvery is the longest time between two looks at the store of a relay that waits for its destination.
+const waitEvery = 10 * time.Second
+
+// awaitDestination returns when something may be claimed, or ctx ended. It returns an error when the store is gone
+// meanwhile.
+func (r *Relay) awaitDestination(ctx context.Context) (admission, error) {
+	var look <-chan time.Time
+	waiter, watched := r.config.Store.(Waiter)
 	for {
 		admitted := r.routes.admit()
-		if admitted.wait == nil {
-			return admitted, ctx.Err() == nil
+		if admitted.wait == nil || ctx.Err() != nil {
+			return admitted, nil
+		}
+		if watched && look == nil {
+			ticker := time.NewTicker(min(waitEvery, r.config.Store.Traits().Lease/3))
+			defer ticker.Stop()
+			look = ticker.C
 		}
 		select {
 		case <-admitted.wait:
+		case <-look:
+			if err := r.wait(ctx, waiter); err != nil {
+				return admission{}, err
+			}
 		case <-ctx.Done():
-			return admission{}, false
+			return admission{}, nil
 		}
 	}
+}
+
+// wait lets the store know that the relay is there, and claims nothing.
+func (r *Relay) wait(ctx context.Context, store Waiter) error {
+	inner, cancel := context.WithTimeout(ctx, r.config.Store.Traits().Lease)
+	defer cancel()
+	err := store.Wait(inner)
+	switch {
+	case errors.Is(err, ErrGone):
+		return err
+	case err != nil:
+		r.storeFailed(ctx, "wait for the destination", err)
+	default:
+		r.storeWorks()
+	}
+	return nil
 }

@@ -86,6 +86,13 @@ type Leaver interface {
 	Leave(ctx context.Context) error
 }
 
+// Waiter is implemented by stores that others watch, such as those that share work. While the
+// destination takes nothing, the relay claims nothing, and calls it every few seconds.
+type Waiter interface {
+	// Wait keeps the store known, and notices that what it serves was changed, or removed (ErrGone).
+	Wait(ctx context.Context) error
+}
+
 // Unblocker is implemented by batches that others may wait for. The relay asks after Settle,
 // and claims again at once if it is so.
 type Unblocker interface {

@@ -101,6 +101,12 @@ func (t streamTarget) relays(ctx context.Context, e *exam) error {
 		if waits <= e.config.Patience {
 			continue
 		}
+		if w.Relays > 0 && w.Closed == w.Relays {
+			e.add(Warning, fmt.Sprintf("subscription %s: the first event has waited for %s; %s there, waiting for the destination",
+				w.Subscription, span(waits), isOrAre(w.Relays, "relay")),
+				"The relay's log and its /readyz say why the destination takes nothing. Publishing goes on by itself.")
+			continue
+		}
 		if w.Relays > 0 {
 			e.add(Note, fmt.Sprintf("subscription %s: the first event has waited for %s; %s at work",
 				w.Subscription, span(waits), isOrAre(w.Relays, "relay")),

@@ -84,4 +84,6 @@ type Relay struct {
 	Holds int `json:"holds"`
 	// LeaseSeconds is for how long it still has them.
 	LeaseSeconds float64 `json:"leaseSeconds"`
+	// Waits is set while its destination takes nothing. Queue tables do not know.
+	Waits bool `json:"waits,omitempty"`
 }

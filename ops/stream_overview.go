@@ -50,7 +50,7 @@ func (s *subscription) Overview(ctx context.Context) (*Overview, error) {
 func (s *subscription) relays(o *Overview) {
 	for i := range o.Lag.Relays {
 		is := &o.Lag.Relays[i]
-		relay := Relay{Worker: is.Worker, Host: is.Host, PID: is.PID, StartedAt: is.StartedAt}
+		relay := Relay{Worker: is.Worker, Host: is.Host, PID: is.PID, StartedAt: is.StartedAt, Waits: is.Waits}
 		for j := range o.Lag.Shards {
 			if shard := &o.Lag.Shards[j]; shard.Owner == is.Worker {
 				relay.Holds++

@@ -20,6 +20,10 @@ const (
 	// alive is whether a relay r is.
 	alive = `r.alive_until > now() AND r.alive_until <= ` + tooFar
 
+	// waits is whether it waits for its destination, and present whether it is there at all.
+	waits   = `coalesce(r.waits_until > now() AND r.waits_until <= ` + tooFar + `, false)`
+	present = `(` + alive + ` OR ` + waits + `)`
+
 	// farShards and farRelays are the leases of others that end too far ahead. A subscription that
 	// is being made has its shards locked for ever. $1 subscription, $2 worker.
 	farShards = `

@@ -56,6 +56,8 @@ type RelayInfo struct {
 	PID    int    `json:"pid"`
 	// StartedAt is since when.
 	StartedAt time.Time `json:"startedAt"`
+	// Waits is set while its destination takes nothing: it has no shards then.
+	Waits bool `json:"waits,omitempty"`
 }
 
 // Transaction is a running transaction of the server.
@@ -81,7 +83,7 @@ FROM {shards} AS c WHERE c.subscription = $1 ORDER BY c.shard`
 	parkedCountSQL = `SELECT state, count(*) FROM {parked} WHERE subscription = $1 GROUP BY state`
 
 	relaysSQL = `
-SELECT r.worker::text, r.host, r.pid, r.started_at FROM {relays} AS r WHERE r.subscription = $1 AND ` + alive + ` ORDER BY r.started_at, r.worker`
+SELECT r.worker::text, r.host, r.pid, r.started_at, ` + waits + ` FROM {relays} AS r WHERE r.subscription = $1 AND ` + present + ` ORDER BY r.started_at, r.worker`
 
 	oldestTransactionSQL = `
 SELECT pid, extract(epoch FROM now() - xact_start)::float8, coalesce(state, ''), coalesce(application_name, '')
@@ -141,7 +143,7 @@ func (s Stream) readLag(ctx context.Context, tx pgx.Tx, subscription *Subscripti
 		return err
 	}
 	lag.Relays, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r RelayInfo, err error) {
-		err = row.Scan(&r.Worker, &r.Host, &r.PID, &r.StartedAt)
+		err = row.Scan(&r.Worker, &r.Host, &r.PID, &r.StartedAt, &r.Waits)
 		r.StartedAt = r.StartedAt.UTC()
 		return r, err
 	})

@@ -113,6 +113,7 @@ var needs = []need{
 	{1, object{"column", "outbox_relays.host", "text not null"}},
 	{1, object{"column", "outbox_relays.pid", "integer not null"}},
 	{1, object{"column", "outbox_relays.started_at", "timestamp with time zone not null default"}},
+	{7, object{"column", "outbox_relays.waits_until", "timestamp with time zone"}},
 	{1, object{"column", "outbox_relays.subscription", "text not null"}},
 	{1, object{"column", "outbox_relays.worker", "uuid not null"}},
 	{1, object{"index", "outbox_relays_pkey", "unique on outbox_relays USING btree (subscription, worker)"}},

@@ -17,6 +17,8 @@ type statements struct {
 	settle, settlePark string
 	// tend keeps this relay's leases; take and giveUp change them; reload reads cursors again.
 	tend, take, giveUp, reload, leave string
+	// wait lists this relay as one that waits for its destination.
+	wait string
 	// shorten ends leases of others that a clock that was set back has made too long.
 	shorten string
 	// gated are the keys that wait; due the parked events to try, and nextDue when there will be
@@ -63,7 +65,7 @@ func (s Stream) names(sql string) string {
 
 // The first parameter of a filter, in open, and in late and main.
 const (
-	openFilterParam = 5
+	openFilterParam = 6
 	filterParam     = 7
 )
 
@@ -84,8 +86,8 @@ func (s Stream) statements(shape Shape, filter Filter) *statements {
 		refresh: s.names(refreshSQL),
 		settle:  s.names(fmt.Sprintf(settleSQL, "")), settlePark: s.names(fmt.Sprintf(settleSQL, parkSQL)),
 		tend: s.names(tendSQL), take: s.names(takeSQL), giveUp: s.names(giveUpSQL), reload: s.names(reloadSQL), leave: s.names(leaveSQL),
-		shorten: s.names(shortenSQL),
-		gated:   s.names(gatedSQL), due: s.names(dueSQL), nextDue: s.names(nextDueSQL), promote: s.names(promoteSQL),
+		wait: s.names(waitSQL), shorten: s.names(shortenSQL),
+		gated: s.names(gatedSQL), due: s.names(dueSQL), nextDue: s.names(nextDueSQL), promote: s.names(promoteSQL),
 		lock: s.names(lockSQL), settleParked: s.names(settleParkedSQL), stillGated: s.names(stillGatedSQL),
 		countStopped: s.names(countStoppedSQL), freeStopped: s.names(freeStoppedSQL),
 		lockSlot: lockSlotSQL, unread: s.names(unreadSQL),
@@ -162,7 +164,7 @@ WITH me AS (
   INSERT INTO {relays} AS r (subscription, worker, host, pid, alive_until, lease_seconds, generation)
   VALUES ($1, $2, $4, $5, now() + make_interval(secs => $3), $3, $8)
   ON CONFLICT (subscription, worker) DO UPDATE
-    SET alive_until = excluded.alive_until, lease_seconds = excluded.lease_seconds, generation = excluded.generation
+    SET alive_until = excluded.alive_until, waits_until = NULL, lease_seconds = excluded.lease_seconds, generation = excluded.generation
 ), kept AS (
   UPDATE {shards} AS c SET locked_until = now() + make_interval(secs => $3)
   FROM unnest($6::smallint[], $7::bigint[]) AS u(shard, fence)

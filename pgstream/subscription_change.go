@@ -31,7 +31,7 @@ func subscriptionOptionsOf(options []SubscriptionOption) (o subscriptionOptions)
 const lockShardsSQL = `SELECT FROM {shards} WHERE subscription = $1 ORDER BY shard FOR UPDATE`
 
 // servedSQL finds a relay that is alive. $1 subscription.
-const servedSQL = `SELECT r.host, r.pid FROM {relays} AS r WHERE r.subscription = $1 AND ` + alive
+const servedSQL = `SELECT r.host, r.pid FROM {relays} AS r WHERE r.subscription = $1 AND ` + present
 
 // refuseServed returns ErrSubscriptionServed if a relay is found.
 func (s Stream) refuseServed(ctx context.Context, tx pgx.Tx, name, found, hint string) error {

@@ -14,8 +14,8 @@ import (
 type Waiting struct {
 	// Subscription is its name.
 	Subscription string
-	// Relays is how many relays of it are alive.
-	Relays int
+	// Relays is how many relays of it are alive, and Closed how many of them wait for their destination.
+	Relays, Closed int
 	// UnreadFor is the age of the oldest unread event; zero if there is none.
 	UnreadFor time.Duration
 	// DueFor is for how long the first parked event has been due; zero if none is.
@@ -28,7 +28,8 @@ type Waiting struct {
 
 // waitingSQL asks what Waiting answers. $1 subscription.
 const waitingSQL = `
-SELECT (SELECT count(*) FROM {relays} AS r WHERE r.subscription = $1 AND ` + alive + `),
+SELECT (SELECT count(*) FROM {relays} AS r WHERE r.subscription = $1 AND ` + present + `),
+  (SELECT count(*) FROM {relays} AS r WHERE r.subscription = $1 AND ` + waits + `),
   coalesce(extract(epoch FROM now() - (SELECT min(o.created_at) FROM {shards} AS c CROSS JOIN LATERAL (
     SELECT e.created_at FROM ` + unread + ` AS e WHERE true%[1]s LIMIT 1) AS o
     WHERE c.subscription = $1)), 0)::float8,
@@ -57,7 +58,7 @@ func (s Stream) Waiting(ctx context.Context, tx pgx.Tx) ([]Waiting, error) {
 		// Asked for its types, whatever the pool's way: a tenant is bytes.
 		args = append([]any{pgx.QueryExecModeDescribeExec, sub.Name}, args...)
 		err := tx.QueryRow(ctx, s.names(fmt.Sprintf(waitingSQL, conditions)), args...).
-			Scan(&w.Relays, &unread, &due, &w.Expired, &expired)
+			Scan(&w.Relays, &w.Closed, &unread, &due, &w.Expired, &expired)
 		if err != nil {
 			return nil, fmt.Errorf("outbox: look for events of subscription %q that wait: %w", sub.Name, err)
 		}

@@ -5,6 +5,8 @@
 
 -- +goose Up
 ALTER TABLE outbox_relays ADD COLUMN lease_seconds double precision;
+-- Until when a relay is there that waits for its destination, and has no share of the shards.
+ALTER TABLE outbox_relays ADD COLUMN waits_until timestamptz;
 ALTER TABLE outbox_settings
     ADD COLUMN promoted_at timestamptz,
     ADD COLUMN promoted_from bigint,
@@ -18,4 +20,5 @@ ALTER TABLE outbox_settings
 ALTER TABLE outbox_settings
     DROP COLUMN promoted_at, DROP COLUMN promoted_from, DROP COLUMN promoted_to, DROP COLUMN promoted_relays,
     DROP COLUMN promoted_repeated, DROP COLUMN promoted_orphaned, DROP COLUMN promoted_more;
+ALTER TABLE outbox_relays DROP COLUMN waits_until;
 ALTER TABLE outbox_relays DROP COLUMN lease_seconds;

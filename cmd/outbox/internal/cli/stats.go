@@ -50,6 +50,9 @@ backlog is divided by topic, type and tenant.`,
 }
 
 func (a *app) printReports(reports []report) error {
+	if len(reports) == 0 && !a.json {
+		return a.printf("there is no subscription: nothing is delivered; make one with outbox subscriptions create\n")
+	}
 	columns := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	for i, report := range reports {
 		if a.json {
@@ -139,7 +142,11 @@ func (r lagReport) write(columns io.Writer) {
 	writeStopped(&b, r.Overview)
 	for i := range r.Relays {
 		relay := &r.Relays[i]
-		fmt.Fprintf(&b, "relay %s: %s, process %d, since %s\n", relay.Worker, relay.Host, relay.PID, relay.StartedAt.Format(time.RFC3339))
+		waits := ""
+		if relay.Waits {
+			waits = "; " + waitsForDestination
+		}
+		fmt.Fprintf(&b, "relay %s: %s, process %d, since %s%s\n", relay.Worker, relay.Host, relay.PID, relay.StartedAt.Format(time.RFC3339), waits)
 	}
 	if len(r.Relays) == 0 {
 		fmt.Fprint(&b, "no relay serves it\n")

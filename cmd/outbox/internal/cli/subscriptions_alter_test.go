@@ -18,7 +18,7 @@ func TestSubscriptionsAlter(t *testing.T) {
 	s := newStandard(t)
 	s.run("", "subscriptions create mails --topic mails --type sent --namespace n --tenant 01890000-0000-7000-8000-000000000000 --to discard: --on-dead block")
 	if got := s.run("", "subscriptions alter mails --topic mails --topic letters"); got != "altered subscription mails; it takes namespace n, "+
-		"topic mails or letters, type sent, tenant 01890000-0000-7000-8000-000000000000\n" {
+		"topic mails or letters, type sent, tenant 01890000-0000-7000-8000-000000000000, and goes to discard:\n" {
 		t.Errorf("alter prints %q", got)
 	}
 	if got := s.run("", "subscriptions list"); !strings.Contains(got, "discard:") || !strings.Contains(got, "blocks its key") {
@@ -67,7 +67,7 @@ func TestSubscriptionsHalfMade(t *testing.T) {
 }
 
 // background runs a command until the test ends, or it does.
-func (s *standard) background(command string, more ...string) (log *logtest.Log, ended <-chan int) {
+func (s *standard) background(command string) (log *logtest.Log, ended <-chan int) {
 	s.Helper()
 	log = &logtest.Log{}
 	done := make(chan int, 1)
@@ -75,7 +75,7 @@ func (s *standard) background(command string, more ...string) (log *logtest.Log,
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		done <- cli.Run(ctx, s.args(command, more), cli.Streams{In: strings.NewReader(""), Out: log, Err: log})
+		done <- cli.Run(ctx, s.args(command, nil), cli.Streams{In: strings.NewReader(""), Out: log, Err: log})
 	}()
 	s.Cleanup(func() { stop(); <-stopped })
 	return log, done
@@ -116,6 +116,33 @@ func TestRelayOfAlteredDestination(t *testing.T) {
 	s.run("", "subscriptions alter default --to file:"+filepath.Join(folder, "missing", "file"))
 	if code := <-ended; code != 2 {
 		t.Errorf("exit code %d, want 2: %s", code, log.Text())
+	}
+}
+
+// TestRelayOfADeadDestination alters and drops the subscription of a relay that waits for its destination.
+func TestRelayOfADeadDestination(t *testing.T) {
+	t.Parallel()
+	s := newStandard(t)
+	const dead = "http://127.0.0.1:1/#allow-private=true"
+	file := filepath.Join(t.TempDir(), "events")
+	s.run("", "subscriptions alter default --to "+dead)
+	log, ended := s.background("relay --poll 50ms --lease 3s")
+	s.emit(20)
+	await.Until(t, "the relay to wait", func() bool { return s.count("outbox_relays WHERE waits_until > now()") == 1 })
+	if got := s.run("", "stats"); !strings.Contains(got, "waits for its destination") {
+		t.Errorf("stats prints\n%s", got)
+	}
+	s.run("", "subscriptions alter default --to file:"+file)
+	await.Until(t, "the events to arrive at the new destination", func() bool {
+		content, err := os.ReadFile(file)
+		return err == nil && strings.Count(string(content), "\n") == 20
+	})
+	s.run("", "subscriptions alter default --to "+dead)
+	s.emit(1)
+	await.Until(t, "the relay to wait", func() bool { return s.count("outbox_relays WHERE waits_until > now()") == 1 })
+	s.run("", "subscriptions drop default --force")
+	if code := <-ended; code != 2 || log.Count(`subscription "default" was dropped`) == 0 {
+		t.Errorf("exit code %d: %s", code, log.Text())
 	}
 }
 

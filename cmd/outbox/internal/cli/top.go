@@ -115,6 +115,9 @@ func writeStopped(b io.Writer, o *ops.Overview) {
 	}
 }
 
+// waitsForDestination is said of a relay that cannot publish.
+const waitsForDestination = "waits for its destination"
+
 func writeRelays(b io.Writer, o *ops.Overview) {
 	switch {
 	case o.RelaysUnknown != "":
@@ -124,6 +127,10 @@ func writeRelays(b io.Writer, o *ops.Overview) {
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, relay := range o.Relays {
+		if relay.Waits {
+			row(w, "relay "+relay.Worker, dash(relay.Host), waitsForDestination)
+			continue
+		}
 		row(w, "relay "+relay.Worker, dash(relay.Host), fmt.Sprintf("holds %d", relay.Holds), "lease "+seconds(relay.LeaseSeconds))
 	}
 	_ = w.Flush() // what fails shows with the next line
