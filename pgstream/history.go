@@ -19,7 +19,14 @@ import (
 // ErrRestored means that the events and cursors of a stream come from another server, or
 // another time of it: what their snapshots and numbers say is not true here. Errors that wrap
 // it say what was seen.
-var ErrRestored = errors.New("the stream was restored from a dump, or its server or sequence went back in time; run outbox repair")
+var ErrRestored = errors.New("the stream was restored from a dump, or its server, sequence or cursors were changed; run outbox repair")
+
+// ErrSequence means that the sequence does not do what the stream relies on.
+var ErrSequence = errors.New("the sequence outbox_stream_seq hands out more than one value at a time; " +
+	"put it right with ALTER SEQUENCE outbox_stream_seq CACHE 1 INCREMENT 1 NO CYCLE")
+
+// ErrStandby means that the server is a standby: its cursors move on the primary.
+var ErrStandby = errors.New("this server is a standby; the stream is read on the primary")
 
 // What is seen of a history that was left. A stamp that does not match tells so for ever; the others
 // may be gone when a counter has caught up, and are noted.
@@ -105,7 +112,7 @@ func (s Stream) look(ctx context.Context, db query) (h health, err error) {
 func (h *health) refusal(subscription string) error {
 	switch {
 	case h.standby:
-		return errors.New("outbox: this server is a standby; the stream is read on the primary")
+		return fmt.Errorf("outbox: %w", ErrStandby)
 	case !h.stamped:
 		return fmt.Errorf("outbox: %w (%s)", ErrRestored, evidenceStamps)
 	case len(h.seen) > 0 || len(h.noted) > 0:
@@ -117,8 +124,7 @@ func (h *health) refusal(subscription string) error {
 	case slices.Contains(h.partial, subscription):
 		return fmt.Errorf("outbox: %w (subscription %q lacks cursors: some of its shards are read by nobody)", ErrRestored, subscription)
 	case !h.single:
-		return errors.New("outbox: the sequence outbox_stream_seq hands out more than one value at a time; " +
-			"put it right with ALTER SEQUENCE outbox_stream_seq CACHE 1 INCREMENT 1 NO CYCLE")
+		return fmt.Errorf("outbox: %w", ErrSequence)
 	}
 	return nil
 }
@@ -183,7 +189,14 @@ func (s Stream) Verify(ctx context.Context, tx pgx.Tx) error {
 	if len(h.strange) > 0 {
 		return fmt.Errorf("outbox: %w (not repaired: subscription %s)", ErrRestored, strings.Join(h.strange, ", "))
 	}
-	return h.damage()
+	if err := h.damage(); err != nil {
+		return err
+	}
+	passes, err := s.passes(ctx, tx)
+	if err == nil && passes {
+		err = fmt.Errorf("outbox: %w (%s)", ErrRestored, evidencePassed)
+	}
+	return err
 }
 
 // Loaded is what a stream holds of a dump that was loaded into it.

@@ -35,6 +35,8 @@ type Repaired struct {
 	BySubscription []RepairedSubscription `json:"bySubscription,omitempty"`
 	// DryRun is set when nothing was changed.
 	DryRun bool `json:"dryRun,omitempty"`
+	// Owner is the role that has to do it, after a dry run by another.
+	Owner string `json:"owner,omitempty"`
 }
 
 // RepairedSubscription is what a repair parked for one subscription.
@@ -50,6 +52,8 @@ type RepairedSubscription struct {
 	Cursors int `json:"cursors,omitempty"`
 	// Reread is how many events these read.
 	Reread int64 `json:"reread,omitempty"`
+	// Waited is set when an earlier repair had put it right already, and it only waited to go on.
+	Waited bool `json:"waited,omitempty"`
 	// Waits is set when relays refuse it until it is repaired, too.
 	Waits bool `json:"waits,omitempty"`
 }
@@ -65,8 +69,20 @@ func (s Stream) Repair(ctx context.Context, pool *pgxpool.Pool, options RepairOp
 	if err := s.CheckSchema(ctx, pool); err != nil {
 		return Repaired{}, err
 	}
+	owner, owned, err := s.owner(ctx, pool)
+	switch {
+	case err != nil:
+		return Repaired{}, err
+	case !owned && !options.DryRun:
+		return Repaired{}, fmt.Errorf("outbox: %w: the role %q", ErrNotOwner, owner)
+	}
 	for _, name := range options.Subscriptions {
 		if _, err := s.FindSubscription(ctx, pool, name); err != nil {
+			return Repaired{}, err
+		}
+	}
+	if owned { // others may not note what they find
+		if err := s.checkAllCursors(ctx, pool); err != nil {
 			return Repaired{}, err
 		}
 	}
@@ -77,6 +93,11 @@ func (s Stream) Repair(ctx context.Context, pool *pgxpool.Pool, options RepairOp
 	}
 	if problem := h.damage(); problem == nil || !errors.Is(problem, ErrRestored) {
 		return Repaired{}, problem
+	}
+	// The sequence is raised by every repair, also by one that does not come to its end: what can be seen
+	// now is noted before.
+	if err := s.note(ctx, pool, &h); err != nil {
+		return Repaired{}, err
 	}
 	var done Repaired
 	access := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
@@ -90,7 +111,23 @@ func (s Stream) Repair(ctx context.Context, pool *pgxpool.Pool, options RepairOp
 	if err != nil {
 		return Repaired{}, fmt.Errorf("outbox: repair the stream: %w", err)
 	}
+	if !owned {
+		done.Owner = owner
+	}
 	return done, nil
+}
+
+// ErrNotOwner means that a repair was tried by a role that may not write all of it.
+var ErrNotOwner = errors.New("only the owner of a stream's tables can repair it")
+
+// owner is the role that has the tables, and whether this session is of it.
+func (s Stream) owner(ctx context.Context, db query) (owner string, owned bool, err error) {
+	err = db.QueryRow(ctx, s.names(`SELECT pg_get_userbyid(relowner), pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = {'stream'}`)).
+		Scan(&owner, &owned)
+	if err != nil {
+		return "", false, fmt.Errorf("outbox: look for the stream's owner: %w", err)
+	}
+	return owner, owned, nil
 }
 
 // damage is why a repair is needed, or cannot be made.
@@ -162,7 +199,7 @@ func (s Stream) readRepaired(ctx context.Context, tx pgx.Tx, options RepairOptio
 		return done, err
 	}
 	var sub RepairedSubscription
-	_, err = pgx.ForEachRow(rows, []any{&sub.Name, &sub.Unread, &sub.Doubtful}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&sub.Name, &sub.Unread, &sub.Doubtful, &sub.Waited}, func() error {
 		sub.Waits = options.leaves(sub.Name)
 		done.BySubscription = append(done.BySubscription, sub)
 		done.Events += sub.Unread + sub.Doubtful

@@ -55,12 +55,12 @@ WITH n AS MATERIALIZED (
   JOIN log AS e ON e.shard = c.shard
   WHERE ($2 OR c.history IS DISTINCT FROM $1::uuid)
     AND NOT (` + behindCursor + ` AND CASE WHEN c.valid THEN NOT (e.alien AND e.xid <> '1') AND e.marked IS NOT TRUE ELSE e.alien AND NOT c.own END)
-    AND ` + passesFilter + `
+    AND ` + takesEvent + `
     AND NOT EXISTS (SELECT FROM {parked} AS p WHERE p.subscription = c.subscription AND p.id = e.id)
 )`
 
-// passesFilter is the condition that a subscription s takes an event e.
-const passesFilter = `(s.namespace IS NULL OR s.namespace = e.namespace) AND (s.topics IS NULL OR e.topic = ANY(s.topics))
+// takesEvent is the condition that a subscription s takes an event e.
+const takesEvent = `(s.namespace IS NULL OR s.namespace = e.namespace) AND (s.topics IS NULL OR e.topic = ANY(s.topics))
     AND (s.types IS NULL OR e.type = ANY(s.types)) AND (s.tenant_id IS NULL OR e.tenant_id = s.tenant_id)`
 
 // missingCursors are the cursors m that a subscription should have, and has not: nobody would read those shards.
@@ -73,7 +73,7 @@ const missingCursors = `(
 // countMissingSQL counts them, and what they will read.
 const countMissingSQL = `
 SELECT m.subscription, count(*), sum((SELECT count(*) FROM {stream} AS e JOIN {subscriptions} AS s ON s.name = m.subscription
-  WHERE e.shard = m.shard AND ` + passesFilter + `))
+  WHERE e.shard = m.shard AND ` + takesEvent + `))
 FROM ` + missingCursors + ` GROUP BY 1 ORDER BY 1`
 
 // makeMissingSQL makes them: they begin at the oldest event that is kept. $1 the subscriptions that may go
@@ -88,8 +88,9 @@ FROM ` + missingCursors
 // what is in doubt.
 const countUnreadSQL = `
 SELECT c.subscription, (SELECT count(*) FROM unread AS u WHERE u.subscription = c.subscription AND u.certain),
-  (SELECT count(*) FROM unread AS u WHERE u.subscription = c.subscription AND NOT u.certain)
-FROM (SELECT DISTINCT subscription FROM cursors WHERE $2 OR awaits_repair OR history IS DISTINCT FROM $1::uuid) AS c
+  (SELECT count(*) FROM unread AS u WHERE u.subscription = c.subscription AND NOT u.certain), c.waited
+FROM (SELECT subscription, NOT $2 AND NOT bool_or(history IS DISTINCT FROM $1::uuid) AS waited FROM cursors
+  WHERE $2 OR awaits_repair OR history IS DISTINCT FROM $1::uuid GROUP BY 1) AS c
 ORDER BY 1`
 
 // repairSQL parks what is unread, due now and in order, and lets the cursors begin at this statement's

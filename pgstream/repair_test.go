@@ -298,3 +298,51 @@ func TestMissingCursors(t *testing.T) {
 		t.Errorf("%d of %d events arrive not once", lost, len(more))
 	}
 }
+
+// TestRepairByAnotherRole is refused before anything was tried; a dry run says who could.
+func TestRepairByAnotherRole(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	emit(t, h.pool, "a", "b", "c")
+	drain(t, h.open(t, pgstream.Config{}))
+	pgtest.Exec(t, h.pool, `SELECT setval('outbox_stream_seq', 1)`)
+	pgtest.Exec(t, h.pool, `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO PUBLIC`)
+	pgtest.Exec(t, h.pool, `GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO PUBLIC`)
+	role := pgtest.AsRole(t, h.pool)
+	if _, err := (pgstream.Stream{}).Repair(t.Context(), role, pgstream.RepairOptions{}); !errors.Is(err, pgstream.ErrNotOwner) {
+		t.Errorf("repaired by a role that owns nothing: %v", err)
+	}
+	h.refused(t, "", "is behind")
+	if done, err := (pgstream.Stream{}).Repair(t.Context(), role, pgstream.RepairOptions{DryRun: true}); err != nil || done.Owner != "postgres" {
+		t.Errorf("a dry run: %+v, %v", done, err)
+	}
+	if done := h.repair(t, pgstream.RepairOptions{DryRun: true}); done.Owner != "" {
+		t.Errorf("a dry run by the owner: %+v", done)
+	}
+}
+
+// TestRepairThatFails ends a repair after it has raised the sequence, which no rollback undoes: the refusal stays.
+func TestRepairThatFails(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	store := h.open(t, pgstream.Config{})
+	for range 3 {
+		emit(t, h.pool, make([]string, 10)...)
+		drain(t, store)
+	}
+	store.Close()
+	pgtest.Exec(t, h.pool, `SELECT setval('outbox_stream_seq', 1)`)
+	want := emit(t, h.pool, "a", "b")
+	pgtest.Exec(t, h.pool, `ALTER TABLE outbox_shards ADD CONSTRAINT never CHECK (hi > 0)`)
+	if _, err := (pgstream.Stream{}).Repair(t.Context(), h.pool, pgstream.RepairOptions{}); err == nil {
+		t.Fatal("the repair came to its end")
+	}
+	pgtest.Exec(t, h.pool, `ALTER TABLE outbox_shards DROP CONSTRAINT never`)
+	if err := (pgstream.Stream{}).Check(t.Context(), h.pool, pgstream.DefaultSubscription); !errors.Is(err, pgstream.ErrRestored) {
+		t.Errorf("after a repair that failed: %v", err)
+	}
+	h.repair(t, pgstream.RepairOptions{})
+	if got := drain(t, h.open(t, pgstream.Config{})); !sameSet(got, want) {
+		t.Errorf("%d events arrive, want %d", len(got), len(want))
+	}
+}

@@ -85,8 +85,6 @@ type Store struct {
 	lost []*shard
 	// turn is the shard that was served last.
 	turn int16
-	// passed are the marks that windows were opened from since the history was last checked.
-	passed []mark
 	// readErr is what a read that nobody waited for ended with.
 	readErr error
 	// When to renew the leases, to look for parked events, to look for a slot to empty, and to check
@@ -213,6 +211,11 @@ func (s *Store) Close() {
 	defer cancel()
 	_ = s.Leave(ctx) // the leases end by themselves
 	s.own.Close()
+}
+
+// Check reports why nothing of the subscription can be read now, if that is so: ErrRestored, or in words.
+func (s *Store) Check(ctx context.Context) error {
+	return s.stream.check(ctx, s.pool, s.config.Subscription)
 }
 
 // WorkerID is the name of this store in the shards it has.
