@@ -46,11 +46,15 @@ const lockSlotSQL = `LOCK TABLE ONLY {slot} IN ACCESS EXCLUSIVE MODE`
 // start. It runs after the lock is held, in a snapshot of its own. What s1 does not see is
 // from its xmax on, or listed: asked so, the index finds it, however long a transaction of
 // the server has been open. A subscription that was not made to the end counts for nothing: it would
-// keep every slot for ever. One that is being made begins at the oldest event that is kept then.
+// keep every slot for ever. One that is being made begins at the oldest event that is kept then. One that lacks cursors
+// has not settled what their shards hold.
 const unreadSQL = `
 SELECT DISTINCT c.subscription FROM {shards} AS c JOIN {subscriptions} AS s ON s.name = c.subscription
 WHERE s.ready AND (EXISTS (SELECT FROM {slot} AS e WHERE e.xid >= pg_snapshot_xmax(c.s1) AND e.shard = c.shard)
   OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x JOIN {slot} AS e ON e.xid = x WHERE e.shard = c.shard))
+UNION
+SELECT s.name FROM {subscriptions} AS s, {settings} AS o
+WHERE s.ready AND (SELECT count(*) FROM {shards} AS c WHERE c.subscription = s.name AND c.shard < o.shards) < o.shards
 ORDER BY 1`
 
 // rotate empties slots. A slot with an event that some subscription has not settled stays as
