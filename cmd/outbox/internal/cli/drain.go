@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 func newDrain(a *app) *cobra.Command {
@@ -29,7 +30,11 @@ time is over, or on SIGTERM or SIGINT, it exits with 1 and says what is left, an
 			if timeout < 0 {
 				return usagef("--timeout is negative")
 			}
+			refused := &refusal{}
+			f.hooks = []any{refused}
 			return a.relay(cmd, &f, func(ctx context.Context, r *outbox.Relay, store outbox.Store) error {
+				ctx, refused.stop = context.WithCancelCause(ctx)
+				defer refused.stop(nil)
 				if timeout > 0 {
 					var cancel context.CancelFunc
 					ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -44,11 +49,24 @@ time is over, or on SIGTERM or SIGINT, it exits with 1 and says what is left, an
 	return cmd
 }
 
+// refusal ends a drain of a stream that waits for a repair. A relay would go on after it; nobody waits for that
+// with a drain.
+type refusal struct{ stop context.CancelCauseFunc }
+
+func (r *refusal) OnStoreError(err error) {
+	if errors.Is(err, pgstream.ErrRestored) {
+		r.stop(err)
+	}
+}
+
 // countTime is how long the end of a drain may take to count what is left.
 const countTime = 5 * time.Second
 
 // undrained says what is left when a drain was told to stop before its end.
 func undrained(ctx context.Context, err error, relay *outbox.Relay, store outbox.Store) error {
+	if cause := context.Cause(ctx); errors.Is(cause, pgstream.ErrRestored) {
+		return &usageError{cause} // as at the start
+	}
 	var why string
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -157,7 +157,7 @@ func (s *serving) serve(
 		Listen: f.notify, PublishTimeout: f.publishTimeout,
 		Retry:  outbox.RetryPolicy{Base: f.baseDelay, Max: f.maxDelay},
 		Purge:  outbox.Purge{Retention: f.retention, DeadLetterRetention: f.letterRetention},
-		Hooks:  []any{s.metrics},
+		Hooks:  append([]any{s.metrics}, f.hooks...),
 		Logger: log,
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 // relayFlags are what relay and drain have in common.
 type relayFlags struct {
 	source
+	hooks                            []any // of the command itself
 	to, topicDefault, listen         string
 	batchSize, concurrency, attempts int
 	poll, lease, baseDelay, maxDelay time.Duration

@@ -1,8 +1,12 @@
 package cli_test
 
 import (
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 
+	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
@@ -48,7 +52,7 @@ func TestRestore(t *testing.T) {
 	for _, command := range []string{"stats", "list", "retry --all", "subscriptions create late"} {
 		restored.refuses("run outbox repair", command)
 	}
-	would := "would repair 1 subscription and park 30 undelivered events, due now\n  default: 30 events certainly not delivered, 0 events in doubt\n"
+	would := "would repair 1 subscription and park 30 undelivered events, due now\n  default: 30 events not settled, 0 events in doubt\n"
 	if got := restored.run("", "repair --dry-run"); got != would {
 		t.Errorf("repair --dry-run prints %q", got)
 	}
@@ -59,5 +63,66 @@ func TestRestore(t *testing.T) {
 	restored.emit(5)
 	if got := delivered(t, restored.run("", "drain"+quiet)); len(got) != 35 {
 		t.Errorf("%d events delivered after the repair, want 35", len(got))
+	}
+}
+
+// TestReadyWhileRefused has a relay that runs when the sequence is set back: it is not ready until the repair, and goes on by
+// itself.
+func TestReadyWhileRefused(t *testing.T) {
+	t.Parallel()
+	s := newStandard(t)
+	log, _ := s.background("relay --poll 50ms --lease 3s --to discard: --listen 127.0.0.1:0")
+	log.Await(t, "address=")
+	_, address, _ := strings.Cut(log.Line("address="), "address=")
+	ready := func() (int, string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+strings.TrimSpace(address)+"/readyz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(body)
+	}
+	await.Until(t, "the relay to be ready", func() bool { status, _ := ready(); return status == http.StatusOK })
+	s.emit(5)
+	await.Until(t, "the events to be read", func() bool { return s.count("outbox_shards WHERE q1 > 0") > 0 })
+	pgtest.Exec(t, s.pool, `SELECT setval('outbox_stream_seq', 1)`)
+	if status, body := ready(); status != http.StatusServiceUnavailable || !strings.Contains(body, "run outbox repair") {
+		t.Errorf("while the sequence is behind: %d, %s", status, body)
+	}
+	s.run("", "repair")
+	await.Until(t, "the relay to be ready again", func() bool { status, _ := ready(); return status == http.StatusOK })
+	s.emit(5)
+	await.Until(t, "the events to be delivered", func() bool { return s.count("outbox_parked") == 0 && s.count("outbox_deliveries") > 0 })
+}
+
+// TestRepairOneByOne lets one subscription go on, and then the other.
+func TestRepairOneByOne(t *testing.T) {
+	t.Parallel()
+	s := newStandard(t)
+	s.run("", "subscriptions create other")
+	s.emit(5)
+	pgtest.Exec(t, s.pool, `UPDATE outbox_shards SET q1 = 1000000, hi = 1000000`)
+	want := "repaired 1 subscription; parked 5 undelivered events, due now\n" +
+		"  default: 5 events not settled, 0 events in doubt\n" +
+		"  other: 5 events not settled, 0 events in doubt; refused until it is repaired, too\n"
+	if got := s.run("", "repair --subscription default"); got != want {
+		t.Errorf("repair --subscription prints %q", got)
+	}
+	s.run("", "drain"+quiet)
+	s.refuses("has not been repaired", "drain --subscription other"+quiet)
+	want = "repaired 1 subscription; parked 0 undelivered events, due now\n  other: was put right by an earlier repair, and goes on\n"
+	if got := s.run("", "repair"); got != want {
+		t.Errorf("the second repair prints %q", got)
+	}
+	if got := delivered(t, s.run("", "drain --subscription other"+quiet)); len(got) != 5 {
+		t.Errorf("%d events arrive, want 5", len(got))
 	}
 }

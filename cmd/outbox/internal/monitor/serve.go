@@ -38,7 +38,7 @@ func (m *Metrics) Serve(address string, pool *pgxpool.Pool, relay Relay, log *sl
 		_, _ = fmt.Fprintln(w, "ok") // the client may be gone
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := ready(r.Context(), pool, &database, relay); err != nil {
+		if err := m.ready(r.Context(), pool, &database, relay); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
@@ -89,14 +89,24 @@ func (o *outage) note(err error, now time.Time) time.Time {
 	return o.since
 }
 
+// checker is a store that can tell why it refuses to be read, such as a stream whose history was changed.
+type checker interface {
+	Check(ctx context.Context) error
+}
+
 // ready says why the relay cannot work just now, or nil.
-func ready(ctx context.Context, pool *pgxpool.Pool, database *outage, relay Relay) error {
+func (m *Metrics) ready(ctx context.Context, pool *pgxpool.Pool, database *outage, relay Relay) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	err := pool.Ping(ctx)
 	if since := database.note(err, time.Now()); err != nil {
 		return fmt.Errorf("the database has not answered since %s (%s): %s",
 			since.UTC().Format(time.RFC3339), time.Since(since).Round(time.Second), outbox.ErrorText(err))
+	}
+	if store, ok := m.store.(checker); ok {
+		if err := store.Check(ctx); err != nil {
+			return fmt.Errorf("nothing is read: %s", outbox.ErrorText(err))
+		}
 	}
 	var closed []string
 	for _, route := range relay.Routes() {
