@@ -7,6 +7,7 @@ package pgstream
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -102,8 +103,11 @@ func (s *Store) countMissing(ctx context.Context, conn *pgsession.Conn, known, f
 	s.mu.Lock()
 	s.delivered.forget()
 	s.mu.Unlock()
-	s.log.Warn("the server was promoted: of what this relay has delivered, some events are published again, and some are not there",
-		"from_timeline", from, "timeline", to, "published_again", repeated, "without_event", orphaned)
+	level, text := slog.LevelWarn, "the server was promoted: of what this relay has delivered, some events are published again, or are not there"
+	if repeated == 0 && orphaned == 0 {
+		level, text = slog.LevelInfo, "the server was promoted, and has all that this relay has delivered"
+	}
+	s.log.Log(ctx, level, text, "from_timeline", from, "timeline", to, "published_again", repeated, "without_event", orphaned)
 	return nil
 }
 

@@ -80,7 +80,7 @@ func classify(err error, hint string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, outbox.ErrInvalidEvent), errors.Is(err, outbox.ErrInvalidLayout),
-		errors.Is(err, pgstream.ErrNoStream), errors.Is(err, pgstream.ErrRestored), errors.Is(err, pgstore.ErrMismatch),
+		errors.Is(err, pgstream.ErrNoStream), errors.Is(err, pgstream.ErrRestored), errors.Is(err, pgstream.ErrStandby), errors.Is(err, pgstream.ErrSequence), errors.Is(err, pgstream.ErrNotOwner), errors.Is(err, pgstore.ErrMismatch),
 		errors.Is(err, pgstream.ErrSchemaOlder), errors.Is(err, pgstream.ErrSchemaNewer), errors.Is(err, pgstream.ErrSchemaIncomplete),
 		errors.Is(err, pgstream.ErrNoSubscription), errors.Is(err, pgstream.ErrSubscriptionExists),
 		errors.Is(err, pgstream.ErrHalfMade), errors.Is(err, pgstream.ErrSubscriptionServed),
@@ -93,7 +93,9 @@ func classify(err error, hint string) error {
 		case "42P01", "3F000", "42703", "42704": // no such table, schema, column, type
 			return usagef("%s: %s", pgErr.Message, hint)
 		case "42501": // no right to
-			return usagef("%s: the role needs that right", pgErr.Message)
+			return usagef("%w; the role needs that right", err)
+		case "25006": // in a read-only transaction
+			return usagef("%w; this server is a standby, or the role reads only: connect to the primary", err)
 		}
 	}
 	return err

@@ -15,9 +15,10 @@ func newRepair(a *app) *cobra.Command {
 		Short: "Make a stream usable that was restored from a dump",
 		Long: `The cursors of a stream hold snapshots of the server they were taken on. After a dump and
 restore, a server that went back in time, or a sequence that was set back, relays refuse to
-start. This parks what was not delivered, and all of which that is not certain, due now and
-in order, and lets every subscription go on from there. Producers may write meanwhile. A
-stream that needs no repair is left as it is.
+start. This parks what no cursor has settled, and what is in doubt, due now and in order, and
+lets every subscription go on from there. Events in doubt may be delivered twice; none is
+lost. Producers may write meanwhile. A stream that needs no repair is left as it is. The role
+must own the tables.
 
 With --subscription, the other subscriptions stay refused until they are repaired, too.
 Nothing of theirs is lost.`,
@@ -52,18 +53,33 @@ func (a *app) printRepaired(repaired *pgstream.Repaired) error {
 	if repaired.DryRun {
 		head = "would repair %s and park %s, due now\n"
 	}
-	if err := a.printf(head, plural(int64(repaired.Subscriptions), "subscription"), plural(repaired.Events, "undelivered event")); err != nil {
+	parked := repaired.Events
+	for _, sub := range repaired.BySubscription {
+		if sub.Waits {
+			parked -= sub.Unread + sub.Doubtful
+		}
+	}
+	if err := a.printf(head, plural(int64(repaired.Subscriptions), "subscription"), plural(parked, "undelivered event")); err != nil {
 		return err
 	}
 	for _, sub := range repaired.BySubscription {
-		if len(repaired.BySubscription) == 1 && sub.Doubtful == 0 && sub.Cursors == 0 && !repaired.DryRun {
+		if len(repaired.BySubscription) == 1 && sub.Doubtful == 0 && sub.Cursors == 0 && !sub.Waited && !repaired.DryRun {
 			break
+		}
+		if sub.Waited && !sub.Waits {
+			if err := a.printf("  %s: was put right by an earlier repair, and goes on\n", printable(sub.Name)); err != nil {
+				return err
+			}
+			continue
 		}
 		waits := ""
 		if sub.Waits {
 			waits = "; refused until it is repaired, too"
 		}
-		err := a.printf("  %s: %s certainly not delivered, %s in doubt%s\n", printable(sub.Name), plural(sub.Unread, "event"), plural(sub.Doubtful, "event"), waits)
+		var err error
+		if sub.Cursors == 0 || sub.Unread+sub.Doubtful > 0 {
+			err = a.printf("  %s: %s not settled, %s in doubt%s\n", printable(sub.Name), plural(sub.Unread, "event"), plural(sub.Doubtful, "event"), waits)
+		}
 		if err == nil && sub.Cursors > 0 {
 			err = a.printf("  %s: %s missing; from the oldest event on they read %s\n",
 				printable(sub.Name), plural(int64(sub.Cursors), "cursor"), plural(sub.Reread, "event"))
@@ -71,6 +87,9 @@ func (a *app) printRepaired(repaired *pgstream.Repaired) error {
 		if err != nil {
 			return err
 		}
+	}
+	if repaired.Owner != "" {
+		return a.printf("only the owner of the tables can repair them: the role %s\n", printable(repaired.Owner))
 	}
 	return nil
 }

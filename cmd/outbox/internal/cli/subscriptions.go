@@ -112,18 +112,18 @@ A name has letters, digits, '_', '-' and '.', begins with a letter or a digit, a
 	f := cmd.Flags()
 	f.BoolVar(&oldest, "from-oldest", false, "begin at the oldest event that the stream has (the default)")
 	f.BoolVar(&now, "from-now", false, "take only what is committed from now on")
-	definitionFlags(f, &sub, &tenant)
+	definitionFlags(f, &sub, &tenant, pgstream.DeadSkips)
 	return cmd
 }
 
-// definitionFlags are those that define a subscription.
-func definitionFlags(f *pflag.FlagSet, sub *pgstream.Subscription, tenant *string) {
+// definitionFlags are those that define a subscription, with its policy where none is given.
+func definitionFlags(f *pflag.FlagSet, sub *pgstream.Subscription, tenant *string, onDead pgstream.OnDead) {
 	f.StringVar(&sub.Filter.Namespace, "namespace", "", "only events of this `namespace`")
 	f.StringSliceVar(&sub.Filter.Topics, "topic", nil, "only events of this `topic`; may be repeated")
 	f.StringSliceVar(&sub.Filter.Types, "type", nil, "only events of this `type`; may be repeated")
 	f.StringVar(tenant, "tenant", "", "only events of this tenant's `UUID`")
 	f.StringVar(&sub.Destination, "to", "", "destination `URL` of its relays, where they are not told otherwise")
-	f.StringVar((*string)(&sub.OnDead), "on-dead", string(pgstream.DeadSkips),
+	f.StringVar((*string)(&sub.OnDead), "on-dead", string(onDead),
 		"what a dead event does to its key: skip, or block until somebody retries it")
 }
 

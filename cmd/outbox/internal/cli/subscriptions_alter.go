@@ -48,7 +48,7 @@ notices nothing: while it runs, nothing is altered without --force.`,
 					return &usageError{err}
 				}
 			}
-			if policy := wanted.OnDead; policy != pgstream.DeadSkips && policy != pgstream.DeadBlocks {
+			if policy := wanted.OnDead; flags.Changed("on-dead") && policy != pgstream.DeadSkips && policy != pgstream.DeadBlocks {
 				return usagef("--on-dead is %q; choose %q or %q", policy, pgstream.DeadSkips, pgstream.DeadBlocks)
 			}
 			for _, name := range cleared {
@@ -78,16 +78,24 @@ notices nothing: while it runs, nothing is altered without --force.`,
 					altered.Destination = hidePassword(altered.Destination)
 					return a.printJSON(altered)
 				}
-				return a.printf("altered subscription %s; it takes %s\n", printable(altered.Name), printable(takes(altered.Filter)))
+				return a.printf("altered subscription %s; it takes %s%s\n", printable(altered.Name), printable(takes(altered.Filter)), goesTo(altered))
 			})
 		},
 	}
 	from.databaseFlags(cmd)
 	f := cmd.Flags()
-	definitionFlags(f, &wanted, &tenant)
+	definitionFlags(f, &wanted, &tenant, "")
 	f.StringSliceVar(&cleared, "clear", nil, "take a `part` of the definition back: "+strings.Join(clearable, ", ")+"; may be repeated")
 	f.BoolVar(&force, "force", false, "alter it although a relay of an earlier version serves it")
 	return cmd
+}
+
+// goesTo says where a subscription's events go, for people.
+func goesTo(sub *pgstream.Subscription) string {
+	if sub.Destination == "" {
+		return ", and its relays need --to"
+	}
+	return ", and goes to " + printable(hidePassword(sub.Destination))
 }
 
 // mend sets the parts of a definition that are named to those of another.
