@@ -109,7 +109,7 @@ func Examine(ctx context.Context, pool *pgxpool.Pool, target Target, config Conf
 		if err := e.run(ctx, c); err != nil {
 			return Report{}, fmt.Errorf("outbox: check %s: %w", c.Name, err)
 		}
-		if !config.wants(c) {
+		if !config.wants(c) && !e.unfit { // if it is unfit, that is why the others say nothing
 			e.findings = e.findings[:before]
 		}
 	}

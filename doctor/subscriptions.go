@@ -30,6 +30,10 @@ func (t streamTarget) subscriptions(ctx context.Context, e *exam) error {
 	if err != nil {
 		return err
 	}
+	if len(list) == 0 {
+		e.add(Problem, "there is no subscription: events are delivered to nobody, and kept for nobody",
+			fmt.Sprintf("Make one; it begins at the oldest event: outbox subscriptions create%s default", t.flags()))
+	}
 	for i := range list {
 		if name := list[i].Name; pgstream.CheckSubscriptionName(name) != nil {
 			e.add(Note, fmt.Sprintf("subscription %s has a name that is refused today; it works, but has to be quoted in commands and addresses", name),
