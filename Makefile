@@ -18,6 +18,8 @@ PREVIOUS := 507ff51de441f28c100afd409fcd8c0c56e2795b
 # Which versions of PostgreSQL make matrix tests on, and what it tests: emit stores stream ops chaos, or some of these.
 VERSIONS ?= 14 15 16 17 18
 AREAS ?=
+# Which tests of these, as of go test; all where it is empty.
+RUN ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run-outbox-publisher build test test-busy mutants race chaos matrix fuzz lint fmt bench screenshot modules postgres servers
@@ -66,7 +68,7 @@ chaos: servers ## kill, stop and restart relays, consumers, PostgreSQL and desti
 
 matrix: postgres ## test emit, stores, stream, ops and the short chaos on PostgreSQL 14 to 18; VERSIONS=18, AREAS='stream ops' for some
 	go build -o bin/matrix ./internal/testing/matrix
-	bin/matrix -areas '$(AREAS)' $(VERSIONS)
+	bin/matrix -areas '$(AREAS)' -run '$(RUN)' $(VERSIONS)
 
 fuzz: postgres ## run each fuzz target on FUZZ inputs, or for a time (20000x)
 	go test -run '^$$' -fuzz FuzzCheck -fuzztime $(FUZZ) -fuzzminimizetime 100x ./internal/jsoncheck

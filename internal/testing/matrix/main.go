@@ -45,8 +45,9 @@ func versions() []string { return []string{"14", "15", "16", "17", "18"} }
 
 func main() {
 	some := flag.String("areas", "", "which areas to test, with spaces between them (default all)")
+	pattern := flag.String("run", "", "which tests to run, as of go test (default all)")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: matrix [-areas 'emit stores stream ops chaos'] [version ...]")
+		fmt.Fprintln(os.Stderr, "usage: matrix [-areas 'emit stores stream ops chaos'] [-run pattern] [version ...]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -60,7 +61,7 @@ func main() {
 		majors = versions()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err = run(ctx, majors, chosen)
+	err = run(ctx, majors, chosen, *pattern)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "matrix:", err)
@@ -88,10 +89,10 @@ func choose(names string) ([]area, error) {
 	return chosen, nil
 }
 
-func run(ctx context.Context, majors []string, chosen []area) error {
+func run(ctx context.Context, majors []string, chosen []area, pattern string) error {
 	rows := make([]row, 0, len(majors))
 	for _, major := range majors {
-		r, err := test(ctx, major, chosen)
+		r, err := test(ctx, major, chosen, pattern)
 		if err != nil {
 			return err
 		}
@@ -111,7 +112,7 @@ func run(ctx context.Context, majors []string, chosen []area) error {
 }
 
 // test runs the areas on one version, each by itself, so that the times mean something.
-func test(ctx context.Context, major string, chosen []area) (row, error) {
+func test(ctx context.Context, major string, chosen []area, pattern string) (row, error) {
 	ensure := exec.CommandContext(ctx, "scripts/ensure-postgres", major)
 	ensure.Stderr = os.Stderr
 	if err := ensure.Run(); err != nil {
@@ -128,7 +129,7 @@ func test(ctx context.Context, major string, chosen []area) (row, error) {
 	for _, a := range chosen {
 		begun := time.Now()
 		// Two packages at a time: chaos and plans want some of the machine for themselves.
-		args := append([]string{"test", "-json", "-count=1", "-p", "2"}, a.packages...)
+		args := append([]string{"test", "-json", "-count=1", "-p", "2", "-run", pattern}, a.packages...)
 		cmd := exec.CommandContext(ctx, "go", args...)
 		cmd.Stderr = os.Stderr
 		output, err := cmd.StdoutPipe()
