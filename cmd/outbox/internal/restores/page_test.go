@@ -26,6 +26,7 @@ func TestBackupPage(t *testing.T) {
 	s := newStage(t, program, server.URL("shop"))
 	s.run("migrate", "up")
 	newWriters(false).write(t, s.pool, few)
+	want := len(s.log())
 
 	address, err := url.Parse(server.TCPURL("postgres"))
 	if err != nil {
@@ -52,7 +53,7 @@ func TestBackupPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Count(string(content), "\n"), len(s.log()); got != want {
+	if got := strings.Count(string(content), "\n"); got != want {
 		t.Errorf("%d events arrived from the restored database, want %d", got, want)
 	}
 }
