@@ -67,6 +67,7 @@ auth_type = any
 pool_mode = %s
 default_pool_size = %d
 max_client_conn = 500
+server_login_retry = 1
 `, behind.Host, behind.Port, behind.Database, behind.User, password, port, config.Mode, config.Servers)
 	if os.Geteuid() == 0 {
 		settings += "user = postgres\n" // it does not run as root either

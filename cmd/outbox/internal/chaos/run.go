@@ -157,12 +157,31 @@ func (r *run) share() int { return r.events/(r.faults+1) + 1 }
 // start begins a new life of a relay and waits until it relays.
 func (r *run) start(relay *relay) {
 	r.Helper()
+	r.awaitPooler()
 	r.spawn(relay, "relay")
 	r.await("the relay to start", func() bool {
 		if relay.Ended() {
 			r.Fatalf("relay %s ended at its start: %v\n%s", relay.name, relay.Err(), relay.Tail())
 		}
 		return relay.Logs("relay started")
+	})
+}
+
+// awaitPooler waits until the pooler, if there is one, has noticed that the server is back: a relay does not start
+// without a database.
+func (r *run) awaitPooler() {
+	r.Helper()
+	if r.through == "" {
+		return
+	}
+	r.await("the pooler to answer", func() bool {
+		conn, err := pgx.Connect(r.Context(), r.through)
+		if err != nil {
+			return false
+		}
+		defer func() { _ = conn.Close(r.Context()) }() // it has answered, or not
+		_, err = conn.Exec(r.Context(), `SELECT 1`, pgx.QueryExecModeSimpleProtocol)
+		return err == nil
 	})
 }
 

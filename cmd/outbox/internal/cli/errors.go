@@ -88,6 +88,8 @@ func classify(err error, hint string) error {
 		return &usageError{err}
 	case errors.As(err, &connectErr):
 		return usagef("cannot reach the database: %w", err)
+	case errors.As(err, &pgErr) && strings.HasPrefix(pgErr.Code, "08"): // a pooler that does not reach the server
+		return usagef("cannot reach the database: %w", err)
 	case errors.As(err, &pgErr):
 		switch pgErr.Code {
 		case "42P01", "3F000", "42703", "42704": // no such table, schema, column, type
