@@ -91,3 +91,27 @@ func scriptWaiting(s *stage) {
 	s.ripen()
 	s.drainParked(store)
 }
+
+// TestDueWhileLooking has an event become due while the parked events are read: it is not forgotten until the look that comes
+// every ten seconds in any case.
+func TestDueWhileLooking(t *testing.T) {
+	t.Parallel()
+	s := sharedStage(t, 1)
+	store := s.open(Config{})
+	s.emit("a")
+	s.settle(s.claimAll(store, 1), failedFor(300*time.Millisecond))
+	// The statement's time is that of its beginning.
+	s.swap(&store.sql.due, "FROM unnest($2::smallint[]) AS u(shard)", "FROM (SELECT shard, pg_sleep(0.6) FROM unnest($2::smallint[]) AS shard) AS u")
+	store.PassTime()
+	batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer batch.Abandon()
+	store.mu.Lock()
+	next := time.Until(store.lookAt)
+	store.mu.Unlock()
+	if len(batch.Messages()) == 0 && next > lookEvery/2 {
+		t.Errorf("nothing is claimed, and the next look is in %s", next)
+	}
+}

@@ -151,6 +151,12 @@ func (s *Store) look(ctx context.Context, n int, now time.Time) error {
 	if len(numbers) == 0 {
 		return nil
 	}
+	// A look is for the first of those that are expected. The next may be due long before the
+	// next look. It is asked for before they are read: one that is due in between is read then.
+	due, err := s.nextDue(ctx, numbers)
+	if err != nil {
+		return err
+	}
 	batch := &parkedBatch{store: s, fences: fences}
 	spent := &parkedBatch{store: s, fences: fences}
 	if err := s.readParked(ctx, numbers, limit, batch, spent); err != nil {
@@ -160,12 +166,6 @@ func (s *Store) look(ctx context.Context, n int, now time.Time) error {
 		if err := spent.bury(ctx); err != nil {
 			return err
 		}
-	}
-	// A look is for the first of those that are expected. The next may be due long before the
-	// next look.
-	due, err := s.nextDue(ctx, numbers)
-	if err != nil {
-		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
