@@ -38,7 +38,7 @@ func (b *bed) quickly(lease time.Duration) outbox.Config {
 	}
 	query := parsed.Query()
 	query.Set("application_name", "relay")
-	query.Set("statement_timeout", "200")
+	query.Set("statement_timeout", "1000") // on a busy machine a check takes a while, too
 	parsed.RawQuery = query.Encode()
 	original := b.url
 	b.url = parsed.String()
