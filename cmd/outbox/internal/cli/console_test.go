@@ -53,9 +53,15 @@ func listen(t *testing.T, args ...string) *listening {
 // get fetches a page.
 func (l *listening) get(path, token string) (int, string) {
 	l.t.Helper()
-	r, err := http.NewRequestWithContext(l.t.Context(), http.MethodGet, strings.TrimSuffix(l.url, "/")+path, http.NoBody)
+	return fetch(l.t, strings.TrimSuffix(l.url, "/")+path, token)
+}
+
+// fetch asks a server, with a token where there is one, and follows no redirect.
+func fetch(t *testing.T, url, token string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
-		l.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -63,12 +69,12 @@ func (l *listening) get(path, token string) (int, string) {
 	transport := &http.Transport{DisableKeepAlives: true}
 	response, err := transport.RoundTrip(r)
 	if err != nil {
-		l.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		l.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return response.StatusCode, string(body)
 }

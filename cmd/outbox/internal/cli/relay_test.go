@@ -97,7 +97,6 @@ func TestRelayAnswers(t *testing.T) {
 func relayAnswers(t *testing.T, source []string, event string, count func() int) {
 	t.Helper()
 	var out bytes.Buffer
-	transport := &http.Transport{}
 	logs, logWriter := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -121,20 +120,7 @@ func relayAnswers(t *testing.T, source []string, event string, count func() int)
 	}()
 	get := func(path string) (int, string) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := transport.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = response.Body.Close() }()
-		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return response.StatusCode, string(body)
+		return fetch(t, "http://"+address+path, "")
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
 		if code, body := get(path); code != http.StatusOK {
@@ -168,7 +154,6 @@ func relayAnswers(t *testing.T, source []string, event string, count func() int)
 	if line := rest.Line("relay started"); !strings.Contains(line, `"poll":"1s"`) {
 		t.Errorf("a duration in the log is not as people write it: %s", line)
 	}
-	transport.CloseIdleConnections()
 	if got := count(); got != 20 {
 		t.Errorf("the table has %d rows", got)
 	}

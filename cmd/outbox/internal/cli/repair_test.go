@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -74,22 +73,7 @@ func TestReadyWhileRefused(t *testing.T) {
 	log, _ := s.background("relay --poll 50ms --lease 3s --to discard: --listen 127.0.0.1:0")
 	log.Await(t, "address=")
 	_, address, _ := strings.Cut(log.Line("address="), "address=")
-	ready := func() (int, string) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+strings.TrimSpace(address)+"/readyz", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = response.Body.Close() }()
-		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return response.StatusCode, string(body)
-	}
+	ready := func() (int, string) { return fetch(t, "http://"+strings.TrimSpace(address)+"/readyz", "") }
 	await.Until(t, "the relay to be ready", func() bool { status, _ := ready(); return status == http.StatusOK })
 	s.emit(5)
 	await.Until(t, "the events to be read", func() bool { return s.count("outbox_shards WHERE q1 > 0") > 0 })
