@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/internal/pgsession"
 )
 
 // RepairOptions adjust a repair. The zero value repairs everything.
@@ -81,13 +83,13 @@ func (s Stream) Repair(ctx context.Context, pool *pgxpool.Pool, options RepairOp
 			return Repaired{}, err
 		}
 	}
-	if owned { // others may not note what they find
-		if err := s.checkAllCursors(ctx, pool); err != nil {
-			return Repaired{}, err
-		}
-	}
 	// First without a lock, which would wait for relays: most streams need no repair.
 	h, err := s.look(ctx, pool)
+	if err == nil && owned && h.damage() == nil { // what the cursors rely on says nothing after a restore
+		if err = s.checkCursors(ctx, pgsession.Borrow(pool), ""); errors.Is(err, ErrRestored) {
+			h, err = s.look(ctx, pool)
+		}
+	}
 	if err != nil {
 		return Repaired{}, err
 	}

@@ -1,6 +1,6 @@
 package pgstream
 
-// A sequence that was set back and has caught up again, between two looks at it.
+// A sequence that was set back, also if it has caught up again between two looks at it.
 
 import (
 	"cmp"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/internal/sqlplan"
@@ -89,8 +88,8 @@ CROSS JOIN LATERAL (
   ORDER BY e.xid, e.shard, e.seq LIMIT 1
 ) AS e`
 
-// marksSQL are the marks of a subscription's stored cursors. $1 subscription.
-const marksSQL = `SELECT pg_snapshot_xmax(s1)::text, q1 FROM {shards} WHERE subscription = $1 AND q1 > 0`
+// marksSQL are the marks of stored cursors. $1 subscription, empty for all.
+const marksSQL = `SELECT pg_snapshot_xmax(s1)::text, q1 FROM {shards} WHERE ($1 = '' OR subscription = $1) AND q1 > 0`
 
 // noteMarksSQL notes marks that are broken: outbox repair looks for the events. $1 evidence, $2 xids,
 // $3 seqs.
@@ -159,20 +158,20 @@ func (s Stream) checkMarks(ctx context.Context, db query, marks []mark) error {
 	return fmt.Errorf("outbox: %w (%s)", ErrRestored, evidencePassed)
 }
 
-// storedMarks are what the stored cursors of a subscription rely on.
+// storedMarks are what the stored cursors of a subscription rely on; empty for all subscriptions.
 func (s Stream) storedMarks(ctx context.Context, db query, subscription string) ([]mark, error) {
 	rows, err := db.Query(ctx, s.names(marksSQL), subscription)
 	if err != nil {
-		return nil, fmt.Errorf("outbox: read the cursors of subscription %q: %w", subscription, err)
+		return nil, fmt.Errorf("outbox: read the cursors: %w", err)
 	}
 	marks, err := pgx.CollectRows(rows, scanMark)
 	if err != nil {
-		return nil, fmt.Errorf("outbox: read the cursors of subscription %q: %w", subscription, err)
+		return nil, fmt.Errorf("outbox: read the cursors: %w", err)
 	}
 	return marks, nil
 }
 
-// checkCursors looks for events that the stored cursors of a subscription have passed over, or would.
+// checkCursors looks for events that the stored cursors of a subscription, or of all, would pass over.
 func (s Stream) checkCursors(ctx context.Context, pool *pgsession.Pool, subscription string) (refused error) {
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sqlplan.ByIndex); err != nil {
@@ -193,36 +192,14 @@ func (s Stream) checkCursors(ctx context.Context, pool *pgsession.Pool, subscrip
 	return refused
 }
 
-// checkAllCursors notes what the cursors of any subscription would pass over.
-func (s Stream) checkAllCursors(ctx context.Context, pool *pgxpool.Pool) error {
-	list, err := s.subscriptions(ctx, pool, "ready")
-	if err != nil {
-		return err
-	}
-	for i := range list {
-		if err := s.checkCursors(ctx, pgsession.Borrow(pool), list[i].Name); err != nil && !errors.Is(err, ErrRestored) {
-			return err
-		}
-	}
-	return nil
-}
-
 // passes reports whether some cursor would pass an event over. It writes nothing.
 func (s Stream) passes(ctx context.Context, tx pgx.Tx) (bool, error) {
 	if _, err := tx.Exec(ctx, sqlplan.ByIndex); err != nil {
 		return false, fmt.Errorf("outbox: prepare to check the cursors: %w", err)
 	}
-	list, err := s.subscriptions(ctx, tx, "ready")
+	marks, err := s.storedMarks(ctx, tx, "")
 	if err != nil {
 		return false, err
-	}
-	var marks []mark
-	for i := range list {
-		of, err := s.storedMarks(ctx, tx, list[i].Name)
-		if err != nil {
-			return false, err
-		}
-		marks = append(marks, of...)
 	}
 	broken, err := s.brokenMarks(ctx, tx, marks)
 	return len(broken) > 0, err
