@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/packfinderz/outbox"
 )
@@ -136,8 +135,7 @@ func (s *Store) heartbeat(ctx context.Context) (now census, err error) {
 	var kept []int16
 	err = s.own.QueryRow(ctx, s.sql.tend, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(),
 		s.host, os.Getpid(), numbers, fences, s.generation()).Scan(&now.relays, &now.rank, &now.shards, &now.free, &kept, &now.far, &now.generation)
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) && pgErr.Code == "23503" { // foreign_key_violation
+	if isDropped(err) {
 		return now, &droppedError{s.config.Subscription}
 	}
 	if err != nil {

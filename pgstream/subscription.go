@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
@@ -63,6 +64,12 @@ func (e *droppedError) Error() string {
 }
 func (e *droppedError) Is(target error) bool {
 	return target == outbox.ErrGone || target == ErrNoSubscription
+}
+
+// isDropped reports whether a statement failed because a relay cannot be listed for a subscription that is no more.
+func isDropped(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "23503" // foreign_key_violation
 }
 
 // Start is where a new subscription begins.

@@ -4,12 +4,9 @@ package pgstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // waitSQL lists a relay as one that waits. It is not alive to the others, which share the shards among
@@ -53,8 +50,7 @@ func (s *Store) wait(ctx context.Context) error {
 	var generation int64
 	err := s.own.QueryRow(ctx, s.sql.wait, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(),
 		s.host, os.Getpid(), s.generation()).Scan(&generation)
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) && pgErr.Code == "23503" { // foreign_key_violation
+	if isDropped(err) {
 		return &droppedError{s.config.Subscription}
 	}
 	if err != nil {
