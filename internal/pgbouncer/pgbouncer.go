@@ -78,12 +78,12 @@ server_login_retry = 1
 		t.Fatal(err)
 	}
 	log := filepath.Join(folder, "pgbouncer.log")
-	process, err := testserver.Start(exec.Command(program, file), log)
+	process, stop, err := supervise(func() (*testserver.Process, error) { return testserver.Start(exec.Command(program, file), log) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		process.Kill()
+		stop()
 		if content, err := os.ReadFile(log); err == nil && t.Failed() {
 			t.Logf("the pooler said\n%s", content)
 		}
@@ -99,6 +99,32 @@ server_login_retry = 1
 		t.Fatal(err)
 	}
 	return through.String()
+}
+
+// supervise starts a pooler, and starts it again when it ends by itself, as its service manager would: PgBouncer 1.18 ends with
+// "bad client state" when a client goes in the middle of a request to cancel.
+func supervise(start func() (*testserver.Process, error)) (first *testserver.Process, stop func(), err error) {
+	if first, err = start(); err != nil {
+		return nil, nil, err
+	}
+	stopping, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for process := first; ; {
+			select {
+			case <-stopping:
+				process.Kill()
+				return
+			case <-process.Done():
+			}
+			again, err := start()
+			if err != nil {
+				return // whoever uses it says that it is not there
+			}
+			process = again
+		}
+	}()
+	return first, func() { close(stopping); <-stopped }, nil
 }
 
 // traces is what others can see of a session: its settings, but for those that a pooler gives it on

@@ -64,6 +64,9 @@ func Launch(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	return ended, nil
 }
 
+// Done is closed when the server has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
 // Kill ends the server without a word, as kill -9 does. It may be called twice.
 func (p *Process) Kill() {
 	_ = p.process.Kill() // fails only when it has ended
