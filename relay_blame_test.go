@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/logtest"
+	"github.com/packfinderz/outbox/outboxtest/logtest"
 )
 
 // TestSlowIsNoEvidence has a destination that answers some messages of a batch in time, and all of them

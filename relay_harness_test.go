@@ -12,13 +12,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/layouttest"
-	"github.com/packfinderz/outbox/internal/logtest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/logtest"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )

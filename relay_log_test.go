@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/logtest"
+	"github.com/packfinderz/outbox/outboxtest/logtest"
 )
 
 // logged runs a relay that writes its log as JSON, for an hour of a bubble's clock.

@@ -14,12 +14,12 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/admin"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/layouttest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/outboxtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstream"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/packfinderz/outbox/admin"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
 // TestExposed: without credentials the console listens on the loopback and nowhere else.

@@ -15,7 +15,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/inbox"
 	"github.com/packfinderz/outbox/inbox/pginbox"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
 const (

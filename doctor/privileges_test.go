@@ -8,9 +8,9 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/doctor"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )

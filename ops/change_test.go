@@ -10,9 +10,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/outboxtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstream"
 )
 

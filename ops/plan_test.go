@@ -6,9 +6,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 const (

@@ -9,9 +9,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/storetest"
 )

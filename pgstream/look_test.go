@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/outboxtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstream"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 // wantParked fails unless the parked events are in these states, in the order of their seqs.

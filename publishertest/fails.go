@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 // Fails fails the test unless the error is of the class and has the words, and is not the word

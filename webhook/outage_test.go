@@ -16,7 +16,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/tcpproxy"
 	"github.com/packfinderz/outbox/internal/testing/outagetest"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
 // moody is a receiver whose answers can be changed, behind a proxy.

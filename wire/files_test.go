@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 	"github.com/packfinderz/outbox/wire"
 )
 

@@ -16,11 +16,11 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/admin"
 	"github.com/packfinderz/outbox/doctor"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstream"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox/brokers/gocloud"
-	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/natsjs"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 	"github.com/packfinderz/outbox/publishertest"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/rabbitmq"
 	"github.com/packfinderz/outbox/brokers/rabbitmq/rabbittest"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
 // A relay is given such a publisher and calls it with what it has claimed.

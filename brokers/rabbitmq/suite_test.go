@@ -8,7 +8,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/rabbitmq"
 	"github.com/packfinderz/outbox/brokers/rabbitmq/rabbittest"
 	"github.com/packfinderz/outbox/internal/pgtest"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 	"github.com/packfinderz/outbox/publishertest"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/redis"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
 // A relay is given such a publisher and calls it with what it has claimed.

@@ -11,7 +11,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/redis"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/inbox"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
 // mailInbox is an example of docs/consuming-redis.md.

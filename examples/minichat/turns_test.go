@@ -11,9 +11,9 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/examples/internal/database"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 // newChat is a service with a tenant, whose dispatcher does not run yet.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
 // Modes of a pooler.

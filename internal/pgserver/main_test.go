@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"go.uber.org/goleak"
 
-	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 const childEnv = "OUTBOX_PGSERVER_TEST_CHILD"

@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 func TestStartsAndStops(t *testing.T) {

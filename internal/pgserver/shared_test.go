@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 // sharedConfig names a shared cluster that only this test uses.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packfinderz/outbox/internal/await"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
 // Proxy passes connections on to a server until it is cut.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/handlers"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/doorito"
 	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstore"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/layouts/modkit"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 // TestDispatcherFailures follows a message through all its attempts to its death: each waits

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/layouts/modkit"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 // TestDispatcher hands a message over whole, and ends with its context.

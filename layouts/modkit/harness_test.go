@@ -10,12 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/layouttest"
-	"github.com/packfinderz/outbox/internal/logtest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
 	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/logtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

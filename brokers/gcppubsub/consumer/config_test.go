@@ -15,7 +15,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/consume/consumetest"
-	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 

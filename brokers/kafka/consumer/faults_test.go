@@ -12,7 +12,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/kafka/consumer"
 	"github.com/packfinderz/outbox/brokers/kafka/kafkatest"
 	"github.com/packfinderz/outbox/consume/consumetest"
-	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/handlers"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 	"github.com/packfinderz/outbox/publishertest"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
 const startPatience = 2 * time.Minute

@@ -18,7 +18,7 @@ import (
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/inbox"
-	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/publishertest"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/handlers"
 	"github.com/packfinderz/outbox/inbox"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
 // A consumer with an inbox: the relay has published an event twice, and its effect happens once.

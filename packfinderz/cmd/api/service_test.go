@@ -9,12 +9,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox/consume/consumetest"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { testdb.Main(m) }
 
 // start runs the api on a database and returns its address.
 func start(t *testing.T, database string) (address string, running *consumetest.Running) {
@@ -54,12 +54,12 @@ func TestStopFinishesRequests(t *testing.T) {
 // TestArguments has the api make its tables, and say what it does not know.
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	url, log := pgtest.URL(t), slog.New(slog.DiscardHandler)
+	url, log := testdb.URL(t), slog.New(slog.DiscardHandler)
 	lookup := backendtest.Lookup(map[string]string{"DATABASE_URL": url})
 	if err := run(t.Context(), []string{"migrate"}, lookup, log); err != nil {
 		t.Fatal(err)
 	}
-	backendtest.Count(t, pgtest.Connect(t, url), `SELECT count(*) FROM outbox_events, notifications`)
+	backendtest.Count(t, testdb.Connect(t, url), `SELECT count(*) FROM outbox_events, notifications`)
 	err := run(t.Context(), []string{"migrat"}, lookup, log)
 	if err == nil || !strings.Contains(err.Error(), "migrate") || program.ExitCode(err) != 2 {
 		t.Errorf("%v does not say what there is", err)

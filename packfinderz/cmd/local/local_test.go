@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/await"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 )
 

@@ -16,11 +16,11 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/packfinderz/outbox/internal/pgserver"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 )
 
 func main() {
-	pgserver.RunKeeperIfAsked() // for the private PostgreSQL
+	testdb.RunKeeperIfAsked() // for the private PostgreSQL
 	os.Exit(run())
 }
 

@@ -9,7 +9,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
 
-	"github.com/packfinderz/outbox/internal/pgserver"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/migrate"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
@@ -50,7 +50,7 @@ func lend(ctx context.Context, lookup program.Lookup, say func(format string, ar
 
 // postgres starts a server and makes the backend's tables.
 func (s *servers) postgres(ctx context.Context) (url string, err error) {
-	server, err := pgserver.Start(ctx, pgserver.Config{})
+	server, err := testdb.Start(ctx)
 	if err != nil {
 		return "", fmt.Errorf("start a private PostgreSQL: %w", err)
 	}

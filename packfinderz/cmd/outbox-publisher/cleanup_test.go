@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 )
 
 // Published rows past their retention go, and nothing else, however old. Dead letters have a retention of their own,
@@ -16,14 +16,14 @@ func TestCleanup(t *testing.T) {
 	// row writes a row of last year, published so long ago, or waiting.
 	row := func(published any) uuid.UUID {
 		id := uuid.New()
-		pgtest.Exec(t, b.pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at, published_at)
+		testdb.Exec(t, b.pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at, published_at)
 			VALUES ($1, 'ad_paused', 'ad', gen_random_uuid(), '{}', now() - interval '1 year', now() - $2::text::interval)`, id, published)
 		return id
 	}
 	// dead writes one that has been dead for so long.
 	dead := func(age string) uuid.UUID {
 		id := row(nil)
-		pgtest.Exec(t, b.pool, `INSERT INTO outbox_dlq (event_id, event_type, aggregate_type, aggregate_id, payload_json, error_reason,
+		testdb.Exec(t, b.pool, `INSERT INTO outbox_dlq (event_id, event_type, aggregate_type, aggregate_id, payload_json, error_reason,
 				failed_at, created_at, attempt_count)
 			SELECT id, event_type, aggregate_type, aggregate_id, payload_json, 'rejected', now() - $2::text::interval, created_at, 1
 			FROM outbox_events WHERE id = $1`, id, age)

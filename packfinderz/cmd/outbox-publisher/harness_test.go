@@ -19,9 +19,9 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
-	"github.com/packfinderz/outbox/internal/await"
-	"github.com/packfinderz/outbox/internal/logtest"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/logtest"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
@@ -140,7 +140,7 @@ func (b *bed) insert(eventType, aggregateType string, payload []byte) uuid.UUID 
 func (b *bed) insertRow(id uuid.UUID, eventType, aggregateType string, aggregate uuid.UUID, payload []byte) {
 	b.Helper()
 	payload = bytes.ReplaceAll(payload, []byte(rowID), []byte(id.String()))
-	pgtest.Exec(b, b.pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
+	testdb.Exec(b, b.pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
 		VALUES ($1, $2::text::event_type_enum, $3::text::aggregate_type_enum, $4, $5)`, id, eventType, aggregateType, aggregate, payload)
 }
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/packfinderz/outbox/internal/await"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 )
 
@@ -20,7 +20,7 @@ func TestPoisonedRows(t *testing.T) {
 	service := newMoody()
 	b := newBed(t, service.on())
 	// A newer program has added an event type that this publisher does not know.
-	pgtest.Exec(t, b.pool, `ALTER TYPE event_type_enum ADD VALUE 'order_teleported'`)
+	testdb.Exec(t, b.pool, `ALTER TYPE event_type_enum ADD VALUE 'order_teleported'`)
 	expired := fmt.Sprintf(`{"vendorOrderId": %q, "expiredAt": "2026-05-31T12:00:00Z"}`, uuid.New())
 	envelope := func(version int, data string) []byte {
 		return fmt.Appendf(nil, `{"version": %d, "eventId": %q, "occurredAt": "2026-05-31T12:00:00Z", "data": %s}`, version, rowID, data)
@@ -89,15 +89,15 @@ func TestDLQRowAndMarkAreOneTransaction(t *testing.T) {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
-			pgtest.Exec(t, b.pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$`)
-			pgtest.Exec(t, b.pool, fmt.Sprintf(`CREATE TRIGGER refuse BEFORE %s ON %s FOR EACH ROW EXECUTE FUNCTION refuse()`, event, table))
+			testdb.Exec(t, b.pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$`)
+			testdb.Exec(t, b.pool, fmt.Sprintf(`CREATE TRIGGER refuse BEFORE %s ON %s FOR EACH ROW EXECUTE FUNCTION refuse()`, event, table))
 			poison := b.insert("order_expired", "vendor_order", []byte(`null`))
 			b.start()
 			await.Until(t, "the settle to fail twice", func() bool { return len(b.log.all(t, "a batch could not be settled; it will be published again")) >= 2 })
 			if n := b.number(`SELECT (SELECT count(*) FROM outbox_dlq) + (SELECT count(*) FROM outbox_events WHERE last_error IS NOT NULL)`); n != 0 {
 				t.Error("one of the two was written")
 			}
-			pgtest.Exec(t, b.pool, "DROP TRIGGER refuse ON "+table)
+			testdb.Exec(t, b.pool, "DROP TRIGGER refuse ON "+table)
 			b.await()
 			b.wantDead(map[uuid.UUID]enums.ErrorReason{poison: enums.ReasonInvalidPayload})
 		})
@@ -112,7 +112,7 @@ func TestAnyDLQRowKeepsItsEventBack(t *testing.T) {
 	b := newBed(t, service.on())
 	dead := b.emitMany(len(enums.ErrorReasons()))
 	for i, reason := range enums.ErrorReasons() {
-		pgtest.Exec(t, b.pool, `INSERT INTO outbox_dlq (event_id, event_type, aggregate_type, aggregate_id, payload_json, error_reason, created_at, attempt_count)
+		testdb.Exec(t, b.pool, `INSERT INTO outbox_dlq (event_id, event_type, aggregate_type, aggregate_id, payload_json, error_reason, created_at, attempt_count)
 			SELECT id, event_type, aggregate_type, aggregate_id, payload_json, $2::text::outbox_dlq_reason_enum, created_at, attempt_count
 			FROM outbox_events WHERE id = $1`, dead[i], string(reason))
 	}
@@ -130,7 +130,7 @@ func TestAnyDLQRowKeepsItsEventBack(t *testing.T) {
 	if n := b.number(`SELECT count(*) FROM outbox_events WHERE id = ANY($1) AND published_at IS NOT NULL`, healthy); n != len(healthy) {
 		t.Errorf("%d of the %d others are published", n, len(healthy))
 	}
-	pgtest.Exec(t, b.pool, `UPDATE outbox_dlq SET retried_at = now()`)
+	testdb.Exec(t, b.pool, `UPDATE outbox_dlq SET retried_at = now()`)
 	b.await()
 	if n := b.number(`SELECT count(*) FROM outbox_events WHERE published_at IS NULL`); n != 0 {
 		t.Errorf("%d retried events are not published", n)

@@ -15,9 +15,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
-	"github.com/packfinderz/outbox/internal/await"
-	"github.com/packfinderz/outbox/internal/pgserver"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/migrate"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
@@ -112,12 +111,12 @@ func TestOneInfoLinePerAttempt(t *testing.T) {
 func TestDuplicatesAreInTheLog(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	pgtest.Exec(t, b.pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$`)
-	pgtest.Exec(t, b.pool, `CREATE TRIGGER refuse BEFORE UPDATE ON outbox_events FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	testdb.Exec(t, b.pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$`)
+	testdb.Exec(t, b.pool, `CREATE TRIGGER refuse BEFORE UPDATE ON outbox_events FOR EACH ROW EXECUTE FUNCTION refuse()`)
 	id := b.emitMany(1)[0]
 	b.start()
 	await.Until(t, "the event to be published twice", func() bool { return len(b.messages()[id]) >= 2 })
-	pgtest.Exec(t, b.pool, `DROP TRIGGER refuse ON outbox_events`)
+	testdb.Exec(t, b.pool, `DROP TRIGGER refuse ON outbox_events`)
 	b.await()
 	lines := b.log.all(t, "event delivered")
 	if len(lines) != len(b.messages()[id]) {
@@ -217,7 +216,7 @@ func TestRefusesToStart(t *testing.T) {
 		t.Errorf("with a topic that is missing: %v", err)
 	}
 	delete(b.env, "PACKFINDERZ_PUBSUB_ANALYTICS_TOPIC")
-	b.env["PACKFINDERZ_DATABASE_URL"] = pgtest.URL(t)
+	b.env["PACKFINDERZ_DATABASE_URL"] = testdb.URL(t)
 	if err := b.run(ctx); !errors.Is(err, pgstore.ErrMismatch) || !strings.Contains(err.Error(), "migrate") {
 		t.Errorf("without its tables: %v", err)
 	}
@@ -273,7 +272,7 @@ func TestMetrics(t *testing.T) {
 	b := newBed(t)
 	b.insert("order_expired", "vendor_order", []byte(`null`))
 	used := b.insert("order_expired", "vendor_order", []byte(`{}`))
-	pgtest.Exec(t, b.pool, `UPDATE outbox_events SET attempt_count = 10 WHERE id = $1`, used)
+	testdb.Exec(t, b.pool, `UPDATE outbox_events SET attempt_count = 10 WHERE id = $1`, used)
 	b.emitMany(3)
 	b.start()
 	b.await()
@@ -287,7 +286,7 @@ func TestMetrics(t *testing.T) {
 	}
 	b.broker.Stop(t)
 	b.emitMany(2)
-	pgtest.Exec(t, b.pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at)
+	testdb.Exec(t, b.pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at)
 		VALUES (gen_random_uuid(), 'ad_paused', 'ad', gen_random_uuid(), '{}', now() - interval '1 hour')`)
 	backendtest.AwaitMetrics(t, b.listen, `packfinderz_outbox_backlog_events 3`)
 	if body := backendtest.Answer(t, "http://"+b.listen+"/metrics"); !regexp.MustCompile(`(?m)^packfinderz_outbox_oldest_seconds 36[0-9]{2}`).MatchString(body) {
@@ -299,18 +298,18 @@ func TestMetrics(t *testing.T) {
 // Readiness is that of PostgreSQL and Pub/Sub, at the start and later; health is the process's own.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Server(t, nil)
+	server := testdb.NewServer(t)
 	url := server.TCPURL("postgres")
 	if err := migrate.Up(t.Context(), url, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	b := newBedOn(t, url, pgtest.Connect(t, url))
+	b := newBedOn(t, url, testdb.Connect(t, url))
 	b.broker.Stop(t)
 	b.start()
 	await.Until(t, "the publisher to be alive, and not ready", func() bool { return b.get("/healthz") == 200 && b.ready() == 503 })
 	b.broker.Start(t)
 	await.Until(t, "readiness with Pub/Sub there", func() bool { return b.ready() == 200 })
-	if err := server.Halt(t.Context(), pgserver.Immediate); err != nil {
+	if err := server.Crash(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	await.Until(t, "no readiness without PostgreSQL", func() bool { return b.get("/healthz") == 200 && b.ready() == 503 })

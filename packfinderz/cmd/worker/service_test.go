@@ -19,8 +19,8 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/consume"
-	"github.com/packfinderz/outbox/internal/await"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
 )
@@ -36,7 +36,7 @@ func TestWorkerRole(t *testing.T) {
 	b.awaitNotified(message.ID)
 	running.Stop()
 
-	role := pgtest.Connect(t, b.url)
+	role := testdb.Connect(t, b.url)
 	for _, sql := range []string{
 		`SELECT 1 FROM outbox_events`, `SELECT 1 FROM outbox_dlq`, `DELETE FROM outbox_events`, `UPDATE outbox_events SET published_at = now()`,
 		`INSERT INTO outbox_events SELECT`, `SELECT message FROM notifications`, `UPDATE notifications SET reason = ''`,
@@ -72,7 +72,7 @@ func TestOutageMakesNoDeadLetters(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.impatient()
-	pgtest.Exec(t, b.pool, `ALTER TABLE notifications RENAME TO away`)
+	testdb.Exec(t, b.pool, `ALTER TABLE notifications RENAME TO away`)
 	b.start(map[string]string{"PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC": letterTopic})
 	message := backendtest.Pending(t)
 	b.send(message)
@@ -80,7 +80,7 @@ func TestOutageMakesNoDeadLetters(t *testing.T) {
 	if m := b.message(message.ID); m.Acks > 0 {
 		t.Error("a failure was acknowledged")
 	}
-	pgtest.Exec(t, b.pool, `ALTER TABLE away RENAME TO notifications`)
+	testdb.Exec(t, b.pool, `ALTER TABLE away RENAME TO notifications`)
 	b.awaitNotified(message.ID)
 	if letters := b.letters(); len(letters) > 0 {
 		t.Errorf("%d dead letters", len(letters))

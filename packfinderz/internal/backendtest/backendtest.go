@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/licensing"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 	"github.com/packfinderz/outbox/packfinderz/migrations"
@@ -16,10 +16,10 @@ import (
 // Database is the address of a database with the outbox's tables and the backend's, and a pool on it.
 func Database(t testing.TB) (url string, pool *pgxpool.Pool) {
 	t.Helper()
-	url = pgtest.URL(t)
-	pool = pgtest.Connect(t, url)
+	url = testdb.URL(t)
+	pool = testdb.Connect(t, url)
 	pftest.Migrate(t, pool)
-	pgtest.Migrate(t, pool, "", migrations.Files())
+	testdb.Migrate(t, pool, migrations.Files())
 	return url, pool
 }
 

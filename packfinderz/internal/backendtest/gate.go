@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/internal/await"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 )
 
 // Gate is a place where sessions can be made to stand still: in the middle of a statement.
@@ -25,7 +25,7 @@ type Gate struct {
 func NewGate(t testing.TB, pool *pgxpool.Pool, table, before string) *Gate {
 	t.Helper()
 	g := &Gate{t: t, pool: pool, lock: crc32.ChecksumIEEE([]byte(table))}
-	pgtest.Exec(t, pool, fmt.Sprintf(`
+	testdb.Exec(t, pool, fmt.Sprintf(`
 		CREATE FUNCTION %[1]s_gate() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN
 			PERFORM pg_advisory_xact_lock_shared(%[2]d);
@@ -57,7 +57,7 @@ func (g *Gate) exec(sql string) {
 // EndSessions ends the sessions of an application, as a server does that fails over: what they had begun is undone.
 func (g *Gate) EndSessions(application string) {
 	g.t.Helper()
-	pgtest.Exec(g.t, g.pool, `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+	testdb.Exec(g.t, g.pool, `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
 		WHERE datname = current_database() AND application_name = $1`, application)
 }
 

@@ -5,12 +5,12 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 )
 
-// Main is pgtest.Main for packages whose tests have to do with Pub/Sub.
+// Main is testdb.Main for packages whose tests have to do with Pub/Sub.
 func Main(m *testing.M) {
-	pgtest.Main(m,
+	testdb.Main(m,
 		// The client looks only every ten seconds whether this one is to end,
 		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"),
 		// and starts this one with the program.

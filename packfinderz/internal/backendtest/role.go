@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/migrations"
 )
 
@@ -18,7 +18,7 @@ import (
 func WorkerURL(t testing.TB, database string, pool *pgxpool.Pool) string {
 	t.Helper()
 	role, password := "packfinderz_worker_"+strings.ToLower(rand.Text()), rand.Text()
-	pgtest.Exec(t, pool, `CREATE ROLE `+role+` LOGIN PASSWORD '`+password+`'`)
+	testdb.Exec(t, pool, `CREATE ROLE `+role+` LOGIN PASSWORD '`+password+`'`)
 	t.Cleanup(func() {
 		for _, sql := range []string{`DROP OWNED BY ` + role, `DROP ROLE ` + role} {
 			if _, err := pool.Exec(context.Background(), sql); err != nil {
@@ -26,7 +26,7 @@ func WorkerURL(t testing.TB, database string, pool *pgxpool.Pool) string {
 			}
 		}
 	})
-	pgtest.Exec(t, pool, strings.ReplaceAll(migrations.WorkerRole(), "packfinderz_worker", role))
+	testdb.Exec(t, pool, strings.ReplaceAll(migrations.WorkerRole(), "packfinderz_worker", role))
 	address, err := url.Parse(database)
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
-	"github.com/packfinderz/outbox/internal/pgtest"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/compliance"
 	"github.com/packfinderz/outbox/packfinderz/migrations"
@@ -20,12 +20,8 @@ import (
 func ExampleHandler() {
 	example := &testserver.Example{}
 	defer example.Done()
-	pool, done, err := pgtest.Example("", migrations.Files())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer done()
+	pool := testdb.Pool(example)
+	testdb.Migrate(example, pool, migrations.Files())
 	log := slog.New(slog.DiscardHandler)
 	events, err := idempotency.NewManager(idempotency.Config{RedisURL: redistest.New(example).URL(), Logger: log})
 	if err != nil {

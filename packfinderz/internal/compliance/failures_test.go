@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 )
 
@@ -23,12 +23,12 @@ func TestFailureReleasesTheKey(t *testing.T) {
 		},
 	} {
 		message := backendtest.Pending(t)
-		pgtest.Exec(t, b.pool, c.spoil)
+		testdb.Exec(t, b.pool, c.spoil)
 		wantDown(t, b.deliver(message))
 		if mark := b.mark(message.ID); mark != "" {
 			t.Errorf("%s: the failure has left the mark %q", name, mark)
 		}
-		pgtest.Exec(t, b.pool, c.mend)
+		testdb.Exec(t, b.pool, c.mend)
 		b.handled(message)
 		b.wantOne(message.ID)
 	}
@@ -43,7 +43,7 @@ func TestConnectionLost(t *testing.T) {
 	gate.Close()
 	go func() { delivered <- b.deliver(message) }()
 	gate.AwaitStanding("")
-	pgtest.Exec(t, b.pool, `SELECT pg_terminate_backend(pid) FROM pg_locks
+	testdb.Exec(t, b.pool, `SELECT pg_terminate_backend(pid) FROM pg_locks
 		WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
 	wantDown(t, <-delivered)
 	if mark := b.mark(message.ID); mark != "" {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/inbox"
-	"github.com/packfinderz/outbox/internal/await"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 )
@@ -47,10 +47,10 @@ func TestDuplicatesDoNotRunTheEffectAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	// The unique key would hide what is tried in vain; a trigger sees it.
-	pgtest.Exec(t, b.pool, `CREATE SEQUENCE tries`)
-	pgtest.Exec(t, b.pool, `CREATE FUNCTION try() RETURNS trigger LANGUAGE plpgsql AS
+	testdb.Exec(t, b.pool, `CREATE SEQUENCE tries`)
+	testdb.Exec(t, b.pool, `CREATE FUNCTION try() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN PERFORM nextval('tries'); RETURN NEW; END $$`)
-	pgtest.Exec(t, b.pool, `CREATE TRIGGER try BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION try()`)
+	testdb.Exec(t, b.pool, `CREATE TRIGGER try BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION try()`)
 	message := backendtest.Pending(t)
 	var wg sync.WaitGroup
 	for _, process := range []outbox.Publisher{b.handler, b.another()} {

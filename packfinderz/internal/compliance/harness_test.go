@@ -10,14 +10,14 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/compliance"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { testdb.Main(m) }
 
 // bench is a handler with a PostgreSQL and a Redis of its own.
 type bench struct {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 )

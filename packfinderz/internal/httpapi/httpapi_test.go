@@ -11,13 +11,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpapi"
 	"github.com/packfinderz/outbox/packfinderz/internal/licensing"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { testdb.Main(m) }
 
 // bench is the api on a database of its own.
 type bench struct {
@@ -89,7 +89,7 @@ func TestNotifications(t *testing.T) {
 	b := newBench(t)
 	license := uuid.New()
 	for _, about := range []uuid.UUID{license, uuid.New()} {
-		pgtest.Exec(t, b.pool, `INSERT INTO notifications (event_id, type, audience, store_id, license_id, status, reason, message)
+		testdb.Exec(t, b.pool, `INSERT INTO notifications (event_id, type, audience, store_id, license_id, status, reason, message)
 			VALUES (gen_random_uuid(), 'compliance', 'store', gen_random_uuid(), $1, 'rejected', 'expired', 'Your licence was rejected: expired')`, about)
 	}
 	var told []licensing.Notification
@@ -144,7 +144,7 @@ func TestRefusals(t *testing.T) {
 func TestFailureIsNotTold(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	pgtest.Exec(t, b.pool, `DROP TABLE licenses`)
+	testdb.Exec(t, b.pool, `DROP TABLE licenses`)
 	answer := b.want(http.StatusInternalServerError, http.MethodGet, "/v1/licenses/"+uuid.NewString(), "")
 	if strings.Contains(answer["error"].(string), "licenses") {
 		t.Errorf("told: %v", answer)

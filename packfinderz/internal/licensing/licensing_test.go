@@ -10,14 +10,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/licensing"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { testdb.Main(m) }
 
 // bench is a service with a store.
 type bench struct {
@@ -138,7 +138,7 @@ func TestNoChangeWithoutItsEvent(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	license := b.upload()
-	pgtest.Exec(t, b.pool, `ALTER TABLE outbox_events RENAME TO away`)
+	testdb.Exec(t, b.pool, `ALTER TABLE outbox_events RENAME TO away`)
 	if _, err := b.calls.Approve(t.Context(), nil, license); err == nil {
 		t.Error("approved without an event")
 	}

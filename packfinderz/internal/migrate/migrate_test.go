@@ -5,17 +5,17 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/migrate"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { testdb.Main(m) }
 
 // TestUp makes all tables, by two at once, and does nothing when it is run again. They are those that the other tests have.
 func TestUp(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
+	url := testdb.URL(t)
 	for range 2 {
 		var wg sync.WaitGroup
 		for range 2 {
@@ -31,7 +31,7 @@ func TestUp(t *testing.T) {
 		SELECT string_agg(concat_ws(' ', table_name, column_name, udt_name, is_nullable, column_default), ', ' ORDER BY table_name, column_name)
 		FROM information_schema.columns WHERE table_schema = 'public' AND table_name NOT LIKE '%goose'`
 	var got, want string
-	if err := pgtest.Connect(t, url).QueryRow(t.Context(), columns).Scan(&got); err != nil {
+	if err := testdb.Connect(t, url).QueryRow(t.Context(), columns).Scan(&got); err != nil {
 		t.Fatal(err)
 	}
 	_, pool := backendtest.Database(t)

@@ -8,15 +8,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gorm.io/gorm"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/database"
 )
 
 // Pool is a pool on a fresh database that has the outbox's tables.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool := pgtest.Pool(t)
+	pool := testdb.Pool(t)
 	Migrate(t, pool)
 	return pool
 }
@@ -28,7 +28,7 @@ func Migrate(t testing.TB, pool *pgxpool.Pool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pgtest.Migrate(t, pool, "", files)
+	testdb.Migrate(t, pool, files)
 }
 
 // GORM is the same database for GORM.

@@ -7,12 +7,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { testdb.Main(m) }
 
 // The values are those of the database, in its order.
 func TestEnumsAreThoseOfTheDatabase(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/outboxgorm"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/db/model"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
@@ -104,7 +104,7 @@ func TestGiveUpWaits(t *testing.T) {
 			return err
 		})
 	}()
-	pgtest.AwaitBlocked(t, pool, 1)
+	testdb.AwaitBlocked(t, pool, 1)
 	if err := fetched.MarkFailed(event, errors.New("busy")); err != nil {
 		t.Fatal(err)
 	}

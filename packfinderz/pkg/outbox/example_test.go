@@ -10,8 +10,9 @@ import (
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
@@ -23,13 +24,13 @@ func example(sql string) (db *gorm.DB, done func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	pool, drop, err := pgtest.Example(sql, files)
-	if err != nil {
-		return nil, nil, err
-	}
+	t := new(testserver.Example)
+	pool := testdb.Pool(t)
+	testdb.Migrate(t, pool, files)
+	testdb.Exec(t, pool, sql)
 	conn := stdlib.OpenDBFromPool(pool)
 	db, err = gorm.Open(postgres.New(postgres.Config{Conn: conn}), &gorm.Config{})
-	return db, func() { _ = conn.Close(); drop() }, err
+	return db, func() { _ = conn.Close(); t.Done() }, err
 }
 
 // A licence is verified, and everybody who wants to know will hear of it: both or neither.

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
 )
@@ -27,19 +27,19 @@ const (
 func TestPlanDeadRowsAtTheHead(t *testing.T) {
 	t.Parallel()
 	url, pool := backendtest.Database(t)
-	pgtest.Exec(t, pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at)
+	testdb.Exec(t, pool, `INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at)
 		SELECT gen_random_uuid(), 'ad_paused', 'ad', gen_random_uuid(), '{}', now() - interval '1 hour' + n * interval '1 ms'
 		FROM generate_series(1, $1::int) AS n`, planWaiting)
-	pgtest.Exec(t, pool, `VACUUM ANALYZE outbox_events, outbox_dlq`)
+	testdb.Exec(t, pool, `VACUUM ANALYZE outbox_events, outbox_dlq`)
 	clean := claimBuffers(t, url, pool)
-	pgtest.Exec(t, pool, `WITH dead AS (
+	testdb.Exec(t, pool, `WITH dead AS (
 			INSERT INTO outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at, attempt_count, last_error)
 			SELECT gen_random_uuid(), 'ad_paused', 'ad', gen_random_uuid(), '{}', now() - interval '1 day' + n * interval '1 ms', 1, 'rejected'
 			FROM generate_series(1, $1::int) AS n RETURNING *)
 		INSERT INTO outbox_dlq
 			(event_id, event_type, aggregate_type, aggregate_id, payload_json, error_reason, created_at, attempt_count, last_error)
 		SELECT id, event_type, aggregate_type, aggregate_id, payload_json, 'rejected', created_at, attempt_count, last_error FROM dead`, planDead)
-	pgtest.Exec(t, pool, `VACUUM ANALYZE outbox_events, outbox_dlq`)
+	testdb.Exec(t, pool, `VACUUM ANALYZE outbox_events, outbox_dlq`)
 	full := claimBuffers(t, url, pool)
 	t.Logf("the scan of a claim of %d rows reads %d buffers, and %d with %d dead rows before them", planBatch, clean, full, planDead)
 	if full > clean+planDeeper*(planBatch+1) {
@@ -84,7 +84,7 @@ func explained(t *testing.T, pool *pgxpool.Pool, claim *lastClaim) int {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(t.Context()) }()
-	var plans []struct{ Plan pgtest.PlanNode }
+	var plans []struct{ Plan planNode }
 	for range 2 { // a connection's first statement reads the catalog as well
 		row := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+claim.sql, claim.args...)
 		if err := row.Scan(&plans); err != nil {
@@ -94,16 +94,33 @@ func explained(t *testing.T, pool *pgxpool.Pool, claim *lastClaim) int {
 	if rows := plans[0].Plan.Rows; rows != planBatch {
 		t.Fatalf("the claim took %v rows", rows)
 	}
-	scanned := -1
-	plans[0].Plan.Walk(func(n *pgtest.PlanNode) {
-		if n.Type == "LockRows" && len(n.Plans) > 0 {
-			scanned = n.Plans[0].Hit + n.Plans[0].Read
-		}
-	})
-	if scanned < 0 {
+	scan := plans[0].Plan.below("LockRows")
+	if scan == nil {
 		t.Fatal("the claim locks no rows")
 	}
-	return scanned
+	return scan.Hit + scan.Read
+}
+
+// planNode is a node of a plan, as EXPLAIN writes it.
+type planNode struct {
+	Type  string     `json:"Node Type"`
+	Rows  float64    `json:"Actual Rows"`
+	Hit   int        `json:"Shared Hit Blocks"`
+	Read  int        `json:"Shared Read Blocks"`
+	Plans []planNode `json:"Plans"`
+}
+
+// below is the node that a node of a type has its rows from.
+func (n *planNode) below(typ string) *planNode {
+	for i := range n.Plans {
+		if n.Type == typ {
+			return &n.Plans[i]
+		}
+		if found := n.Plans[i].below(typ); found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // lastClaim is a tracer that keeps the last claim, and what its transaction began with. They are sent together.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/cli"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
-	"github.com/packfinderz/outbox/internal/await"
-	"github.com/packfinderz/outbox/internal/logtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/logtest"
 )
 
 // TestDrainEndsEarly has a destination that stays closed: the drain ends when its time is over, or when it is told to, and says what is left

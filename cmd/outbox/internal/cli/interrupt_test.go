@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 // TestRetryInterrupted stops the program in the middle of a retry of many events. Whole

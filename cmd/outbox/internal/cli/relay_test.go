@@ -18,9 +18,9 @@ import (
 
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/cli"
-	"github.com/packfinderz/outbox/internal/await"
-	"github.com/packfinderz/outbox/internal/logtest"
 	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/logtest"
 )
 
 func TestDrain(t *testing.T) {

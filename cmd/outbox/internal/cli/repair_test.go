@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 // TestRepair takes cursors that are ahead of the server for those of another one.

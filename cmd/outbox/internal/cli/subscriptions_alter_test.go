@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/cli"
-	"github.com/packfinderz/outbox/internal/await"
-	"github.com/packfinderz/outbox/internal/logtest"
 	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/logtest"
 )
 
 func TestSubscriptionsAlter(t *testing.T) {

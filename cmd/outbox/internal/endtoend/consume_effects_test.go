@@ -14,8 +14,8 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/inbox/pginbox"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	"github.com/packfinderz/outbox/brokers/redis/redistest"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
 // hungEvery is how often a hundred events are emitted while the broker hangs: 200 a second.

@@ -19,9 +19,9 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstream"
 	"github.com/packfinderz/outbox/publishertest"
 )

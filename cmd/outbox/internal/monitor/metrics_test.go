@@ -15,12 +15,12 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/monitor"
-	"github.com/packfinderz/outbox/internal/await"
 	"github.com/packfinderz/outbox/internal/layouttest"
-	"github.com/packfinderz/outbox/internal/logtest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
 	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/logtest"
 	"github.com/packfinderz/outbox/pgstore"
 )
 

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packfinderz/outbox/internal/await"
-	"github.com/packfinderz/outbox/internal/testserver"
+	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
 // Patience limits every wait for something that must happen. It is not a measure of speed.

@@ -1,6 +1,7 @@
 package testserver
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -18,6 +19,9 @@ func (*Example) Helper() {}
 
 // Cleanup puts a function off until Done.
 func (e *Example) Cleanup(f func()) { e.cleanups = append(e.cleanups, f) }
+
+// Context never ends.
+func (*Example) Context() context.Context { return context.Background() }
 
 // TempDir makes a folder that Done removes.
 func (e *Example) TempDir() string {

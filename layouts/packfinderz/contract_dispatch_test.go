@@ -69,7 +69,7 @@ func pf142() ticket {
 			line("no fan-out: one message for an event",
 				publisher+"TestEveryEventTypeReachesItsTopic"),
 			line("exhaustive: a value without its route fails the lint",
-				"packfinderz.TestAnEnumValueWithoutARouteFailsTheLint", registry+"TestRegistryIsExhaustive"),
+				"layouts/packfinderz.TestAnEnumValueWithoutARouteFailsTheLint", registry+"TestRegistryIsExhaustive"),
 			line("analytics, notifications and billing have topics",
 				registry+"TestRegistryIsExhaustive", "packfinderz.TestEnvironmentIsWrittenDown"),
 		},

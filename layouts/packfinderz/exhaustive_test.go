@@ -12,7 +12,7 @@ import (
 )
 
 // top is the top of the repository.
-const top = ".."
+const top = "../.."
 
 // A value that is added to an enum, and to nothing else, does not pass make lint: an event type needs its place among the event
 // types and its line in the registry, with topic, aggregate and payload; an aggregate type and a reason need their places. The linter
@@ -102,4 +102,13 @@ func lint(t *testing.T, folder string) (output string, err error) {
 	cmd.Dir = folder
 	said, err := cmd.CombinedOutput()
 	return string(said), err
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/await"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 // Log is where a logger, or a process, writes to while a test reads.

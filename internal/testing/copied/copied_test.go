@@ -1,0 +1,81 @@
+// Package copied takes packfinderz/ into a module of another name, as the team of that backend does.
+package copied
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	// top is the top of the repository.
+	top    = "../../.."
+	ours   = "github.com/packfinderz/outbox"
+	theirs = "git.example.com/marketplace/backend"
+)
+
+// The folder, copied as it is into a module of another name, builds there, and all its tests pass: those of the GORM models, of the
+// goose migrations and of the worker among them. It needs nothing but what our modules export.
+func TestPackFinderzUnderAnotherPath(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	copyModule(t, filepath.Join(top, "packfinderz"), folder)
+	root, err := filepath.Abs(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Until our modules are released they are where they are.
+	edit := []string{"mod", "edit", "-module", theirs, "-replace", ours + "=" + root}
+	for _, module := range []string{"brokers/gcppubsub", "brokers/redis", "layoutfile", "outboxgorm"} {
+		edit = append(edit, "-replace", ours+"/"+module+"="+filepath.Join(root, module))
+	}
+	run(t, folder, edit...)
+	run(t, folder, "build", "./...")
+	run(t, folder, "vet", "./...")
+	run(t, folder, "test", "-count=1", "./...")
+}
+
+// copyModule copies a module's files, with its new name in the imports.
+func copyModule(t *testing.T, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		switch {
+		case err != nil:
+			return err
+		case name == "bin":
+			return filepath.SkipDir // what was built here
+		case entry.IsDir():
+			return os.MkdirAll(filepath.Join(to, name), 0o755)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(name, ".go") {
+			content = bytes.ReplaceAll(content, []byte(`"`+ours+"/packfinderz/"), []byte(`"`+theirs+"/"))
+		}
+		return os.WriteFile(filepath.Join(to, name), content, 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run is a command of go in the folder, which no workspace has.
+func run(t *testing.T, folder string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+}
