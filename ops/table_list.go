@@ -159,8 +159,12 @@ func (t *table) letters(ctx context.Context, id uuid.UUID) ([]letter, error) {
 	if !c.LastError.IsZero() {
 		lastError = "coalesce(d." + sqlname.Quote(c.LastError.Name) + "::text, '')"
 	}
-	rows, err := t.pool.Query(ctx, fmt.Sprintf("SELECT d.%[2]s, d.%[3]s, d.%[4]s::text, %[5]s FROM %[1]s AS d WHERE d.%[6]s = $1 ORDER BY d.%[2]s",
-		t.is.Letters, sqlname.Quote(c.FailedAt.Name), sqlname.Quote(c.RetriedAt.Name), sqlname.Quote(c.Reason.Name), lastError,
+	retried := "NULL::timestamptz"
+	if !c.RetriedAt.IsZero() {
+		retried = "d." + sqlname.Quote(c.RetriedAt.Name)
+	}
+	rows, err := t.pool.Query(ctx, fmt.Sprintf("SELECT d.%[2]s, %[3]s, d.%[4]s::text, %[5]s FROM %[1]s AS d WHERE d.%[6]s = $1 ORDER BY d.%[2]s",
+		t.is.Letters, sqlname.Quote(c.FailedAt.Name), retried, sqlname.Quote(c.Reason.Name), lastError,
 		sqlname.Quote(c.EventID.Name)), [16]byte(id))
 	if err != nil {
 		return nil, err

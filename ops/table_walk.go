@@ -78,8 +78,7 @@ func (t *table) candidates(f *Filter) []walk {
 		add("pending", t.is.Pending, due)
 	case StateDead:
 		if t.layout.DeadLetter != nil {
-			d := &t.layout.DeadLetter.Columns
-			list = append(list, walk{name: "letters", base: "d." + sqlname.Quote(d.RetriedAt.Name) + " IS NULL", letters: true})
+			list = append(list, walk{name: "letters", base: t.is.OpenLetters, letters: true})
 			break
 		}
 		add("dead", t.is.Dead, c.CreatedAt)

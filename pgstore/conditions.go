@@ -14,6 +14,8 @@ type Conditions struct {
 	Delivered string
 	// Dead rows will not be tried again.
 	Dead string
+	// OpenLetters are the dead letters that keep their events dead; empty where there is no dead-letter table.
+	OpenLetters string
 }
 
 // Conditions compiles what the layout, which has been validated, says of its rows.
@@ -31,7 +33,7 @@ func (l Layout) Conditions() Conditions {
 	if l.Terminal == TerminalStatus {
 		conditions.Dead = t(l.Columns.Status) + " = " + literal(l.States.Dead)
 	} else {
-		conditions.Letters = c.letters()
+		conditions.Letters, conditions.OpenLetters = c.letters(), c.openLetter()
 		conditions.Dead = "NOT (" + conditions.Delivered + ") AND " + c.hasLetter()
 	}
 	return conditions

@@ -251,8 +251,8 @@ func (h *harness) State(t *testing.T, id uuid.UUID) (state storetest.State) {
 	if h.layout.DeadLetter != nil {
 		d := &h.layout.DeadLetter.Columns
 		var reason string
-		err := h.pool.QueryRow(t.Context(), fmt.Sprintf(`SELECT %s::text FROM %s WHERE %s = $1 AND %s IS NULL`,
-			d.Reason.Name, h.letters(), d.EventID.Name, d.RetriedAt.Name), id).Scan(&reason)
+		err := h.pool.QueryRow(t.Context(), fmt.Sprintf(`SELECT %s::text FROM %s AS d WHERE %s = $1 AND %s`,
+			d.Reason.Name, h.letters(), d.EventID.Name, h.layout.Conditions().OpenLetters), id).Scan(&reason)
 		if err == nil {
 			state.Status, state.Reason = storetest.Dead, reason
 		}

@@ -120,5 +120,7 @@ type DeadLetterColumns struct {
 	CreatedAt     Column `json:"createdAt,omitzero"`
 	Attempts      Column `json:"attempts,omitzero"`
 	LastError     Column `json:"lastError,omitzero"`
-	RetriedAt     Column `json:"retriedAt"`
+	// RetriedAt is when a person had the event tried again. A table without it keeps no letter of an event that was
+	// retried: the retry deletes it.
+	RetriedAt Column `json:"retriedAt,omitzero"`
 }

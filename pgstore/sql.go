@@ -152,15 +152,25 @@ func (c *compiler) claimable() string {
 		return "true"
 	}
 	columns := &c.l.DeadLetter.Columns
-	return fmt.Sprintf("(SELECT true FROM %s d WHERE d.%s = %s AND d.%s IS NULL LIMIT 1) IS NULL",
-		c.letters(), quote(columns.EventID.Name), t(c.l.Columns.ID), quote(columns.RetriedAt.Name))
+	return fmt.Sprintf("(SELECT true FROM %s d WHERE d.%s = %s AND %s LIMIT 1) IS NULL",
+		c.letters(), quote(columns.EventID.Name), t(c.l.Columns.ID), c.openLetter())
 }
 
 // hasLetter is true for rows with an open dead letter.
 func (c *compiler) hasLetter() string {
 	columns := &c.l.DeadLetter.Columns
-	return fmt.Sprintf("EXISTS (SELECT FROM %s d WHERE d.%s = %s AND d.%s IS NULL)",
-		c.letters(), quote(columns.EventID.Name), t(c.l.Columns.ID), quote(columns.RetriedAt.Name))
+	return fmt.Sprintf("EXISTS (SELECT FROM %s d WHERE d.%s = %s AND %s)",
+		c.letters(), quote(columns.EventID.Name), t(c.l.Columns.ID), c.openLetter())
+}
+
+// openLetter is true for a letter that keeps its event dead: one that nobody has had retried. Where the table cannot say
+// so, a retry deletes the letter, and all that are there are open.
+func (c *compiler) openLetter() string {
+	retried := c.l.DeadLetter.Columns.RetriedAt
+	if retried.IsZero() {
+		return "true"
+	}
+	return "d." + quote(retried.Name) + " IS NULL"
 }
 
 // mine limits rows to what this store serves.

@@ -210,8 +210,8 @@ func (c *compiler) dead() *statement {
 	}
 	c.begin(1)
 	columns := &c.l.DeadLetter.Columns
-	return c.end(fmt.Sprintf("SELECT d.%s FROM %s d WHERE d.%s = ANY($1::uuid[]) AND d.%s IS NULL",
-		quote(columns.EventID.Name), c.letters(), quote(columns.EventID.Name), quote(columns.RetriedAt.Name)))
+	return c.end(fmt.Sprintf("SELECT d.%s FROM %s d WHERE d.%s = ANY($1::uuid[]) AND %s",
+		quote(columns.EventID.Name), c.letters(), quote(columns.EventID.Name), c.openLetter()))
 }
 
 // claimsDead is whether a claim can return a row that died after the claim began. Its lock

@@ -80,12 +80,12 @@ func (c *compiler) purgeLetters(count bool) *statement {
 	return c.end(fmt.Sprintf(`WITH letters AS (
   DELETE FROM %[1]s AS d WHERE d.ctid = ANY(ARRAY(
     SELECT d.ctid FROM %[1]s AS d WHERE %[2]s LIMIT $2::int FOR UPDATE OF d SKIP LOCKED))
-  RETURNING d.%[3]s AS event, d.%[4]s IS NULL AS open
+  RETURNING d.%[3]s AS event, %[4]s AS open
 ), events AS (
   DELETE FROM %[5]s AS t USING letters WHERE letters.open AND %[6]s = letters.event AND %[7]s
 )
 SELECT count(*) FROM letters`,
-		c.letters(), where(), quote(d.EventID.Name), quote(d.RetriedAt.Name), c.table(), t(c.l.Columns.ID), c.pending()))
+		c.letters(), where(), quote(d.EventID.Name), c.openLetter(), c.table(), t(c.l.Columns.ID), c.pending()))
 }
 
 // stats counts rows by what happens to them next. Each count reads at most StatsLimit rows.
@@ -118,8 +118,8 @@ func (c *compiler) stats() *statement {
 		dead = fmt.Sprintf("SELECT FROM %s AS t WHERE %s = %s AND %s LIMIT %d",
 			c.table(), t(columns.Status), literal(c.l.States.Dead), c.mine(), outbox.StatsLimit)
 	} else {
-		dead = fmt.Sprintf("SELECT FROM %s AS d WHERE d.%s IS NULL AND %s LIMIT %d",
-			c.letters(), quote(c.l.DeadLetter.Columns.RetriedAt.Name), c.mineOfLetters(), outbox.StatsLimit)
+		dead = fmt.Sprintf("SELECT FROM %s AS d WHERE %s AND %s LIMIT %d",
+			c.letters(), c.openLetter(), c.mineOfLetters(), outbox.StatsLimit)
 	}
 	return c.end(fmt.Sprintf(`WITH waiting AS (
   %s
@@ -152,7 +152,10 @@ func (c *compiler) retry() *statement {
 			c.table(), a, t(columns.ID), t(columns.Status), literal(c.l.States.Dead), t(columns.ID)))
 	}
 	d := &c.l.DeadLetter.Columns
-	return c.end(fmt.Sprintf("WITH letters AS (\n  UPDATE %s AS d SET %s = now()\n  WHERE d.%s = ANY($1::uuid[]) AND d.%s IS NULL\n  RETURNING d.%s AS id\n)\nUPDATE %s AS t SET %s\nWHERE %s IN (SELECT id FROM letters) AND %s\nRETURNING %s",
-		c.letters(), quote(d.RetriedAt.Name), quote(d.EventID.Name), quote(d.RetriedAt.Name), quote(d.EventID.Name),
-		c.table(), a, t(columns.ID), c.pending(), t(columns.ID)))
+	mark := fmt.Sprintf("UPDATE %s AS d SET %s = now()", c.letters(), quote(d.RetriedAt.Name))
+	if d.RetriedAt.IsZero() {
+		mark = fmt.Sprintf("DELETE FROM %s AS d", c.letters()) // nothing else can close it
+	}
+	return c.end(fmt.Sprintf("WITH letters AS (\n  %s\n  WHERE d.%s = ANY($1::uuid[]) AND %s\n  RETURNING d.%s AS id\n)\nUPDATE %s AS t SET %s\nWHERE %s IN (SELECT id FROM letters) AND %s\nRETURNING %s",
+		mark, quote(d.EventID.Name), c.openLetter(), quote(d.EventID.Name), c.table(), a, t(columns.ID), c.pending(), t(columns.ID)))
 }

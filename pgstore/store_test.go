@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/storetest"
 )
@@ -31,6 +33,13 @@ func TestConformance(t *testing.T) {
 			})
 		})
 	}
+	t.Run("packfinderz, as another team has it", func(t *testing.T) {
+		t.Parallel()
+		storetest.Run(t, storetest.Features{DeliveredIsKept: true}, func(t *testing.T) storetest.Harness {
+			t.Helper()
+			return otherTeams(t)
+		})
+	})
 	t.Run("doorito, renewed", func(t *testing.T) {
 		t.Parallel()
 		storetest.Run(t, storetest.Features{Expires: true, Backoff: true, DeliveredIsKept: true}, func(t *testing.T) storetest.Harness {
@@ -38,6 +47,51 @@ func TestConformance(t *testing.T) {
 			return renewed{newHarness(t, "doorito")}
 		})
 	})
+}
+
+// otherTeams is the PackFinderz table with another column for the payload, and letters that cannot say that they were retried.
+func otherTeams(t *testing.T) *harness {
+	t.Helper()
+	h := newHarness(t, "packfinderz")
+	pgtest.Exec(t, h.pool, `
+		ALTER TABLE outbox_events RENAME COLUMN payload_json TO payload;
+		ALTER TABLE outbox_dlq RENAME COLUMN payload_json TO payload;
+		ALTER TABLE outbox_dlq DROP COLUMN retried_at CASCADE;
+		CREATE INDEX ON outbox_dlq (failed_at)`)
+	h.layout.Columns.Payload.Name, h.layout.DeadLetter.Columns.Payload.Name = "payload", "payload"
+	h.layout.DeadLetter.Columns.RetriedAt = pgstore.Column{}
+	var err error
+	if h.emitter, err = outboxpgx.New(h.layout, nil); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// A retry of a letter that cannot be marked takes it away, and the event goes out.
+func TestRetryWithoutAMark(t *testing.T) {
+	t.Parallel()
+	h := otherTeams(t)
+	store := h.open(t, pgstore.Config{MaxAttempts: 1})
+	id := h.Emit(t, 1)[0]
+	settle := func(outcome outbox.Outcome) {
+		if _, err := claimOne(t, store).Settle(t.Context(), []outbox.Outcome{outcome}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settle(outbox.Outcome{Kind: outbox.Died, Reason: outbox.ReasonRejected, Error: "no"})
+	letters := func() (n int) {
+		if err := h.pool.QueryRow(t.Context(), `SELECT count(*) FROM outbox_dlq`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := letters(); n != 1 {
+		t.Fatalf("%d letters of a dead event", n)
+	}
+	if retried := h.Retry(t, store, id); len(retried) != 1 || letters() != 0 {
+		t.Errorf("retried %v, and %d letters are left", retried, letters())
+	}
+	settle(outbox.Outcome{Kind: outbox.Delivered})
 }
 
 // renewed opens stores whose batches have been renewed once: deferred rows are marked then, and no longer locked.

@@ -261,7 +261,7 @@ func (l *Layout) checkDeadLetter() (field, problem string) {
 	}
 	for _, c := range columns {
 		switch c.field {
-		case "id", "eventId", FieldPayload, "reason", "failedAt", "retriedAt":
+		case "id", "eventId", FieldPayload, "reason", "failedAt":
 			if c.IsZero() {
 				return "deadLetter.columns." + string(c.field), "is missing"
 			}
