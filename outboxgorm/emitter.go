@@ -15,6 +15,8 @@ import (
 // be committed by itself, apart from the change it tells of.
 var ErrNoTransaction = errors.New("outbox: the *gorm.DB is not a transaction; use db.Transaction, db.Begin or InTx")
 
+var errNoDB = errors.New("outbox: the *gorm.DB is nil")
+
 // Target is a place events are emitted to: a pgstream.Stream or a pgstore.Layout.
 type Target = emit.Target
 
@@ -55,6 +57,9 @@ func (e *Emitter) EmitMany(ctx context.Context, tx *gorm.DB, events []outbox.Eve
 // InTx runs work in a transaction of its own, commits it, and then wakes the relay in
 // this process, if EmitConfig.Nudge is set. An error or a panic of work rolls back.
 func (e *Emitter) InTx(ctx context.Context, db *gorm.DB, work func(tx *gorm.DB) error) error {
+	if db == nil {
+		return errNoDB
+	}
 	if err := db.WithContext(ctx).Transaction(work); err != nil {
 		return err
 	}
@@ -68,6 +73,9 @@ func (e *Emitter) InTx(ctx context.Context, db *gorm.DB, work func(tx *gorm.DB) 
 // transaction takes the connection out of a *gorm.DB. GORM gives plain connections and
 // transactions the same type, so which it is has to be looked up.
 func transaction(tx *gorm.DB) (emit.SQLConn, error) {
+	if tx == nil {
+		return emit.SQLConn{}, errNoDB
+	}
 	if tx.Error != nil {
 		return emit.SQLConn{}, tx.Error
 	}

@@ -9,6 +9,7 @@ require (
 	github.com/packfinderz/outbox v0.0.0
 	github.com/packfinderz/outbox/brokers/gcppubsub v0.0.0
 	github.com/packfinderz/outbox/brokers/redis v0.0.0
+	github.com/packfinderz/outbox/layoutfile v0.0.0
 	github.com/packfinderz/outbox/outboxgorm v0.0.0
 	github.com/pressly/goose/v3 v3.29.0
 	github.com/redis/go-redis/v9 v9.23.0
@@ -50,6 +51,7 @@ require (
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
@@ -68,5 +70,6 @@ replace (
 	github.com/packfinderz/outbox => ../
 	github.com/packfinderz/outbox/brokers/gcppubsub => ../brokers/gcppubsub
 	github.com/packfinderz/outbox/brokers/redis => ../brokers/redis
+	github.com/packfinderz/outbox/layoutfile => ../layoutfile
 	github.com/packfinderz/outbox/outboxgorm => ../outboxgorm
 )

@@ -26,6 +26,10 @@ func dial(config Config) (*apiv1.TopicAdminClient, error) {
 	if err != nil {
 		return nil, err
 	}
+	if config.Client != nil {
+		// On the given client itself every call would be repeated by its own rules.
+		options = []option.ClientOption{option.WithGRPCConn(config.Client.Connection())} //nolint:staticcheck // there is no other way to it
+	}
 	client, err := apiv1.NewTopicAdminClient(context.Background(), options...)
 	if err != nil {
 		return nil, fmt.Errorf("set up the client: %w", err)

@@ -36,6 +36,9 @@ type Config struct {
 	// Credentials is a JSON file with the credentials; when empty they are the application
 	// default credentials.
 	Credentials string
+	// Client is one that is there already, such as the TopicAdminClient of a pubsub.Client: its connection is used, and left
+	// open. Endpoint, Insecure and Credentials stay empty then. Consumers have a client of their own, and refuse one.
+	Client *apiv1.TopicAdminClient
 	// Unordered publishes without ordering keys. Messages of different keys then travel in
 	// one request, which is faster, and subscribers get them in any order.
 	Unordered bool
@@ -107,7 +110,7 @@ func (p *Publisher) PublishAcked(ctx context.Context, messages []outbox.Message,
 // KeepsOrder is true unless the publisher is configured to be unordered.
 func (p *Publisher) KeepsOrder() bool { return !p.config.Unordered }
 
-// Close waits for what is being published and closes the connection.
+// Close waits for what is being published and closes the connection, unless it is that of a client that was given.
 func (p *Publisher) Close() error {
 	p.life.Lock()
 	defer p.life.Unlock()
@@ -115,6 +118,9 @@ func (p *Publisher) Close() error {
 		return nil
 	}
 	p.closed = true
+	if p.config.Client != nil {
+		return nil
+	}
 	if err := p.client.Close(); err != nil {
 		return fmt.Errorf("Pub/Sub: close the connection: %w", err)
 	}

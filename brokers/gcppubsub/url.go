@@ -54,6 +54,8 @@ func (c Config) check() error {
 		return errors.New("a user or password has no place in it; credentials are a file, credentials=FILE")
 	case !projectID.MatchString(c.Project):
 		return fmt.Errorf("%q is not the id of a project", c.Project)
+	case c.Client != nil && (c.Endpoint != "" || c.Insecure || c.Credentials != ""):
+		return errors.New("Client knows where the service is: leave out Endpoint, Insecure and Credentials")
 	case c.Insecure && c.Credentials != "":
 		return errors.New("insecure sends no credentials: leave out one of the two")
 	}

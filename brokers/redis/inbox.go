@@ -24,6 +24,9 @@ const DefaultKeyPrefix = "pf"
 type InboxConfig struct {
 	// Config is how to reach Redis; ParseURL makes it. What it says of streams does not matter.
 	Config
+	// Client is a client that is there already, to be used instead; Config says nothing then, and Close leaves it open.
+	// Its own retries and timeouts count, within five seconds a call.
+	Client goredis.UniversalClient
 	// KeyPrefix begins every key, as in pf:evt:processed:billing:<event id>. Default pf.
 	KeyPrefix string
 	// TTL is how long claims last and handled events are remembered.
@@ -47,10 +50,7 @@ type Inbox struct {
 // NewInbox checks the configuration. It needs no Redis yet: one that is away is an error of each
 // call until it is back. If it is there, it is asked whether it may evict.
 func NewInbox(config InboxConfig) (*Inbox, error) {
-	options, err := config.ClientOptions()
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	if config.TTL, err = config.TTL.WithDefaults(); err != nil {
 		return nil, err
 	}
@@ -60,13 +60,20 @@ func NewInbox(config InboxConfig) (*Inbox, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	i := &Inbox{config: config, client: goredis.NewUniversalClient(options)}
-	i.close = sync.OnceValue(i.client.Close)
+	i := &Inbox{config: config, client: config.Client, close: func() error { return nil }}
+	if i.client == nil {
+		options, err := config.ClientOptions()
+		if err != nil {
+			return nil, err
+		}
+		i.client = goredis.NewUniversalClient(options)
+		i.close = sync.OnceValue(i.client.Close)
+	}
 	i.lookOnce(context.Background())
 	return i, nil
 }
 
-// Close closes the connections.
+// Close closes the connections, unless they are those of a client that was given.
 func (i *Inbox) Close() error { return i.close() }
 
 // Ping is nil if Redis answers, and lets us in.

@@ -250,3 +250,23 @@ func TestInboxWarnsOfEviction(t *testing.T) {
 		})
 	}
 }
+
+// An inbox works on a client that is there already, and leaves it open.
+func TestInboxOnAClientThatIsThere(t *testing.T) {
+	t.Parallel()
+	client := redistest.New(t).Client()
+	in, err := redis.NewInbox(redis.InboxConfig{Client: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := uuid.New()
+	if ran, err := inbox.Handle(t.Context(), in, inboxConsumer, event, func(context.Context) error { return nil }); !ran || err != nil {
+		t.Errorf("handled: %t, %v", ran, err)
+	}
+	if err := in.Close(); err != nil {
+		t.Error(err)
+	}
+	if n, err := client.Exists(t.Context(), "pf:evt:processed:"+inboxConsumer+":"+event.String()).Result(); n != 1 || err != nil {
+		t.Errorf("the client after the inbox's end: %d, %v", n, err)
+	}
+}

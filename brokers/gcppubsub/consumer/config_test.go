@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	apiv1 "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
 	"github.com/packfinderz/outbox"
@@ -39,7 +40,10 @@ func TestConfig(t *testing.T) {
 		"Handlers is missing":            func(c *consumer.Config) { c.Process.Handlers = nil },
 		"DeadLetterTopic go together":    func(c *consumer.Config) { c.Process.DeadLetterTopic = "x" },
 		"credentials: open none.json":    func(c *consumer.Config) { c.Broker.Insecure, c.Broker.Credentials = false, "none.json" },
-		"Concurrency and Config.Grace":   func(c *consumer.Config) { c.Grace = -1 },
+		"Client is for publishers": func(c *consumer.Config) {
+			c.Broker = gcppubsub.Config{Project: "shop", Client: new(apiv1.TopicAdminClient)}
+		},
+		"Concurrency and Config.Grace": func(c *consumer.Config) { c.Grace = -1 },
 	} {
 		config := good
 		change(&config)

@@ -120,6 +120,8 @@ func (c Config) withDefaults() Config {
 
 func (c Config) check() error {
 	switch {
+	case c.Broker.Client != nil:
+		return errors.New("Config.Broker.Client is for publishers: a consumer watches over the connection of a client of its own")
 	case c.Subscription == "":
 		return errors.New("Config.Subscription is missing")
 	case !resource.IsSubscription(c.Subscription):

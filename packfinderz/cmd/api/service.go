@@ -58,14 +58,18 @@ func serve(ctx context.Context, config config, log *slog.Logger) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	events, err := outbox.NewService()
+	events, err := outbox.NewService(outbox.Config{Logger: log})
+	if err != nil {
+		return err
+	}
+	licenses, err := licensing.New(db.DB, events)
 	if err != nil {
 		return err
 	}
 
 	mux := http.NewServeMux()
 	httpserver.Health(mux, httpserver.Check{Name: "PostgreSQL", Ping: pool.Ping})
-	mux.Handle("/", httpapi.Guard(config.secret, httpapi.New(licensing.New(db.DB, events), log), log))
+	mux.Handle("/", httpapi.Guard(config.secret, httpapi.New(licenses, log), log))
 	server, err := httpserver.Start(config.listen, mux, log)
 	if err != nil {
 		return err

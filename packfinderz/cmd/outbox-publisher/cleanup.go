@@ -16,7 +16,7 @@ func cleanup(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	if err != nil {
 		return err
 	}
-	pool, store, err := open(ctx, config.database, pgstore.Config{})
+	pool, store, err := open(ctx, config.database, config.layout, pgstore.Config{})
 	if err != nil {
 		return err
 	}

@@ -4,14 +4,17 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/layoutfile"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
+	"github.com/packfinderz/outbox/pgstore"
 )
 
 // config is the environment of the publisher.
 type config struct {
 	database    string
+	layout      pgstore.Layout
 	pubsub      gcppubsub.Config
 	topics      registry.Topics
 	batchSize   int
@@ -23,22 +26,44 @@ type config struct {
 func readConfig(lookup func(string) (string, bool)) (config, error) {
 	r := env.NewReader(lookup)
 	emulator := r.Text("", "PUBSUB_EMULATOR_HOST")
+	layout := readLayout(r)
 	c := config{
 		database:  r.Database(),
+		layout:    layout,
 		pubsub:    gcppubsub.Config{Project: r.Project(), Endpoint: emulator, Insecure: emulator != ""},
 		topics:    r.Topics(),
 		batchSize: r.Int("PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE", 50, 1, 10_000),
 		// A third of the lease is the most that the relay takes.
 		poll:        time.Duration(r.Int("PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS", 500, 5, 10_000)) * time.Millisecond,
-		maxAttempts: r.Int("PACKFINDERZ_OUTBOX_MAX_ATTEMPTS", packfinderz.Layout().MaxAttempts, 1, 1_000_000),
+		maxAttempts: r.Int("PACKFINDERZ_OUTBOX_MAX_ATTEMPTS", layout.MaxAttempts, 1, 1_000_000),
 		listen:      r.Address("127.0.0.1:8081", "PACKFINDERZ_PUBLISHER_LISTEN"),
 	}
 	return c, r.Err()
 }
 
+// readLayout is the contract's table, or the one of a file: a table that differs in its names, or lacks what the contract lets it.
+func readLayout(r *env.Reader) pgstore.Layout {
+	const name = "PACKFINDERZ_OUTBOX_LAYOUT_FILE"
+	file := r.Text("", name)
+	if file == "" {
+		return packfinderz.Layout()
+	}
+	layout, err := layoutfile.Load(file)
+	switch {
+	case err != nil:
+		r.Refuse(name, "cannot be used: %v", err)
+	case layout.DeadLetter == nil:
+		r.Refuse(name, "cannot be used: the layout %s has no dead-letter table, and the publisher writes why it gave an event up", file)
+	default:
+		return layout
+	}
+	return packfinderz.Layout() // what else is wrong is told as well
+}
+
 // cleanupConfig is the environment of the cleanup.
 type cleanupConfig struct {
 	database string
+	layout   pgstore.Layout
 	// published and dead are how long published rows and dead letters are kept; zero for ever.
 	published, dead time.Duration
 }
@@ -52,6 +77,7 @@ func readCleanupConfig(lookup func(string) (string, bool)) (cleanupConfig, error
 	r := env.NewReader(lookup)
 	c := cleanupConfig{
 		database:  r.Database(),
+		layout:    readLayout(r),
 		published: r.Duration("PACKFINDERZ_OUTBOX_RETENTION", defaultRetention, leastRetention),
 		// What nobody has looked at is not thrown away by default.
 		dead: r.Duration("PACKFINDERZ_OUTBOX_DLQ_RETENTION", 0, leastRetention),

@@ -53,7 +53,7 @@ func newBedOn(t *testing.T, url string, pool *pgxpool.Pool, reactors ...pstest.S
 	t.Helper()
 	b := &bed{T: t, url: url, pool: pool, db: pftest.GORM(t, pool), broker: pubsubtest.New(t, reactors...), log: &lines{}}
 	var err error
-	if b.events, err = outbox.NewService(); err != nil {
+	if b.events, err = outbox.NewService(outbox.Config{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, topic := range registry.DefaultTopics().Names() {

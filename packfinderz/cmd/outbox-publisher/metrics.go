@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
@@ -17,6 +18,7 @@ import (
 type numbers struct {
 	pool     *pgxpool.Pool
 	store    *pgstore.Store
+	dlq      string // counts what is dead, as the claim sees it
 	attempts metrics.Counter
 	latency  metrics.Latency
 }
@@ -38,8 +40,12 @@ func outcomes() []string {
 	return []string{outbox.Delivered.String(), outbox.Failed.String(), outbox.Died.String(), outbox.Released.String(), outbox.Stopped.String(), "lost"}
 }
 
-// dlqSQL counts what is dead, as the claim sees it.
-const dlqSQL = `SELECT error_reason::text, count(*) FROM outbox_dlq WHERE retried_at IS NULL GROUP BY 1`
+// dlqSQL counts the open dead letters of a layout by reason.
+func dlqSQL(layout pgstore.Layout) string {
+	is := layout.Conditions()
+	return fmt.Sprintf("SELECT d.%s::text, count(*) FROM %s AS d WHERE %s GROUP BY 1",
+		pgx.Identifier{layout.DeadLetter.Columns.Reason.Name}.Sanitize(), is.Letters, is.OpenLetters)
+}
 
 // write asks the table and writes all numbers.
 func (n *numbers) write(ctx context.Context, w *metrics.Writer) error {
@@ -68,7 +74,7 @@ func (n *numbers) write(ctx context.Context, w *metrics.Writer) error {
 
 // dead counts the open dead letters by reason.
 func (n *numbers) dead(ctx context.Context) (map[enums.ErrorReason]int64, error) {
-	rows, err := n.pool.Query(ctx, dlqSQL)
+	rows, err := n.pool.Query(ctx, n.dlq)
 	if err != nil {
 		return nil, fmt.Errorf("count the dead letters: %w", err)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
-	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/metrics"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
@@ -37,7 +36,7 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	if err != nil {
 		return err
 	}
-	pool, store, err := open(ctx, config.database, pgstore.Config{MaxAttempts: config.maxAttempts})
+	pool, store, err := open(ctx, config.database, config.layout, pgstore.Config{MaxAttempts: config.maxAttempts})
 	if err != nil {
 		return err
 	}
@@ -50,7 +49,7 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	if err := check(ctx, store, broker, config.topics, log); err != nil {
 		return err
 	}
-	counted := &numbers{pool: pool, store: store}
+	counted := &numbers{pool: pool, store: store, dlq: dlqSQL(config.layout)}
 	relay, err := outbox.NewRelay(outbox.Config{
 		Store: store, Publisher: broker, Registry: routes,
 		BatchSize: config.batchSize, Poll: config.poll, PublishTimeout: publishTimeout,
@@ -89,12 +88,12 @@ func reachable(ctx context.Context, relay *outbox.Relay) error {
 }
 
 // open makes the store on a pool of its own. It needs no server yet.
-func open(ctx context.Context, database string, config pgstore.Config) (*pgxpool.Pool, *pgstore.Store, error) {
+func open(ctx context.Context, database string, layout pgstore.Layout, config pgstore.Config) (*pgxpool.Pool, *pgstore.Store, error) {
 	pool, err := pgxpool.New(ctx, database)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
-	store, err := pgstore.New(pool, packfinderz.Layout(), config)
+	store, err := pgstore.New(pool, layout, config)
 	if err != nil {
 		pool.Close()
 		return nil, nil, err

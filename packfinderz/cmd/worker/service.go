@@ -8,9 +8,11 @@ import (
 	"net/http"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
 	"github.com/packfinderz/outbox/brokers/gcppubsub/consumer"
+	"github.com/packfinderz/outbox/brokers/redis"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/packfinderz/internal/compliance"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
@@ -30,13 +32,19 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 		return fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
 	defer pool.Close()
-	events, err := idempotency.NewManager(idempotency.Config{
-		RedisURL: config.redis, TTL: config.remember, Processing: config.processing, Logger: log,
-	})
+	remembers, err := openRedis(config.redis)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, events.Close()) }()
+	defer func() { err = errors.Join(err, remembers.Close()) }()
+	events, err := idempotency.NewManager(remembers, idempotency.Config{TTL: config.remember, Processing: config.processing, Logger: log})
+	if err != nil {
+		return err
+	}
+	handler, err := compliance.New(pool, events, log)
+	if err != nil {
+		return err
+	}
 
 	letters, err := openDeadLetters(ctx, config, log)
 	if err != nil {
@@ -45,7 +53,7 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	defer func() { _ = letters.Close() }() // all are published
 	counted := &numbers{}
 	process := consume.Config{
-		Handlers: compliance.New(pool, events, log), Logger: log, Hooks: []any{counted}, MaxDeliveries: anyNumber,
+		Handlers: handler, Logger: log, Hooks: []any{counted}, MaxDeliveries: anyNumber,
 		DeadLetters: letters, DeadLetterTopic: config.deadLetters,
 	}
 	consumer, err := consumer.New(consumer.Config{
@@ -66,6 +74,19 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	return consumer.Run(ctx)
+}
+
+// openRedis makes a client that leaves it to the worker what to try again. It needs no Redis yet.
+func openRedis(address string) (goredis.UniversalClient, error) {
+	config, err := redis.ParseURL(address)
+	if err != nil {
+		return nil, err
+	}
+	options, err := config.ClientOptions()
+	if err != nil {
+		return nil, err
+	}
+	return goredis.NewUniversalClient(options), nil
 }
 
 // openDeadLetters refuses to start without the dead-letter topic: an event that can never be handled would be delivered for ever, and

@@ -26,11 +26,15 @@ func Database(t testing.TB) (url string, pool *pgxpool.Pool) {
 // Licensing is the service on a database.
 func Licensing(t testing.TB, pool *pgxpool.Pool) *licensing.Service {
 	t.Helper()
-	events, err := outbox.NewService()
+	events, err := outbox.NewService(outbox.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return licensing.New(pftest.GORM(t, pool), events)
+	service, err := licensing.New(pftest.GORM(t, pool), events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return service
 }
 
 // Count is the one number that a query answers.

@@ -23,14 +23,16 @@ func ExampleHandler() {
 	pool := testdb.Pool(example)
 	testdb.Migrate(example, pool, migrations.Files())
 	log := slog.New(slog.DiscardHandler)
-	events, err := idempotency.NewManager(idempotency.Config{RedisURL: redistest.New(example).URL(), Logger: log})
+	events, err := idempotency.NewManager(redistest.New(example).Client(), idempotency.Config{Logger: log})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = events.Close() }()
-
-	handler := compliance.New(pool, events, log)
+	handler, err := compliance.New(pool, events, log)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	delivered := []outbox.Message{backendtest.Pending(example)}
 	for range 2 {
 		fmt.Println(handler.Publish(context.Background(), delivered))

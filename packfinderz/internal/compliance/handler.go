@@ -33,8 +33,11 @@ type Handler struct {
 var _ outbox.Publisher = (*Handler)(nil)
 
 // New makes a handler that writes to the table notifications.
-func New(pool *pgxpool.Pool, in inbox.Inbox, log *slog.Logger) *Handler {
-	return &Handler{pool, in, log}
+func New(pool *pgxpool.Pool, in inbox.Inbox, log *slog.Logger) (*Handler, error) {
+	if pool == nil || in == nil || log == nil {
+		return nil, errors.New("compliance: the pool, the inbox or the logger is nil")
+	}
+	return &Handler{pool, in, log}, nil
 }
 
 // Publish handles events: it is the other end of the publisher's. Those of other types are for other

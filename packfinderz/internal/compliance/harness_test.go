@@ -39,12 +39,15 @@ func newBench(t *testing.T) *bench {
 func (b *bench) another() *compliance.Handler {
 	b.Helper()
 	log := slog.New(slog.DiscardHandler)
-	manager, err := idempotency.NewManager(idempotency.Config{RedisURL: b.redis.URL(), Logger: log})
+	manager, err := idempotency.NewManager(b.redis.Client(), idempotency.Config{Logger: log})
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = manager.Close() }) // Redis may be gone already
-	return compliance.New(b.pool, manager, log)
+	handler, err := compliance.New(b.pool, manager, log)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return handler
 }
 
 // deliver delivers an event once.

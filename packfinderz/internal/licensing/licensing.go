@@ -20,11 +20,16 @@ import (
 // Service changes stores and licences. It is safe for concurrent use.
 type Service struct {
 	db     *gorm.DB
-	events *outbox.Service
+	events outbox.Emitter
 }
 
 // New makes a service on a database that has the tables of package migrations and of the outbox.
-func New(db *gorm.DB, events *outbox.Service) *Service { return &Service{db, events} }
+func New(db *gorm.DB, events outbox.Emitter) (*Service, error) {
+	if db == nil || events == nil {
+		return nil, errors.New("licensing: the database or the emitter is nil")
+	}
+	return &Service{db, events}, nil
+}
 
 // CreateStore makes a store, and reports whether it did: false is one that was there.
 func (s *Service) CreateStore(ctx context.Context, id uuid.UUID, name string) (store Store, created bool, err error) {

@@ -21,7 +21,12 @@ import (
 type DLQRepository struct{ db *gorm.DB }
 
 // NewDLQRepository makes a repository.
-func NewDLQRepository(db *gorm.DB) *DLQRepository { return &DLQRepository{db} }
+func NewDLQRepository(db *gorm.DB) (*DLQRepository, error) {
+	if db == nil {
+		return nil, errors.New("outbox: set up the DLQ repository: the *gorm.DB is nil")
+	}
+	return &DLQRepository{db}, nil
+}
 
 // ErrNotWaiting means that an event cannot be given up: there is none, or it is published, or dead.
 var ErrNotWaiting = errors.New("outbox: the event does not wait to be published")
@@ -29,6 +34,9 @@ var ErrNotWaiting = errors.New("outbox: the event does not wait to be published"
 // GiveUp writes the DLQ row of an event that waits, in the caller's transaction: the publisher passes the
 // event over from the commit on. The envelope is copied as it is stored.
 func (r *DLQRepository) GiveUp(tx *gorm.DB, eventID uuid.UUID, reason enums.ErrorReason, cause error) (model.OutboxDLQ, error) {
+	if tx == nil {
+		return model.OutboxDLQ{}, fmt.Errorf("outbox: the transaction is nil: %w", outboxgorm.ErrNoTransaction)
+	}
 	if _, ok := tx.Statement.ConnPool.(gorm.TxCommitter); !ok {
 		return model.OutboxDLQ{}, outboxgorm.ErrNoTransaction
 	}

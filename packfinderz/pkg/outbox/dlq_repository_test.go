@@ -22,9 +22,8 @@ import (
 // transaction fails there is neither.
 func TestGiveUp(t *testing.T) {
 	t.Parallel()
-	pool := pftest.Pool(t)
-	db := pftest.GORM(t, pool)
-	repository := outbox.NewDLQRepository(db)
+	db := pftest.GORM(t, pftest.Pool(t))
+	repository := newDLQRepository(t, db)
 	event := emit(t, db, licenseEvent()).ID
 	cause := errors.New("the store is gone")
 
@@ -40,7 +39,7 @@ func TestGiveUp(t *testing.T) {
 	if letters, err := repository.ByEvent(t.Context(), event); err != nil || len(letters) != 0 {
 		t.Fatalf("after a rollback there are %d DLQ rows (%v)", len(letters), err)
 	}
-	if n := fetchable(t, pool); n != 1 {
+	if n := fetchable(t, db); n != 1 {
 		t.Fatalf("after a rollback %d events can be fetched", n)
 	}
 
@@ -67,7 +66,7 @@ func TestGiveUp(t *testing.T) {
 		letter.FailedAt.IsZero() || row.PublishedAt != nil || row.LastError == nil || *row.LastError != cause.Error() {
 		t.Errorf("the DLQ row is %+v of %+v", letter, row)
 	}
-	if n := fetchable(t, pool); n != 0 {
+	if n := fetchable(t, db); n != 0 {
 		t.Errorf("%d events can be fetched, and the only one is dead", n)
 	}
 	for name, id := range map[string]uuid.UUID{"a dead event": event, "no event": uuid.New()} {
@@ -87,16 +86,13 @@ func TestGiveUpWaits(t *testing.T) {
 	pool := pftest.Pool(t)
 	db := pftest.GORM(t, pool)
 	event := emit(t, db, licenseEvent()).ID
-	publisher, err := outbox.NewRepository(pool, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	publisher := newRepository(t, db, 1)
 	fetched, err := publisher.FetchUnpublishedForPublish(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer fetched.Rollback()
-	repository := outbox.NewDLQRepository(db)
+	repository := newDLQRepository(t, db)
 	givenUp := make(chan error, 1)
 	go func() {
 		givenUp <- db.Transaction(func(tx *gorm.DB) error {
@@ -124,7 +120,7 @@ func TestGiveUpWaits(t *testing.T) {
 func TestListDLQ(t *testing.T) {
 	t.Parallel()
 	db := pftest.GORM(t, pftest.Pool(t))
-	repository := outbox.NewDLQRepository(db)
+	repository := newDLQRepository(t, db)
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	for i, letter := range []model.OutboxDLQ{
 		{EventType: enums.AdPaused, ErrorReason: enums.ReasonRejected, FailedAt: now.Add(-3 * time.Hour)},
@@ -157,4 +153,13 @@ func TestListDLQ(t *testing.T) {
 			t.Errorf("%+v gives %v, want %s", filter, got, want)
 		}
 	}
+}
+
+func newDLQRepository(t *testing.T, db *gorm.DB) *outbox.DLQRepository {
+	t.Helper()
+	repository, err := outbox.NewDLQRepository(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return repository
 }

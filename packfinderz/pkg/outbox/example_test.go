@@ -41,7 +41,7 @@ func ExampleService_Emit() {
 		return
 	}
 	defer done()
-	service, err := outbox.NewService()
+	service, err := outbox.NewService(outbox.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -72,12 +72,16 @@ func ExampleDLQRepository_GiveUp() {
 		return
 	}
 	defer done()
-	service, err := outbox.NewService()
+	service, err := outbox.NewService(outbox.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	repository := outbox.NewDLQRepository(db)
+	repository, err := outbox.NewDLQRepository(db)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	err = db.Transaction(func(tx *gorm.DB) error {
 		emitted, err := service.Emit(tx, outbox.DomainEvent{AggregateID: uuid.New(), Data: payloads.AdActivated{}})
 		if err != nil {

@@ -12,7 +12,6 @@ import (
 	"gorm.io/gorm"
 
 	engine "github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/packfinderz/pkg/db/model"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
@@ -30,7 +29,8 @@ var (
 	_ func(*outbox.Service, *gorm.DB, outbox.DomainEvent) (engine.Emitted, error)                 = (*outbox.Service).Emit
 	_ func(*idempotency.Manager, context.Context, string, uuid.UUID, time.Duration) (bool, error) = (*idempotency.Manager).CheckAndMarkProcessed
 	_ func(*idempotency.Manager, context.Context, string, uuid.UUID) error                        = (*idempotency.Manager).Delete
-	_ func(*outbox.Repository, context.Context, int) (*packfinderz.Fetched, error)                = (*outbox.Repository).FetchUnpublishedForPublish
+	_ func(outbox.Repository, context.Context, int) (outbox.Fetched, error)                       = outbox.Repository.FetchUnpublishedForPublish
+	_ outbox.IdempotencyManager                                                                   = (*idempotency.Manager)(nil)
 )
 
 // The envelope has the fields of the contract, with their types and JSON names, in its order, and no others.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
-	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
+	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 )
 
 const (
@@ -61,10 +61,7 @@ func claimBuffers(t *testing.T, url string, pool *pgxpool.Pool) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(traced.Close)
-	repository, err := outbox.NewRepository(traced, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repository := newRepository(t, pftest.GORM(t, traced), 0)
 	for range 2 {
 		fetched, err := repository.FetchUnpublishedForPublish(t.Context(), planBatch)
 		if err != nil || len(fetched.Events()) != planBatch {

@@ -1,24 +1,50 @@
 package outbox
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"gorm.io/gorm"
 
 	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/outboxgorm"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// Repository fetches unpublished rows under row locks (FetchUnpublishedForPublish), and marks each as
-// published or failed before it commits. It is the store of the publisher itself, for tools that want to go
-// through rows one by one; there is no second way to claim.
-type Repository = packfinderz.Store
+// RowRepository fetches unpublished rows under row locks, and marks each as published or failed before it commits. It is the
+// store of the publisher itself, for tools that want to go through rows one by one; there is no second way to claim.
+type RowRepository struct {
+	store *packfinderz.Store
+	pool  *pgxpool.Pool
+}
 
-// NewRepository makes a repository. A maxAttempts of zero is the default, 10.
-func NewRepository(pool *pgxpool.Pool, maxAttempts int) (*Repository, error) {
-	repository, err := packfinderz.NewStore(pool, packfinderz.Layout(), pgstore.Config{MaxAttempts: maxAttempts})
+var _ Repository = (*RowRepository)(nil)
+
+// NewRepository makes a repository on the database that a *gorm.DB is on. Its sessions are its own, because rows stay locked
+// between two calls; close it in the end. A maxAttempts of zero is the default, 10.
+func NewRepository(ctx context.Context, db *gorm.DB, maxAttempts int) (*RowRepository, error) {
+	pool, err := outboxgorm.Pool(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: set up the repository: %w", err)
 	}
-	return repository, nil
+	store, err := packfinderz.NewStore(pool, packfinderz.Layout(), pgstore.Config{MaxAttempts: maxAttempts})
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("outbox: set up the repository: %w", err)
+	}
+	return &RowRepository{store, pool}, nil
 }
+
+// FetchUnpublishedForPublish locks up to limit unpublished rows, oldest first, passing over those that others have locked.
+// Commit or Rollback has to be called.
+func (r *RowRepository) FetchUnpublishedForPublish(ctx context.Context, limit int) (Fetched, error) {
+	fetched, err := r.store.FetchUnpublishedForPublish(ctx, limit)
+	if err != nil {
+		return nil, err // and no Fetched that is nil inside
+	}
+	return fetched, nil
+}
+
+// Close ends the repository's sessions.
+func (r *RowRepository) Close() { r.pool.Close() }

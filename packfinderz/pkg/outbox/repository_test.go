@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"gorm.io/gorm"
 
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/db/model"
@@ -13,13 +13,20 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
 )
 
-// fetchable is how many rows a publisher would get.
-func fetchable(t *testing.T, pool *pgxpool.Pool) int {
+func newRepository(t *testing.T, db *gorm.DB, maxAttempts int) *outbox.RowRepository {
 	t.Helper()
-	repository, err := outbox.NewRepository(pool, 0)
+	repository, err := outbox.NewRepository(t.Context(), db, maxAttempts)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(repository.Close)
+	return repository
+}
+
+// fetchable is how many rows a publisher would get.
+func fetchable(t *testing.T, db *gorm.DB) int {
+	t.Helper()
+	repository := newRepository(t, db, 0)
 	fetched, err := repository.FetchUnpublishedForPublish(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
@@ -31,8 +38,7 @@ func fetchable(t *testing.T, pool *pgxpool.Pool) int {
 // Rows are marked one by one: published, failed and fetched again, failed for the last time, and left alone.
 func TestFetchAndMark(t *testing.T) {
 	t.Parallel()
-	pool := pftest.Pool(t)
-	db := pftest.GORM(t, pool)
+	db := pftest.GORM(t, pftest.Pool(t))
 	ids := make([]uuid.UUID, 4)
 	for i := range ids {
 		ids[i] = emit(t, db, licenseEvent()).ID
@@ -40,10 +46,7 @@ func TestFetchAndMark(t *testing.T) {
 	timeout := errors.New("timeout")
 	for round, first := range []int{0, 1} {
 		// One that goes on looks at what is new before it looks at what has failed.
-		repository, err := outbox.NewRepository(pool, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		repository := newRepository(t, db, 2)
 		fetched, err := repository.FetchUnpublishedForPublish(t.Context(), 3)
 		if err != nil {
 			t.Fatal(err)
@@ -73,10 +76,10 @@ func TestFetchAndMark(t *testing.T) {
 	if err := db.Take(&published, "published_at IS NOT NULL").Error; err != nil || published.ID != ids[0] {
 		t.Errorf("published is %s (%v), want %s", published.ID, err, ids[0])
 	}
-	if n := fetchable(t, pool); n != 1 {
+	if n := fetchable(t, db); n != 1 {
 		t.Errorf("%d rows can be fetched, want 1", n)
 	}
-	if _, err := outbox.NewRepository(pool, -1); err == nil {
+	if _, err := outbox.NewRepository(t.Context(), db, -1); err == nil {
 		t.Error("a negative maximum was taken")
 	}
 }

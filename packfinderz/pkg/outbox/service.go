@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,6 +17,7 @@ import (
 	"github.com/packfinderz/outbox/outboxgorm"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
+	"github.com/packfinderz/outbox/pgstore"
 )
 
 // DomainEvent is something that has happened. What kind of event it is, and to what kind of aggregate it
@@ -34,15 +36,34 @@ type DomainEvent struct {
 	Data payloads.Payload
 }
 
+// Config is what a Service can be told. The zero value is the contract's table, and a log for nobody.
+type Config struct {
+	// Layout is a table that differs from the contract's, as layoutfile.Load reads it; the publisher has to be given the same.
+	// Default: the contract's.
+	Layout *pgstore.Layout
+	// Logger has a line for each event that was written, at the level debug: it may be rolled back yet. Default: none.
+	Logger *slog.Logger
+}
+
 // Service emits events. It is safe for concurrent use.
 type Service struct {
 	emitter  *outboxgorm.Emitter
 	registry outbox.Registry
+	log      *slog.Logger
 }
 
+var _ Emitter = (*Service)(nil)
+
 // NewService makes a service.
-func NewService() (*Service, error) {
-	emitter, err := outboxgorm.New(packfinderz.Layout(), nil)
+func NewService(config Config) (*Service, error) {
+	layout := packfinderz.Layout()
+	if config.Layout != nil {
+		layout = *config.Layout
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	emitter, err := outboxgorm.New(layout, nil)
 	if err != nil {
 		return nil, fmt.Errorf("set up the emitter: %w", err)
 	}
@@ -51,7 +72,7 @@ func NewService() (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the registry: %w", err)
 	}
-	return &Service{emitter: emitter, registry: routes}, nil
+	return &Service{emitter: emitter, registry: routes, log: config.Logger}, nil
 }
 
 // Emit writes the event in the caller's transaction, and never commits: it exists if and only if the
@@ -62,7 +83,16 @@ func (s *Service) Emit(tx *gorm.DB, event DomainEvent) (outbox.Emitted, error) {
 	if err != nil {
 		return outbox.Emitted{}, fmt.Errorf("outbox: %w: %w", outbox.ErrInvalidEvent, err)
 	}
-	return s.emitter.Emit(tx.Statement.Context, tx, row)
+	if tx == nil {
+		return outbox.Emitted{}, fmt.Errorf("outbox: the transaction is nil: %w", outboxgorm.ErrNoTransaction)
+	}
+	ctx := tx.Statement.Context
+	emitted, err := s.emitter.Emit(ctx, tx, row)
+	if err == nil {
+		s.log.DebugContext(ctx, "event emitted", "event_id", row.ID, "event_type", row.Type,
+			"aggregate_type", row.AggregateType, "aggregate_id", row.AggregateID)
+	}
+	return emitted, err
 }
 
 // row is the event as it is stored, and checked as it will be before it is published.

@@ -23,7 +23,7 @@ var errChangedMind = errors.New("changed my mind")
 
 func newService(t *testing.T) *outbox.Service {
 	t.Helper()
-	service, err := outbox.NewService()
+	service, err := outbox.NewService(outbox.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

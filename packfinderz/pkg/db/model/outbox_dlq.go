@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"gorm.io/gorm"
 
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 )
@@ -27,6 +28,9 @@ type OutboxDLQ struct {
 	LastError    *string    `gorm:"type:text;<-:create"`
 	RetriedAt    *time.Time `gorm:"type:timestamptz"`
 }
+
+// BeforeCreate gives a row that has no id a UUIDv7.
+func (d *OutboxDLQ) BeforeCreate(*gorm.DB) error { return giveID(&d.ID) }
 
 // TableName is outbox_dlq.
 func (OutboxDLQ) TableName() string { return "outbox_dlq" }

@@ -4,9 +4,11 @@ package model
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+	"gorm.io/gorm"
 
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 )
@@ -27,5 +29,21 @@ type OutboxEvent struct {
 	LastError    *string    `gorm:"type:text"`
 }
 
+// BeforeCreate gives a row that has no id a UUIDv7.
+func (e *OutboxEvent) BeforeCreate(*gorm.DB) error { return giveID(&e.ID) }
+
 // TableName is outbox_events.
 func (OutboxEvent) TableName() string { return "outbox_events" }
+
+// giveID makes an id where there is none. Those of one process sort by the time they were made.
+func giveID(id *uuid.UUID) error {
+	if *id != uuid.Nil {
+		return nil
+	}
+	made, err := uuid.NewV7()
+	if err != nil {
+		return fmt.Errorf("make a row's id: %w", err)
+	}
+	*id = made
+	return nil
+}

@@ -29,12 +29,11 @@ func deliver(ctx context.Context, events *idempotency.Manager, event uuid.UUID, 
 func ExampleManager() {
 	t := new(testserver.Example)
 	defer t.Done()
-	events, err := idempotency.NewManager(idempotency.Config{RedisURL: redistest.New(t).URL()}) // in a program: your Redis
+	events, err := idempotency.NewManager(redistest.New(t).Client(), idempotency.Config{}) // in a program: your client
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = events.Close() }() // nothing is left in it
 	event := uuid.New()
 	for _, outcome := range []error{errors.New("the database is away"), nil, nil} {
 		err := deliver(context.Background(), events, event, func() error {

@@ -3,18 +3,19 @@
 package idempotency
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
+
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/packfinderz/outbox/brokers/redis"
 	"github.com/packfinderz/outbox/inbox"
 )
 
-// Config says where a manager remembers, and for how long.
+// Config says for how long a manager remembers.
 type Config struct {
-	// RedisURL is the address of Redis, such as redis://localhost:6379.
-	RedisURL string
 	// TTL is how long a handled event is remembered: PACKFINDERZ_EVENTING_IDEMPOTENCY_TTL. Default 720h.
 	TTL time.Duration
 	// Processing is how long a killed consumer blocks its event at most. Default a minute.
@@ -29,17 +30,16 @@ type Config struct {
 // Manager is the shared idempotency helper. Its CheckAndMarkProcessed marks an event before the effect
 // and Delete takes the mark back after a failure. It is an inbox.Inbox, too: inbox.Handle with it loses no
 // effect even if the consumer is killed between the two, and is what new consumers should use. Both use the
-// same keys. Close it in the end.
+// same keys.
 type Manager struct{ *redis.Inbox }
 
-// NewManager makes a manager. It needs no Redis yet.
-func NewManager(config Config) (*Manager, error) {
-	at, err := redis.ParseURL(config.RedisURL)
-	if err != nil {
-		return nil, fmt.Errorf("idempotency: %w", err)
+// NewManager makes a manager on a client of Redis, which stays the caller's to close. It needs no Redis yet.
+func NewManager(client goredis.UniversalClient, config Config) (*Manager, error) {
+	if client == nil {
+		return nil, errors.New("idempotency: the Redis client is nil")
 	}
 	in, err := redis.NewInbox(redis.InboxConfig{
-		Config: at, Logger: config.Logger,
+		Client: client, Logger: config.Logger,
 		TTL: inbox.TTL{Done: config.TTL, Processing: config.Processing, Horizon: config.Horizon},
 	})
 	if err != nil {

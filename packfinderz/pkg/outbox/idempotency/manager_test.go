@@ -18,17 +18,12 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
 )
 
-func open(t *testing.T, config idempotency.Config) *idempotency.Manager {
+func open(t *testing.T, client goredis.UniversalClient, config idempotency.Config) *idempotency.Manager {
 	t.Helper()
-	manager, err := idempotency.NewManager(config)
+	manager, err := idempotency.NewManager(client, config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := manager.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	return manager
 }
 
@@ -36,13 +31,8 @@ func open(t *testing.T, config idempotency.Config) *idempotency.Manager {
 func TestKey(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
-	manager := open(t, idempotency.Config{RedisURL: server.URL(), TTL: 168 * time.Hour})
-	options, err := goredis.ParseURL(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := goredis.NewClient(options)
-	t.Cleanup(func() { _ = client.Close() }) // it has done its work
+	client := server.Client()
+	manager := open(t, client, idempotency.Config{TTL: 168 * time.Hour})
 	event := uuid.New()
 	key := fmt.Sprintf("pf:evt:processed:compliance:%s", event)
 	for ttl, want := range map[time.Duration]time.Duration{0: 168 * time.Hour, time.Hour: time.Hour} {
@@ -72,7 +62,7 @@ func TestOneOfManyIsFirst(t *testing.T) {
 	var first atomic.Int64
 	var running sync.WaitGroup
 	for range 4 {
-		manager := open(t, idempotency.Config{RedisURL: server.URL()})
+		manager := open(t, server.Client(), idempotency.Config{})
 		for range 8 {
 			running.Go(func() {
 				done, err := manager.CheckAndMarkProcessed(t.Context(), "compliance", event, 0)
@@ -94,7 +84,7 @@ func TestOneOfManyIsFirst(t *testing.T) {
 // An effect that Handle has under way does not pass for done, and the two calls know each other's marks.
 func TestHandleUsesTheSameKeys(t *testing.T) {
 	t.Parallel()
-	manager := open(t, idempotency.Config{RedisURL: redistest.New(t).URL()})
+	manager := open(t, redistest.New(t).Client(), idempotency.Config{})
 	event := uuid.New()
 	ran, err := inbox.Handle(t.Context(), manager, "compliance", event, func(ctx context.Context) error {
 		if _, err := manager.CheckAndMarkProcessed(ctx, "compliance", event, 0); !errors.Is(err, inbox.ErrInProgress) {
@@ -112,19 +102,34 @@ func TestHandleUsesTheSameKeys(t *testing.T) {
 
 func TestConfigRefused(t *testing.T) {
 	t.Parallel()
+	away := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
+	t.Cleanup(func() { _ = away.Close() }) // it was never connected
 	for name, config := range map[string]idempotency.Config{
-		"no address":    {},
-		"no redis":      {RedisURL: "http://localhost"},
-		"a short TTL":   {RedisURL: "redis://localhost", TTL: time.Millisecond},
-		"too short for": {RedisURL: "redis://localhost", TTL: time.Hour, Horizon: 7 * 24 * time.Hour},
+		"a short TTL":   {TTL: time.Millisecond},
+		"too short for": {TTL: time.Hour, Horizon: 7 * 24 * time.Hour},
 	} {
-		if _, err := idempotency.NewManager(config); err == nil {
+		if _, err := idempotency.NewManager(away, config); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
+	if _, err := idempotency.NewManager(nil, idempotency.Config{}); err == nil {
+		t.Error("no client: taken")
+	}
 	// A Redis that is away is an error of each call, and says nothing about the event.
-	manager := open(t, idempotency.Config{RedisURL: "redis://127.0.0.1:1"})
+	manager := open(t, away, idempotency.Config{})
 	if _, err := manager.CheckAndMarkProcessed(t.Context(), "compliance", uuid.New(), 0); outbox.Classify(err) != outbox.ClassUnavailable {
 		t.Errorf("without Redis: %v", err)
+	}
+}
+
+// The client is the caller's: a manager that is closed leaves it open.
+func TestTheClientStaysOpen(t *testing.T) {
+	t.Parallel()
+	client := redistest.New(t).Client()
+	if err := open(t, client, idempotency.Config{}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("after the manager's end: %v", err)
 	}
 }
