@@ -3,12 +3,9 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"strings"
 	"sync"
 	"testing"
 
@@ -156,22 +153,7 @@ func (s *system) checkLog() {
 	for _, m := range s.published() {
 		messages[m.Attributes["event_id"]]++
 	}
-	logged := make(map[string]int)
-	for _, session := range []string{killedPublisher, otherPublisher} {
-		text, err := os.ReadFile(s.log(session))
-		if err != nil {
-			s.Fatal(err)
-		}
-		for line := range strings.Lines(string(text)) {
-			var fields struct {
-				Message string `json:"msg"`
-				Event   string `json:"event_id"`
-			}
-			if json.Unmarshal([]byte(line), &fields) == nil && fields.Message == "event delivered" {
-				logged[fields.Event]++
-			}
-		}
-	}
+	logged := s.lines("event delivered", killedPublisher, otherPublisher)
 	if !maps.Equal(logged, messages) {
 		s.Errorf("Pub/Sub has the events so often: %v\nand the logs: %v", messages, logged)
 	}

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -58,14 +59,20 @@ func newSystem(t *testing.T) *system {
 	for _, topic := range append(topics.Names(), "pf-domain-events-dead") {
 		s.broker.CreateTopic(t, topic)
 	}
-	_, err := s.broker.Server.GServer.CreateSubscription(t.Context(), &pubsubpb.Subscription{
-		Name: "projects/" + pubsubtest.Project + "/subscriptions/" + subscription, Topic: pubsubtest.TopicPath(topics.Domain),
-		EnableMessageOrdering: true, AckDeadlineSeconds: 10,
+	s.subscribe()
+	return s
+}
+
+// subscribe makes the worker's subscription.
+func (s *system) subscribe() {
+	s.Helper()
+	_, err := s.broker.Server.GServer.CreateSubscription(s.Context(), &pubsubpb.Subscription{
+		Name:  "projects/" + pubsubtest.Project + "/subscriptions/" + subscription,
+		Topic: pubsubtest.TopicPath(registry.DefaultTopics().Domain), EnableMessageOrdering: true, AckDeadlineSeconds: 10,
 	})
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
-	return s
 }
 
 // process is a program that runs.
@@ -164,4 +171,31 @@ func (s *system) body(name, value string) string {
 		s.Fatal(err)
 	}
 	return string(doc)
+}
+
+// lines counts, by event, the lines of some logs that say something.
+func (s *system) lines(message string, sessions ...string) map[string]int {
+	s.Helper()
+	found := make(map[string]int)
+	for _, session := range sessions {
+		file, err := os.Open(s.log(session))
+		if err != nil {
+			s.Fatal(err)
+		}
+		lines := bufio.NewScanner(file)
+		for lines.Scan() {
+			var fields struct {
+				Message string `json:"msg"`
+				Event   string `json:"event_id"`
+			}
+			if json.Unmarshal(lines.Bytes(), &fields) == nil && fields.Message == message {
+				found[fields.Event]++
+			}
+		}
+		if err := lines.Err(); err != nil {
+			s.Error(fmt.Errorf("read the log of %s: %w", session, err))
+		}
+		_ = file.Close() // opened for reading
+	}
+	return found
 }
