@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"maps"
 	"path"
 	"testing"
@@ -80,6 +81,23 @@ func (b *bench) environment(more map[string]string) map[string]string {
 func (b *bench) start(more map[string]string) *consumetest.Running {
 	b.Helper()
 	return backendtest.Start(b, b.environment(more), b.log.Logger(), run)
+}
+
+// refusal runs a worker that must not start, and returns why it does not. One that does start is ended at once: nothing else would.
+func (b *bench) refusal(more map[string]string) error {
+	b.Helper()
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	log, ended := consumetest.NewLog(), make(chan error, 1)
+	go func() { ended <- run(ctx, nil, backendtest.Lookup(b.environment(more)), log.Logger()) }()
+	started := func() bool { return log.Count("msg=listening") > 0 }
+	await.Until(b, "the worker to refuse or to start", func() bool { return len(ended) > 0 || started() })
+	cancel()
+	err := <-ended
+	if started() {
+		b.Error("the worker started")
+	}
+	return err
 }
 
 // send publishes events, as the publisher does.

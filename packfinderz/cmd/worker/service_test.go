@@ -2,14 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"maps"
 	"net/http"
 	"path"
 	"strings"
 	"testing"
-	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
@@ -115,11 +113,7 @@ func TestNoDeadLetterTopic(t *testing.T) {
 	b := newBench(t)
 	b.deleteTopic(letterTopic)
 	for topic, set := range map[string]string{letterTopic: "", "elsewhere": "elsewhere"} {
-		// Only if it does start, the context has to end it.
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		environment := b.environment(map[string]string{"PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC": set})
-		err := run(ctx, nil, backendtest.Lookup(environment), b.log.Logger())
-		cancel()
+		err := b.refusal(map[string]string{"PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC": set})
 		if program.ExitCode(err) != 2 || !strings.Contains(err.Error(), "gcloud pubsub topics create "+topic+" --project "+pubsubtest.Project) {
 			t.Errorf("without %s: %v, want it to be said how to make it", topic, err)
 		}
