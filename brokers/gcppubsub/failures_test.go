@@ -94,20 +94,22 @@ func TestOneBadMessage(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		key, after string
-		code       codes.Code
+		refused    error
 		fate       string
 	}{
-		"invalid, without a key": {"", "", codes.InvalidArgument, "unclear"},
-		"invalid, of one key":    {"a", "waits", codes.InvalidArgument, "unclear"},
-		"unclear, without a key": {"", "", codes.Unknown, "unclear"},
-		"unclear, of one key":    {"a", "waits", codes.Unknown, "unclear"},
+		"invalid, without a key":   {"", "", status.Error(codes.InvalidArgument, "as the test wants it"), "unclear"},
+		"invalid, of one key":      {"a", "waits", status.Error(codes.InvalidArgument, "as the test wants it"), "unclear"},
+		"unclear, without a key":   {"", "", status.Error(codes.Unknown, "as the test wants it"), "unclear"},
+		"unclear, of one key":      {"a", "waits", status.Error(codes.Unknown, "as the test wants it"), "unclear"},
+		"too large, without a key": {"", "", tooLarge(), "rejected"},
+		"too large, of one key":    {"a", "waits", tooLarge(), "rejected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			broker := pubsubtest.New(t, reacting(func(r *pubsubpb.PublishRequest) error {
 				for _, m := range r.Messages {
 					if string(m.Data) == "bad" {
-						return status.Error(test.code, "as the test wants it")
+						return test.refused
 					}
 				}
 				return nil
@@ -128,6 +130,11 @@ func TestOneBadMessage(t *testing.T) {
 			wantPayloads(t, broker, arrived...)
 		})
 	}
+}
+
+// tooLarge is how a server that is not Google's refuses a request above its limit.
+func tooLarge() error {
+	return status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5000078 vs. 4194304)")
 }
 
 // A topic that takes nothing stops its own messages, and is not asked for each of them.
