@@ -35,6 +35,28 @@ func TestPoolerConformance(t *testing.T) {
 	})
 }
 
+// TestPoolerRotation empties a slot through a pooler in transaction mode: nothing of it stays behind in the sessions.
+func TestPoolerRotation(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{})
+	through := pgbouncer.Start(t, h.url, pgbouncer.Config{Mode: pgbouncer.Transaction, Servers: poolerServers})
+	h.through = pgtest.Connect(t, through)
+	store := h.open(t, pgstream.Config{})
+	h.emitDaysAgo(t, 5, 3)
+	drain(t, store)
+	for _, dry := range []bool{true, false} {
+		n, err := store.Purge(t.Context(), outbox.Purge{Retention: 72 * time.Hour, DryRun: dry, Progress: func(int64) {}})
+		if err != nil || n != 3 {
+			t.Errorf("purged %d events (dry run: %t), want 3: %v", n, dry, err)
+		}
+	}
+	if n := h.count(t, `SELECT count(*) FROM outbox_stream`); n != 0 {
+		t.Errorf("%d events are left, want none", n)
+	}
+	store.Close()
+	pgbouncer.AssertNoTraces(t, h.url, through, poolerServers)
+}
+
 // TestPoolerIsNoticed: the store says once that there is a pooler, and nothing without one.
 func TestPoolerIsNoticed(t *testing.T) {
 	t.Parallel()

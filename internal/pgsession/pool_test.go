@@ -60,7 +60,20 @@ func TestSettings(t *testing.T) {
 			}
 			err := pgx.BeginTxFunc(t.Context(), pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 				check("a transaction", tx.QueryRow(t.Context(), look))
-				return nil
+				// With an argument: without one pgx prepares nothing for Exec.
+				if _, err := tx.Exec(t.Context(), `SELECT $1::int`, 1); err != nil {
+					return err
+				}
+				rows, err := tx.Query(t.Context(), `SELECT $1::int + 1`, 1)
+				if err != nil {
+					return err
+				}
+				if _, err := pgx.CollectRows(rows, pgx.RowTo[int]); err != nil {
+					return err
+				}
+				queue := &pgx.Batch{}
+				queue.Queue(`SELECT $1::int + 2`, 1)
+				return tx.SendBatch(t.Context(), queue).Close()
 			})
 			if err != nil {
 				t.Error(err)
