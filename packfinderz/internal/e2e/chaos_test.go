@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"sync"
@@ -157,15 +158,28 @@ func (c *chaos) deleteTopic(events int) {
 // settled waits until every event is published, and every message acknowledged.
 func (c *chaos) settled() {
 	c.Helper()
-	await.Until(c, "every event to be published", func() bool { return c.settledRows() == len(c.emitted) })
-	await.Until(c, "every message to be acknowledged", func() bool {
+	c.none("events to be published", func() int { return len(c.emitted) - c.settledRows() })
+	c.none("messages to be acknowledged", func() (open int) {
 		for _, m := range c.published() {
 			if m.Acks == 0 {
-				return false
+				open++
 			}
 		}
-		return true
+		return open
 	})
+}
+
+// none waits until nothing is left of something, however long that takes, as long as it becomes less.
+func (c *chaos) none(what string, left func() int) {
+	c.Helper()
+	for before := left(); before > 0; {
+		await.Until(c, fmt.Sprintf("less than %d %s", before, what), func() bool {
+			now := left()
+			less := now < before
+			before = min(before, now)
+			return less
+		})
+	}
 }
 
 // verify compares what was emitted with what came of it, and says what the run has met.
