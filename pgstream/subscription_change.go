@@ -69,6 +69,9 @@ func (s Stream) DropSubscription(ctx context.Context, pool *pgxpool.Pool, name s
 			if err := s.refuseServed(ctx, tx, name, servedSQL, "stop it, or force the drop"); err != nil {
 				return err
 			}
+			if err := s.refuseUnrepaired(ctx, tx, name); err != nil {
+				return err
+			}
 		}
 		if _, err := tx.Exec(ctx, s.names(`DELETE FROM {subscriptions} WHERE name = $1`), name); err != nil {
 			return err
@@ -81,6 +84,19 @@ func (s Stream) DropSubscription(ctx context.Context, pool *pgxpool.Pool, name s
 	})
 	if err != nil {
 		return fmt.Errorf("outbox: drop subscription %q: %w", name, err)
+	}
+	return nil
+}
+
+// refuseUnrepaired keeps a subscription that waits for a repair: what it has not delivered would be lost to it
+// before anybody has seen how much that is. One that lacks cursors can be dropped.
+func (s Stream) refuseUnrepaired(ctx context.Context, tx pgx.Tx, name string) error {
+	h, err := s.look(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if err := h.refusal(name); errors.Is(err, ErrRestored) && !slices.Contains(h.partial, name) {
+		return fmt.Errorf("%w; or force the drop, and what it has not delivered is lost to it", err)
 	}
 	return nil
 }

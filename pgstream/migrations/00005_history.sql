@@ -71,11 +71,14 @@ ALTER TABLE outbox_shards
 
 -- The cursors that are there are of this history, unless they tell otherwise: ahead of the server, or
 -- older than their table. After pg_upgrade they are older, too; but then so are other rows of tables.
+-- And whoever stored a snapshot was not over when it was taken: a cursor that has seen its own writer
+-- was loaded, by a server whose counter has caught up since.
 UPDATE outbox_shards AS c SET history = h.history
 FROM (SELECT DISTINCT history FROM outbox_history) AS h,
     (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax, coalesce(pg_sequence_last_value('outbox_stream_seq'), 0) AS seq) AS n,
     (SELECT xmin::text::bigint AS xid FROM pg_attribute WHERE attrelid = 'outbox_shards'::regclass AND attname = 'xmin') AS born
 WHERE pg_snapshot_xmax(coalesce(c.s2, c.s1))::text::bigint <= n.xmax AND greatest(c.q1, c.hi) <= n.seq
+  AND NOT pg_visible_in_snapshot((n.xmax - ((n.xmax - c.xmin::text::bigint) & 4294967295))::text::xid8, coalesce(c.s2, c.s1))
   AND (coalesce(c.s2, c.s1)::text = '1:1:'
     OR pg_snapshot_xmax(coalesce(c.s2, c.s1))::text::bigint >= n.xmax - ((n.xmax - born.xid) & 4294967295)
     OR EXISTS (
