@@ -28,6 +28,9 @@ var ErrSequence = errors.New("the sequence outbox_stream_seq hands out more than
 // ErrStandby means that the server is a standby: its cursors move on the primary.
 var ErrStandby = errors.New("this server is a standby; the stream is read on the primary")
 
+// ErrHidden means that a part of the stream cannot be seen: it would be passed over.
+var ErrHidden = errors.New("a part of the stream cannot be seen from here")
+
 // What is seen of a history that was left. A stamp that does not match tells so for ever; the others
 // may be gone when a counter has caught up, and are noted.
 const (
@@ -50,6 +53,8 @@ const nativeStamps = `{history} AS a JOIN {history} AS b ON b.history = a.histor
 // takes a series for a thousand, and then compiles the statement, which takes a thousand times as long.
 const checkSQL = `
 SELECT pg_is_in_recovery(),
+  ARRAY(SELECT t::text FROM unnest(ARRAY[{'stream'}, {'shards'}, {'parked'}, {'history'}, {'doubts'}, {'subscriptions'}, {'settings'}]) AS t WHERE row_security_active(t::oid)),
+  (SELECT count(*) FROM pg_inherits WHERE inhparent = {'stream'} AND NOT inhdetachpending) - coalesce((SELECT max(slots) FROM {settings}), 0),
   (SELECT seqcache = 1 AND NOT seqcycle AND seqincrement = 1 FROM pg_sequence WHERE seqrelid = {'stream_seq'}),
   (SELECT count(*) FROM {history}),
   coalesce((SELECT min(a.history::text) FROM ` + nativeStamps + `)::uuid, '00000000-0000-0000-0000-000000000000'),
@@ -72,6 +77,10 @@ type health struct {
 	// standby is set on a server that cannot be read from, and single where the sequence hands out
 	// one value at a time, as it must.
 	standby, single bool
+	// hidden are the tables that row-level security lets this role see only in part, and slots how many
+	// more, or less, the log has than it should.
+	hidden []string
+	slots  int
 	// stamped is set where the stamps are this server's; history is the name they have.
 	stamped bool
 	history uuid.UUID
@@ -94,7 +103,7 @@ func (s Stream) look(ctx context.Context, db query) (h health, err error) {
 	}
 	var stamps int
 	var rows, cursors, sequence bool
-	err = db.QueryRow(ctx, s.names(checkSQL)).Scan(&h.standby, &h.single, &stamps, (*[16]byte)(&h.history), &rows, &cursors, &sequence, &h.noted, &h.strange, &h.partial)
+	err = db.QueryRow(ctx, s.names(checkSQL)).Scan(&h.standby, &h.hidden, &h.slots, &h.single, &stamps, (*[16]byte)(&h.history), &rows, &cursors, &sequence, &h.noted, &h.strange, &h.partial)
 	if err != nil {
 		return h, fmt.Errorf("outbox: check the stream: %w", err)
 	}
@@ -113,6 +122,11 @@ func (h *health) refusal(subscription string) error {
 	switch {
 	case h.standby:
 		return fmt.Errorf("outbox: %w", ErrStandby)
+	case len(h.hidden) > 0:
+		return fmt.Errorf("outbox: %w: row-level security hides rows of %s from this role; "+
+			"run ALTER TABLE … DISABLE ROW LEVEL SECURITY, or give the role BYPASSRLS", ErrHidden, strings.Join(h.hidden, ", "))
+	case h.slots < 0:
+		return fmt.Errorf("outbox: %w: %d of the log's slots are detached; attach them again, as outbox doctor --check layout says", ErrHidden, -h.slots)
 	case !h.stamped:
 		return fmt.Errorf("outbox: %w (%s)", ErrRestored, evidenceStamps)
 	case len(h.seen) > 0 || len(h.noted) > 0:

@@ -2,6 +2,7 @@ package pgstream
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -54,13 +55,11 @@ func (s Stream) names(sql string) string {
 	for _, table := range []string{
 		"settings", "stream", "stream_seq", "subscriptions", "shards", "relays", "parked", "deliveries", "dedupe", "history", "doubts",
 	} {
-		list = append(list, "{"+table+"}", s.table("outbox_"+table))
+		name := s.table("outbox_" + table)
+		// A regclass is written as a string.
+		list = append(list, "{"+table+"}", name, "{'"+table+"'}", "'"+strings.ReplaceAll(name, "'", "''")+"'::regclass")
 	}
-	// A regclass is written as a string.
-	list = append(list, "{'stream_seq'}", "'"+strings.ReplaceAll(s.table("outbox_stream_seq"), "'", "''")+"'::regclass")
-	list = append(list, "{'stream'}", "'"+strings.ReplaceAll(s.table("outbox_stream"), "'", "''")+"'::regclass")
-	list = append(list, "{'history'}", "'"+strings.ReplaceAll(s.table("outbox_history"), "'", "''")+"'::regclass", "{stamp}", s.table("outbox_stamp"))
-	return strings.NewReplacer(list...).Replace(sql)
+	return strings.NewReplacer(append(list, "{stamp}", s.table("outbox_stamp"))...).Replace(sql)
 }
 
 // The first parameter of a filter, in open, and in late and main.
@@ -75,7 +74,8 @@ func (sql *statements) refilter(s Stream, shape Shape, filter Filter) {
 	conditions, sql.filterArgs = filter.Conditions(filterParam)
 	opening, _ := filter.Conditions(openFilterParam)
 	opens := func(look, punctual string) string {
-		return s.names(strings.ReplaceAll(fmt.Sprintf(openSQL, opening, look, punctual), "{recent}", recent(shape)))
+		shaped := strings.NewReplacer("{recent}", recent(shape), "{slots}", strconv.Itoa(shape.Slots))
+		return s.names(shaped.Replace(fmt.Sprintf(openSQL, opening, look, punctual)))
 	}
 	sql.open, sql.openPunctual = opens(lateLookSQL, punctualSQL), opens("", "true")
 	sql.late, sql.main = s.names(fmt.Sprintf(lateSQL, conditions)), s.names(fmt.Sprintf(mainSQL, conditions))

@@ -43,6 +43,8 @@ func recent(shape Shape) string {
 // its transaction can only have drawn after q1 was read (passedOver): it would lie below the window's main
 // part, and in no late one. So nothing is ever passed over, whoever dies when; checkHistory notes the rest.
 //
+// Nor is one opened while a slot of the log is detached (whole).
+//
 // None of these may be pipelined with another statement, or run in a transaction that has an
 // xid. pg_sequence_last_value is right on a fresh sequence too; SELECT last_value is not.
 const (
@@ -57,6 +59,9 @@ const (
 	// that the definition is another one opens nothing. $1 subscription.
 	whence = `q AS MATERIALIZED (SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) AS v,
   (SELECT generation FROM {subscriptions} WHERE name = $1) AS generation)`
+
+	// whole is whether the log has all its slots: what is in one that was detached cannot be seen.
+	whole = `(SELECT count(*) FROM pg_inherits WHERE inhparent = {'stream'} AND NOT inhdetachpending) >= {slots}`
 
 	// $1 subscription, $2 shards, $3 fences.
 	refreshSQL = `
@@ -75,7 +80,7 @@ WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.fenc
 WITH ` + whence + `, opened AS (
   UPDATE {shards} AS c SET q2 = c.hi, s2 = pg_current_snapshot(), hi = q.v, pos = 0, opened_at = now()
   FROM q, unnest($2::smallint[], $3::bigint[], $5::text[]::xid8[]) AS u(shard, fence, mark)
-  WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.fence >> 32 = q.generation AND c.s2 IS NULL AND q.v >= c.hi
+  WHERE c.subscription = $1 AND c.shard = u.shard AND c.fence = u.fence AND c.fence >> 32 = q.generation AND c.s2 IS NULL AND q.v >= c.hi AND ` + whole + `
     AND (q.v > c.q1 OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x WHERE pg_visible_in_snapshot(x, pg_current_snapshot())))
     AND CASE WHEN c.opened_at IS NULL OR c.opened_at < now() - interval '10 s' OR c.opened_at > now()
       OR (SELECT true FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > c.q1{recent} AND NOT pg_visible_in_snapshot(e.xid, c.s1)

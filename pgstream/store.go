@@ -119,7 +119,7 @@ var _ outbox.Store = (*Store)(nil)
 
 // Open opens a subscription of a stream, after a look at whether the stream is there, is what
 // this program needs, and its server can be trusted with the cursors; see CheckSchema and
-// ErrRestored. Close it in the end.
+// ErrRestored. The schema that it finds the stream in is the one that it keeps to. Close it in the end.
 func Open(ctx context.Context, pool *pgxpool.Pool, stream Stream, config Config) (*Store, error) {
 	if err := stream.Validate(); err != nil {
 		return nil, err
@@ -129,6 +129,9 @@ func Open(ctx context.Context, pool *pgxpool.Pool, stream Stream, config Config)
 		return nil, err
 	}
 	plain := pgsession.Borrow(pool)
+	if stream, err = stream.placed(ctx, plain); err != nil {
+		return nil, err
+	}
 	if err := stream.CheckSchema(ctx, plain); err != nil {
 		return nil, err
 	}

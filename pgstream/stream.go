@@ -35,6 +35,18 @@ func (s Stream) table(name string) string {
 	return sqlname.Quote(s.Schema) + "." + sqlname.Quote(name)
 }
 
+// placed is the stream with the schema in which the search path finds it now.
+func (s Stream) placed(ctx context.Context, db reads) (Stream, error) {
+	if s.Schema != "" {
+		return s, nil
+	}
+	schema, err := sqlname.Place(ctx, db, "outbox_stream")
+	if err != nil {
+		return s, fmt.Errorf("outbox: look for the stream's schema: %w", err)
+	}
+	return Stream{Schema: schema}, nil
+}
+
 // Validate refuses a schema name that PostgreSQL cannot have.
 func (s Stream) Validate() error {
 	if s.Schema == "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
 	"github.com/packfinderz/outbox/doctor"
 	"github.com/packfinderz/outbox/internal/pgsession"
+	"github.com/packfinderz/outbox/internal/sqlname"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
@@ -73,8 +74,15 @@ func (q queueTable) open(ctx context.Context, conn *pgx.ConnConfig, options stor
 	return &opened{store: store, pool: pool}, nil
 }
 
-// store checks that the table is there and is what the layout says.
+// store checks that the table is there and is what the layout says. It keeps to the schema in which it finds it.
 func (q queueTable) store(ctx context.Context, pool *pgxpool.Pool, options storeOptions) (*pgstore.Store, error) {
+	if q.Schema == "" {
+		schema, err := sqlname.Place(ctx, pool, q.Table)
+		if err != nil {
+			return nil, classify(fmt.Errorf("look for the table's schema: %w", err), "")
+		}
+		q.Schema = schema
+	}
 	store, err := pgstore.New(pool, q.Layout, pgstore.Config{
 		WorkerID: uuid.New(), Lease: options.lease, MaxAttempts: options.attempts, Filter: options.filter,
 	})
