@@ -117,6 +117,8 @@ func (s *source) config() (*pgx.ConnConfig, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "outbox"
 	}
+	// The database may have another one for its clients, in which statements without a name cannot be sent.
+	config.RuntimeParams["client_encoding"] = "UTF8"
 	return config, nil
 }
 
