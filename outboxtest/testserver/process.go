@@ -84,16 +84,16 @@ func (p *Process) AwaitReady(patience time.Duration, ready func() error) error {
 		}
 		select {
 		case <-p.done:
-			return errors.New("the server ended; it said:\n" + p.lastWords())
+			return errors.New("the server ended; it said:\n" + p.LastWords())
 		case <-deadline:
-			return fmt.Errorf("the server does not get ready: %w; it said:\n%s", err, p.lastWords())
+			return fmt.Errorf("the server does not get ready: %w; it said:\n%s", err, p.LastWords())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-// lastWords are the last lines of the log.
-func (p *Process) lastWords() string {
+// LastWords are the last lines of the log, for a test that has failed.
+func (p *Process) LastWords() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
 		return err.Error()

@@ -38,7 +38,12 @@ func TestChaos(t *testing.T) {
 	if c.service, err = outbox.NewService(outbox.Config{}); err != nil {
 		t.Fatal(err)
 	}
-	c.start("worker", chaosWorker)
+	worker := c.start("worker", chaosWorker)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the worker's last words:\n%s", worker.LastWords())
+		}
+	})
 	for i := range c.publishers {
 		c.publishers[i] = c.start("outbox-publisher", chaosPublishers[i])
 	}
