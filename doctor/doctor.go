@@ -30,6 +30,9 @@ type Config struct {
 	// LongTransaction is how long a transaction may run. Default ten minutes.
 	LongTransaction time.Duration
 
+	// For is what the connected role is for. It is a problem if it lacks a right for that. Default: one of
+	// the uses, whichever; a role that has all rights for one is well.
+	For Use
 	// Checks are the names of the checks to make. Default: all.
 	Checks []string
 	// Layout is what --layout is given in the commands of the advice. Default: the layout's name.
@@ -38,6 +41,17 @@ type Config struct {
 	// now is the client's clock; tests set another.
 	now func() time.Time
 }
+
+// Use is what a role is for.
+type Use string
+
+// The uses of roles.
+const (
+	// UseEmit is the role of a producer.
+	UseEmit Use = "emit"
+	// UseRelay is the role of a relay.
+	UseRelay Use = "relay"
+)
 
 // Defaults of Config.
 const (
@@ -55,6 +69,9 @@ func (config Config) Validate() error {
 		if value < 0 {
 			return fmt.Errorf("outbox: the %s is %s; it cannot be negative", name, value)
 		}
+	}
+	if config.For != "" && config.For != UseEmit && config.For != UseRelay {
+		return fmt.Errorf("outbox: a role is for %s or for %s, not for %q", UseEmit, UseRelay, config.For)
 	}
 	var known []string
 	for _, c := range checks {

@@ -7,20 +7,29 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox/ops"
 )
 
-// lackingSQL are the rights $2 on the tables $1 that the connected role lacks. A table that is
-// not there is left out.
+// lackingSQL are the rights $2 on the tables $1 that the connected role lacks. A right that names a
+// column in $3 is one on that column. A table that is not there is left out.
 const lackingSQL = `
-SELECT n::int FROM unnest($1::text[], $2::text[], $3::boolean[]) WITH ORDINALITY AS u(name, privilege, sequence, n)
+SELECT n::int FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[]) WITH ORDINALITY AS u(name, privilege, col, sequence, n)
 WHERE NOT CASE WHEN u.sequence THEN has_sequence_privilege(to_regclass(u.name)::oid, u.privilege)
+  WHEN u.col <> '' THEN has_column_privilege(to_regclass(u.name)::oid, u.col, u.privilege)
   ELSE has_table_privilege(to_regclass(u.name)::oid, u.privilege) END
 ORDER BY n`
 
-// right is one right on one table.
+// right is one right on one table. The privilege is as in GRANT: SELECT, or SELECT (id) on a column.
 type right struct {
 	table, privilege string
 	sequence         bool
+}
+
+// need is a right without its column, and the column.
+func (r right) need() (privilege, column string) {
+	privilege, column, _ = strings.Cut(r.privilege, " (")
+	return privilege, strings.TrimSuffix(column, ")")
 }
 
 func lookAtPrivileges(ctx context.Context, e *exam) error {
@@ -41,26 +50,72 @@ SELECT quote_ident(current_user), EXISTS (SELECT FROM pg_namespace WHERE nspname
 	if err != nil {
 		return err
 	}
+	relations = append(relations, auditLog(e.target.schema())...)
+	relay, err := e.lacking(ctx, relations, func(r relation) []string { return r.relay })
+	if err != nil {
+		return err
+	}
+	emit, err := e.lacking(ctx, relations, func(r relation) []string { return r.emit })
+	if err != nil {
+		return err
+	}
+	e.judgeRole(role, relay, emit)
+	if e.config.For == UseEmit || len(relay) > 0 {
+		return nil // a role that does not relay has no use for the rest
+	}
 	for _, use := range []struct {
-		what     string
-		severity Severity
-		rights   func(relation) []string
+		what   string
+		rights func(relation) []string
 	}{
-		{"relay", Problem, func(r relation) []string { return r.relay }},
-		{"purge", Warning, func(r relation) []string { return r.purge }},
-		{"emit", Note, func(r relation) []string { return r.emit }},
+		{"purge", func(r relation) []string { return r.purge }},
+		{"look at events, nor write down who changes them", func(r relation) []string { return r.operate }},
 	} {
 		lacking, err := e.lacking(ctx, relations, use.rights)
 		if err != nil {
 			return err
 		}
 		if len(lacking) > 0 {
-			e.add(use.severity, fmt.Sprintf("role %s may not %s: it lacks %s", role, use.what, strings.Join(inWords(lacking), "; ")),
-				grants(lacking, role))
+			e.add(Warning, mayNot(role, use.what, lacking), grants(lacking, role))
 		}
 	}
-	e.well("role %s may relay, purge and emit", role)
 	return nil
+}
+
+// judgeRole says what a role may do, by what it lacks to relay and to emit. Producers and relays have
+// roles of their own: one that may do either of the two completely is well, unless it was said to be for
+// the other.
+func (e *exam) judgeRole(role string, relay, emit []right) {
+	switch use := e.config.For; {
+	case use == UseEmit && len(emit) > 0:
+		e.add(Problem, mayNot(role, "emit", emit), grants(emit, role))
+	case use == UseRelay && len(relay) > 0:
+		e.add(Problem, mayNot(role, "relay", relay), grants(relay, role))
+	case use != "":
+		e.add(OK, fmt.Sprintf("role %s may %s", role, use), "")
+	case len(relay) == 0 && len(emit) == 0:
+		e.add(OK, fmt.Sprintf("role %s may relay and emit", role), "")
+	case len(relay) == 0:
+		e.add(OK, fmt.Sprintf("role %s may relay, and not emit: a relay's role", role), "")
+	case len(emit) == 0:
+		e.add(OK, fmt.Sprintf("role %s may emit, and not relay: a producer's role", role), "")
+	default:
+		// Nobody said which of the two it is, and a producer must not be given the rights of a relay.
+		e.add(Problem, mayNot(role, "relay", relay), "If it is a relay's role: "+grants(relay, role))
+		e.add(Problem, mayNot(role, "emit", emit), "If it is a producer's role: "+grants(emit, role))
+	}
+}
+
+func mayNot(role, what string, lacking []right) string {
+	return fmt.Sprintf("role %s may not %s: it lacks %s", role, what, strings.Join(inWords(lacking), "; "))
+}
+
+// auditLog are the tables of the audit log, which stands beside the target's where somebody made it. A
+// relay writes nothing there; a person who changes events, or looks at one, does so with its role.
+func auditLog(schema string) []relation {
+	return []relation{
+		{name: qualified(schema, ops.AuditTable), operate: []string{"SELECT", "INSERT", "UPDATE"}},
+		{name: qualified(schema, ops.AuditTable+"_events"), operate: []string{"SELECT", "INSERT"}},
+	}
 }
 
 // withSlots are the target's relations, with each slot by itself.
@@ -76,7 +131,7 @@ func (e *exam) withSlots(ctx context.Context) ([]relation, error) {
 			return nil, err
 		}
 		for _, slot := range slots {
-			list = append(list, relation{name: slot, relay: r.relay, purge: r.purge, emit: r.emit})
+			list = append(list, relation{name: slot, relay: r.relay, purge: r.purge, emit: r.emit, operate: r.operate})
 		}
 	}
 	return list, nil
@@ -97,15 +152,17 @@ WHERE inhparent = to_regclass($1) ORDER BY length(c.relname), c.relname`, table)
 // lacking are the rights of one use that the connected role lacks.
 func (e *exam) lacking(ctx context.Context, relations []relation, needed func(relation) []string) ([]right, error) {
 	var all []right
-	var tables, privileges []string
+	var tables, privileges, columns []string
 	var sequences []bool
 	for _, r := range relations {
 		for _, privilege := range needed(r) {
 			all = append(all, right{r.name, privilege, r.sequence})
-			tables, privileges, sequences = append(tables, r.name), append(privileges, privilege), append(sequences, r.sequence)
+			privilege, column := all[len(all)-1].need()
+			tables, privileges, columns = append(tables, r.name), append(privileges, privilege), append(columns, column)
+			sequences = append(sequences, r.sequence)
 		}
 	}
-	rows, err := e.tx.Query(ctx, lackingSQL, tables, privileges, sequences)
+	rows, err := e.tx.Query(ctx, lackingSQL, tables, privileges, columns, sequences)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (t streamTarget) schema() string         { return t.stream.Schema }
 
 func (t streamTarget) relations() []relation {
 	return []relation{
-		{name: t.at("outbox_stream"), relay: []string{"SELECT"}, emit: []string{"INSERT"}},
+		{name: t.at("outbox_stream"), relay: []string{"SELECT"}, emit: []string{"INSERT", "SELECT (id)"}}, // INSERT ... RETURNING id
 		{name: t.at("outbox_stream"), slots: true, relay: []string{"SELECT", "TRUNCATE"}},
 		{name: t.at("outbox_stream_seq"), sequence: true, relay: []string{"SELECT"}, emit: []string{"USAGE"}},
 		{name: t.at("outbox_subscriptions"), relay: []string{"SELECT"}},
@@ -39,8 +39,8 @@ func (t streamTarget) relations() []relation {
 		{name: t.at("outbox_shards"), churns: true, relay: []string{"SELECT", "UPDATE"}},
 		{name: t.at("outbox_relays"), churns: true, relay: []string{"SELECT", "INSERT", "UPDATE", "DELETE"}},
 		{name: t.at("outbox_parked"), churns: true, relay: []string{"SELECT", "INSERT", "UPDATE", "DELETE"}},
-		{name: t.at("outbox_deliveries"), churns: true, relay: []string{"INSERT"}, purge: []string{"SELECT", "DELETE"}},
-		{name: t.at("outbox_dedupe"), churns: true, purge: []string{"SELECT", "DELETE"}, emit: []string{"SELECT", "INSERT"}},
+		{name: t.at("outbox_deliveries"), churns: true, relay: []string{"INSERT"}, purge: []string{"SELECT", "DELETE"}, operate: []string{"SELECT"}},
+		{name: t.at("outbox_dedupe"), churns: true, purge: []string{"SELECT", "DELETE"}, emit: []string{"SELECT", "INSERT"}, operate: []string{"SELECT"}},
 	}
 }
 

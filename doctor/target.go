@@ -65,6 +65,7 @@ type relation struct {
 	sequence, slots bool
 	// churns is set where rows are updated and deleted, so that vacuum has work.
 	churns bool
-	// relay, purge and emit are the rights that each needs, such as SELECT.
-	relay, purge, emit []string
+	// relay, purge, emit and operate are the rights that each needs, such as SELECT, or SELECT (id) on a
+	// column. operate is what a person needs to look at events and to change them, beside relay.
+	relay, purge, emit, operate []string
 }

@@ -22,6 +22,9 @@ func newDoctor(a *app) *cobra.Command {
 it. It changes nothing, and can be run at any time; examine with the URL of the relays, so
 that it meets what they meet. What a role may not see is noted: pg_monitor sees it all.
 
+Producers and relays may have roles of their own. --for says which of them the role is meant to
+be: without it, a role that may either emit or relay is well.
+
 Exit codes: 0 nothing above a note, 3 warnings, 4 problems; 2 if the database cannot be
 reached.`,
 		Example: "  outbox doctor --from postgres://localhost/shop\n  outbox doctor --from postgres://localhost/shop " +
@@ -65,6 +68,7 @@ reached.`,
 	from.flags(cmd)
 	f := cmd.Flags()
 	f.StringSliceVar(&config.Checks, "check", nil, "`name` of a check to make; may be repeated (default: all)")
+	f.StringVar((*string)(&config.For), "for", "", "what the role is for: `emit` or relay (default: either)")
 	f.DurationVar(&config.Retention, "retention", doctor.DefaultRetention, "how long delivered events are meant to be kept")
 	f.DurationVar(&config.Lease, "lease", pgstore.DefaultLease, "the relays' --lease")
 	f.DurationVar(&config.Patience, "patience", doctor.DefaultPatience, "how long an event may be due, or somebody wait for a lock")

@@ -66,6 +66,33 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("two checks: %s", got)
 	}
 	s.refuses("cannot be negative", "doctor --patience -1s")
+	s.refuses(`a role is for emit or for relay, not for "both"`, "doctor --for both")
 	s.refuses("there is no check", "doctor --check feet")
 	refused(t, "cannot reach the database", "", "doctor", "--from", "postgres://u:hunter2@127.0.0.1:1/x")
+}
+
+// TestDoctorOfProducer takes a role that may only emit for a producer's, and for no relay's.
+func TestDoctorOfProducer(t *testing.T) {
+	t.Parallel()
+	s := newStandard(t)
+	role := pgtest.AsRole(t, s.pool)
+	s.url += "&role=" + role.Config().ConnConfig.RuntimeParams["role"]
+	examine := func(code int, words, command string) string {
+		t.Helper()
+		got := run(t, "", s.args("doctor --check privileges "+command, nil)...)
+		if got.code != code || !strings.Contains(got.out, words) {
+			t.Errorf("doctor %s: exit code %d, want %d and %q: %s", command, got.code, code, words, got.out)
+		}
+		return got.out
+	}
+	examine(4, "If it is a producer's role: GRANT ", "")
+	_, grants, _ := strings.Cut(examine(4, "may not emit", "--for emit"), "-> ")
+	grants, _, _ = strings.Cut(grants, "\n")
+	pgtest.Exec(t, s.pool, grants)
+	examine(0, "may emit, and not relay", "")
+	examine(0, "may emit", "--for emit")
+	examine(4, "may not relay", "--for relay")
+	s.run("", "emit --topic t --type t --payload {} --dedupe-key k1")
+	s.run("", "emit --topic t --type t --payload {} --id 0198c0de-0000-7000-8000-000000000001")
+	s.refuses("the role needs that right; outbox doctor names the GRANT, see docs/roles.md", "stats")
 }

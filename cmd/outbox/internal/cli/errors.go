@@ -95,7 +95,7 @@ func classify(err error, hint string) error {
 		case "42P01", "3F000", "42703", "42704": // no such table, schema, column, type
 			return usagef("%s: %s", pgErr.Message, hint)
 		case "42501": // no right to
-			return usagef("%w; the role needs that right", err)
+			return usagef("%w; the role needs that right; outbox doctor names the GRANT, see docs/roles.md", err)
 		case "25006": // in a read-only transaction
 			return usagef("%w; this server is a standby, or the role reads only: connect to the primary", err)
 		}
