@@ -25,6 +25,9 @@ const (
 	notifyTimeout = 2 * time.Second
 	// probeTimeout is how long the listener waits for a notification of its own.
 	probeTimeout = 3 * time.Second
+	// lookEvery is how long a listener that hears nothing goes without looking whether the table is still
+	// the one that it listens to.
+	lookEvery = 5 * time.Second
 )
 
 // notifySQL notifies the listeners of table $1. The channel is named after the table's
@@ -114,12 +117,16 @@ func Send(ctx context.Context, db Execer, table, about string) error {
 const Missed = "missed"
 
 // Listen calls wake for every notification of a table until ctx ends, on a connection of its
-// own, which it makes anew when it is lost. If notifications do not arrive, as behind a
-// pooler in transaction mode, it returns outbox.ErrNoNotifications.
+// own, which it makes anew when it is lost, or when the table was made anew. If notifications do
+// not arrive, as behind a pooler in transaction mode, it returns outbox.ErrNoNotifications.
 func Listen(ctx context.Context, pool *pgxpool.Pool, table string, wake func(about string)) error {
+	return listen(ctx, pool, table, lookEvery, wake)
+}
+
+func listen(ctx context.Context, pool *pgxpool.Pool, table string, look time.Duration, wake func(about string)) error {
 	for ctx.Err() == nil {
 		// Any other error is one of the connection; the relay's own will say what is wrong.
-		if err := listenOnce(ctx, pool, table, wake); errors.Is(err, outbox.ErrNoNotifications) {
+		if err := listenOnce(ctx, pool, table, look, wake); errors.Is(err, outbox.ErrNoNotifications) {
 			return err
 		}
 		wake(Missed)
@@ -135,15 +142,19 @@ func Listen(ctx context.Context, pool *pgxpool.Pool, table string, wake func(abo
 func Probe(ctx context.Context, pool *pgxpool.Pool, table string) error {
 	listening, heard := context.WithCancel(ctx)
 	defer heard()
-	err := listenOnce(listening, pool, table, func(string) { heard() })
+	err := listenOnce(listening, pool, table, lookEvery, func(string) { heard() })
 	if listening.Err() != nil && ctx.Err() == nil {
 		return nil
 	}
 	return err
 }
 
-// listenOnce listens on one connection, after it has heard itself.
-func listenOnce(ctx context.Context, pool *pgxpool.Pool, table string, wake func(about string)) error {
+// errMadeAnew ends a listener whose table has another oid now, and so another channel.
+var errMadeAnew = errors.New("the table was made anew")
+
+// listenOnce listens on one connection, after it has heard itself, until the table is another one: a dump
+// that is loaded over it (pg_restore --clean) makes it anew.
+func listenOnce(ctx context.Context, pool *pgxpool.Pool, table string, look time.Duration, wake func(about string)) error {
 	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
 	if err != nil {
 		return fmt.Errorf("outbox: connect to listen: %w", err)
@@ -157,8 +168,8 @@ func listenOnce(ctx context.Context, pool *pgxpool.Pool, table string, wake func
 	if shares {
 		return outbox.ErrNoNotifications
 	}
-	var channel string
-	if err := conn.QueryRow(ctx, `SELECT 'outbox_' || to_regclass($1)::oid::text`, unnamed, table).Scan(&channel); err != nil {
+	channel, err := channelOf(ctx, conn, table)
+	if err != nil {
 		return fmt.Errorf("outbox: listen to %s: %w", table, err)
 	}
 	if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{channel}.Sanitize()); err != nil {
@@ -168,25 +179,45 @@ func listenOnce(ctx context.Context, pool *pgxpool.Pool, table string, wake func
 	if _, err := pool.Exec(ctx, notifySQL, unnamed, table, probe); err != nil {
 		return fmt.Errorf("outbox: listen to %s: %w", table, err)
 	}
-	heard := false
+	heard, patience := false, probeTimeout
 	for {
-		wait, cancel := ctx, context.CancelFunc(func() {})
-		if !heard {
-			wait, cancel = context.WithTimeout(ctx, probeTimeout)
-		}
-		notification, err := conn.WaitForNotification(wait)
-		cancel()
+		about, err := await(ctx, conn, patience)
+		silent := ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded)
 		switch {
+		case err == nil && about == probe:
+			heard, patience = true, look
+			wake(Missed) // until now nobody listened
 		case err == nil:
-		case !heard && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+			wake(about)
+		case silent && !heard:
 			return outbox.ErrNoNotifications
+		case silent:
+			now, err := channelOf(ctx, conn, table)
+			if err == nil && now != channel {
+				err = errMadeAnew
+			}
+			if err != nil {
+				return fmt.Errorf("outbox: listen to %s: %w", table, err)
+			}
 		default:
 			return fmt.Errorf("outbox: listen to %s: %w", table, err)
 		}
-		about := notification.Payload
-		if about == probe {
-			heard, about = true, Missed // until now nobody listened
-		}
-		wake(about)
 	}
+}
+
+// channelOf is the channel of a table as it is now.
+func channelOf(ctx context.Context, conn *pgx.Conn, table string) (channel string, err error) {
+	err = conn.QueryRow(ctx, `SELECT 'outbox_' || to_regclass($1)::oid::text`, unnamed, table).Scan(&channel)
+	return channel, err
+}
+
+// await waits so long for a notification, and returns what it is about.
+func await(ctx context.Context, conn *pgx.Conn, patience time.Duration) (about string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	notification, err := conn.WaitForNotification(ctx)
+	if err != nil {
+		return "", err
+	}
+	return notification.Payload, nil
 }

@@ -1,0 +1,4 @@
+package wake
+
+// ListenAndLook is Listen that looks at the table in its own time.
+var ListenAndLook = listen

@@ -1,0 +1,9 @@
+package wake_test
+
+import (
+	"testing"
+
+	"github.com/packfinderz/outbox/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
