@@ -22,7 +22,9 @@ func TestBackupPage(t *testing.T) {
 	t.Parallel()
 	program := process.Build(t)
 	server := pgtest.Server(t, nil)
-	pgtest.Exec(t, pgtest.Connect(t, server.URL("postgres")), `CREATE DATABASE shop`)
+	admin := pgtest.Connect(t, server.URL("postgres"))
+	pgtest.Exec(t, admin, `CREATE ROLE shop_owner`)
+	pgtest.Exec(t, admin, `CREATE DATABASE shop OWNER shop_owner`)
 	s := newStage(t, program, server.URL("shop"))
 	s.run("migrate", "up")
 	newWriters(false).write(t, s.pool, few)
@@ -48,6 +50,11 @@ func TestBackupPage(t *testing.T) {
 			t.Fatalf("%s%v\n%s", commands, err, output)
 		}
 		t.Logf("%s%s", commands, output)
+	}
+	var owner string
+	err = admin.QueryRow(t.Context(), `SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = 'shop'`).Scan(&owner)
+	if err != nil || owner != "shop_owner" {
+		t.Errorf("the owner of the database that was lost is %q, %v", owner, err)
 	}
 	content, err := os.ReadFile(s.file("events.jsonl"))
 	if err != nil {
