@@ -67,7 +67,7 @@ reached.`,
 	}
 	from.flags(cmd)
 	f := cmd.Flags()
-	f.StringSliceVar(&config.Checks, "check", nil, "`name` of a check to make; may be repeated (default: all)")
+	listFlag(f, &config.Checks, "check", "`name` of a check to make; may be repeated (default: all)")
 	f.StringVar((*string)(&config.For), "for", "", "what the role is for: `emit` or relay (default: either)")
 	f.DurationVar(&config.Retention, "retention", doctor.DefaultRetention, "how long delivered events are meant to be kept")
 	f.DurationVar(&config.Lease, "lease", pgstore.DefaultLease, "the relays' --lease")

@@ -62,7 +62,7 @@ func TestDoctor(t *testing.T) {
 	if got := run(t, "", s.args("doctor --layout modkit --patience 2h", nil)...); got.code != 0 {
 		t.Errorf("with more patience: exit code %d: %s", got.code, got.out)
 	}
-	if got := s.run("", "doctor --check keys,clock"); strings.Contains(got, "indexes") || !strings.Contains(got, "\nok        keys ") {
+	if got := s.run("", "doctor --check keys --check clock"); strings.Contains(got, "indexes") || !strings.Contains(got, "\nok        keys ") {
 		t.Errorf("two checks: %s", got)
 	}
 	s.refuses("cannot be negative", "doctor --patience -1s")

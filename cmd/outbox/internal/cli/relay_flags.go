@@ -48,7 +48,7 @@ func (f *relayFlags) flags(cmd *cobra.Command) {
 	s.DurationVar(&f.retention, "retention", 0, "purge delivered events older than this (default: never)")
 	s.DurationVar(&f.letterRetention, "dlq-retention", 0, "purge dead letters and dead events older than this (default: never)")
 	s.StringVar(&f.namespace, "namespace", "", "only events of this `namespace` (queue tables)")
-	s.StringSliceVar(&f.topics, "topic", nil, "only events of this `topic` (queue tables); may be repeated")
+	listFlag(s, &f.topics, "topic", "only events of this `topic` (queue tables); may be repeated")
 	s.StringVar(&f.tenant, "tenant", "", "only events of this tenant's `UUID` (queue tables)")
 	s.BoolVar(&f.notify, "notify", true, "be woken by notifications of emitting processes, beside polling")
 	s.BoolVar(&f.wait, "wait", false, "wait for a destination that is set up wrongly (missing topic or folder, refused credentials) instead of exiting with 2")

@@ -40,7 +40,7 @@ Nothing of theirs is lost.`,
 	}
 	from.databaseFlags(cmd)
 	f := cmd.Flags()
-	f.StringSliceVar(&options.Subscriptions, "subscription", nil, "`name` of a subscription that may go on; may be repeated (default: all)")
+	listFlag(f, &options.Subscriptions, "subscription", "`name` of a subscription that may go on; may be repeated (default: all)")
 	f.BoolVar(&options.DryRun, "dry-run", false, "count only")
 	return cmd
 }

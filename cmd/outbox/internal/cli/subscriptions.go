@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -97,7 +99,7 @@ A name has letters, digits, '_', '-' and '.', begins with a letter or a digit, a
 					return err
 				}
 				if !a.json {
-					return a.printf("made subscription %s; it begins %s\n", sub.Name, begins)
+					return a.printf("made subscription %s; it begins %s, takes %s%s\n", sub.Name, begins, printable(takes(sub.Filter)), goesTo(&sub))
 				}
 				made, err := stream.FindSubscription(ctx, pool, sub.Name)
 				if err != nil {
@@ -119,8 +121,8 @@ A name has letters, digits, '_', '-' and '.', begins with a letter or a digit, a
 // definitionFlags are those that define a subscription, with its policy where none is given.
 func definitionFlags(f *pflag.FlagSet, sub *pgstream.Subscription, tenant *string, onDead pgstream.OnDead) {
 	f.StringVar(&sub.Filter.Namespace, "namespace", "", "only events of this `namespace`")
-	f.StringSliceVar(&sub.Filter.Topics, "topic", nil, "only events of this `topic`; may be repeated")
-	f.StringSliceVar(&sub.Filter.Types, "type", nil, "only events of this `type`; may be repeated")
+	listFlag(f, &sub.Filter.Topics, "topic", "only events of this `topic`; may be repeated")
+	listFlag(f, &sub.Filter.Types, "type", "only events of this `type`; may be repeated")
 	f.StringVar(tenant, "tenant", "", "only events of this tenant's `UUID`")
 	f.StringVar(&sub.Destination, "to", "", "destination `URL` of its relays, where they are not told otherwise")
 	f.StringVar((*string)(&sub.OnDead), "on-dead", string(onDead),
@@ -206,10 +208,10 @@ func takes(filter pgstream.Filter) string {
 		parts = append(parts, "namespace "+filter.Namespace)
 	}
 	if len(filter.Topics) > 0 {
-		parts = append(parts, "topic "+strings.Join(filter.Topics, " or "))
+		parts = append(parts, "topic "+anyOf(filter.Topics))
 	}
 	if len(filter.Types) > 0 {
-		parts = append(parts, "type "+strings.Join(filter.Types, " or "))
+		parts = append(parts, "type "+anyOf(filter.Types))
 	}
 	if filter.TenantID != uuid.Nil {
 		parts = append(parts, "tenant "+filter.TenantID.String())
@@ -218,6 +220,17 @@ func takes(filter pgstream.Filter) string {
 		return "everything"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// anyOf joins names. One that could be taken for several is quoted.
+func anyOf(names []string) string {
+	words := slices.Clone(names)
+	for i, name := range words {
+		if strings.ContainsAny(name, `, "'`) {
+			words[i] = strconv.Quote(name)
+		}
+	}
+	return strings.Join(words, " or ")
 }
 
 func newSubscriptionsDrop(a *app) *cobra.Command {

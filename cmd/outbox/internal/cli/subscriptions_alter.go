@@ -85,7 +85,7 @@ notices nothing: while it runs, nothing is altered without --force.`,
 	from.databaseFlags(cmd)
 	f := cmd.Flags()
 	definitionFlags(f, &wanted, &tenant, "")
-	f.StringSliceVar(&cleared, "clear", nil, "take a `part` of the definition back: "+strings.Join(clearable, ", ")+"; may be repeated")
+	listFlag(f, &cleared, "clear", "take a `part` of the definition back: "+strings.Join(clearable, ", ")+"; may be repeated")
 	f.BoolVar(&force, "force", false, "alter it although a relay of an earlier version serves it")
 	return cmd
 }

@@ -24,7 +24,7 @@ func TestSubscriptionsAlter(t *testing.T) {
 	if got := s.run("", "subscriptions list"); !strings.Contains(got, "discard:") || !strings.Contains(got, "blocks its key") {
 		t.Errorf("what was not named did not stay:\n%s", got)
 	}
-	if got := s.run("", "subscriptions alter mails --clear topic,type --clear tenant --namespace m --json"); !strings.Contains(got,
+	if got := s.run("", "subscriptions alter mails --clear topic --clear type --clear tenant --namespace m --json"); !strings.Contains(got,
 		`"filter":{"namespace":"m"},"destination":"discard:","onDead":"block"`) {
 		t.Errorf("alter --json prints %q", got)
 	}

@@ -16,7 +16,7 @@ func TestSubscriptions(t *testing.T) {
 	s.run(`{"type":"sent","topic":"mails","payload":{}}`, "emit")
 	file := filepath.Join(t.TempDir(), "mails.jsonl")
 	if got := s.run("", "subscriptions create mails --topic mails --topic letters --type sent --on-dead block", "--to", "file:"+file); got !=
-		"made subscription mails; it begins at the oldest event\n" {
+		"made subscription mails; it begins at the oldest event, takes topic mails or letters, type sent, and goes to file:"+file+"\n" {
 		t.Errorf("create prints %q", got)
 	}
 	if got := s.run("", "subscriptions create late --from-now --namespace n --tenant 01890000-0000-7000-8000-000000000000 --json"); !strings.Contains(got,
@@ -85,5 +85,33 @@ func TestSubscriptionsRefuse(t *testing.T) {
 	for _, command := range []string{"list", "create a", "drop a"} {
 		refused(t, "cannot reach the database", "",
 			append(strings.Fields("subscriptions "+command), "--from", "postgres://u:hunter2@127.0.0.1:1/x")...)
+	}
+}
+
+// TestCommasInNames takes each value of a list flag as it is: a topic or a type may have commas and quotes.
+func TestCommasInNames(t *testing.T) {
+	t.Parallel()
+	s := newStandard(t)
+	s.run(`{"type":"a,b","topic":"eu,orders","payload":{}}
+{"type":"a","topic":"eu","payload":{}}
+{"type":"said","topic":"say \"hi\"","payload":{}}`, "emit")
+	if got := s.run("", "subscriptions create x --to discard: --type a,b", "--topic", "eu,orders", "--topic", `say "hi"`); !strings.HasSuffix(got,
+		`takes topic "eu,orders" or "say \"hi\"", type "a,b", and goes to discard:`+"\n") {
+		t.Errorf("create prints %q", got)
+	}
+	for _, filter := range [][]string{{"--topic", "eu,orders"}, {"--topic", `say "hi"`}, {"--clear", "topic", "--type", "a,b"}} {
+		s.run("", "subscriptions create y --from-oldest")
+		s.run("", "subscriptions alter y", filter...)
+		if got := delivered(t, s.run("", "drain --subscription y"+quiet)); len(got) != 1 {
+			t.Errorf("%v takes %+v", filter, got)
+		}
+		s.run("", "subscriptions drop y")
+	}
+	s.refuses("it is empty", "subscriptions alter x --topic=")
+	s.refuses(`"default,x"`, "repair --subscription default,x")
+	source, _ := modkit(t)
+	ok(t, `{"namespace":"shop","topic":"eu,orders","payload":{}}`, append([]string{"emit"}, source...)...)
+	if got := delivered(t, ok(t, "", append([]string{"drain", "--topic", "eu,orders", "--to", "stdout:", "--log-level", "error"}, source...)...)); len(got) != 1 {
+		t.Errorf("a table's topic with a comma: %+v", got)
 	}
 }

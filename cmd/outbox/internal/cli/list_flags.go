@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// list is a flag that is given once for each of its values. It takes a value as it is: topics and names may
+// have commas and quotes, at which pflag's own lists would split it.
+type list struct{ values *[]string }
+
+// listFlag makes a flag of a list.
+func listFlag(f *pflag.FlagSet, values *[]string, name, usage string) {
+	f.Var(list{values}, name, usage)
+}
+
+func (l list) Set(value string) error {
+	if value == "" {
+		return errors.New("it is empty")
+	}
+	*l.values = append(*l.values, value)
+	return nil
+}
+
+func (l list) String() string {
+	if l.values == nil {
+		return ""
+	}
+	return strings.Join(*l.values, " ")
+}
+
+func (list) Type() string { return "string" }
