@@ -38,7 +38,7 @@ func (f *consoleFlags) flags(cmd *cobra.Command, word string) {
 	s.StringVar(&f.credentials, word+"credentials", "", "`file` of users and tokens; see outbox console user, or "+usersVariable)
 	s.BoolVar(&f.mask, word+"mask-payloads", false, "hide payloads and headers from viewers")
 	s.StringVar(&f.prefix, word+"prefix", "", "`path` under which a proxy shows the console, such as /outbox")
-	listFlag(s, &f.proxies, word+"trust-proxy", "`address` or network of a reverse proxy whose X-Forwarded headers are believed; may be repeated")
+	s.StringSliceVar(&f.proxies, word+"trust-proxy", nil, "`address` or network of a reverse proxy whose X-Forwarded headers are believed; may be repeated")
 	s.StringVar(&f.userHeader, word+"user-header", "", "`header` in which that proxy says who has logged in")
 	s.StringVar(&f.roleHeader, word+"role-header", "", "`header` in which it says their role, viewer or operator (default: all are viewers)")
 	s.StringVar(&f.certificate, word+"tls-cert", "", "`file` of the certificate to serve TLS with")

@@ -20,7 +20,9 @@ func newDrain(a *app) *cobra.Command {
 		Use:   "drain",
 		Short: "Deliver events until none is left, then exit",
 		Long: `Like relay, but exits with 0 as soon as no event is due, held or waiting for a retry.
-Events scheduled for later are left.
+Events scheduled for later are left, as are dead ones, those that somebody holds, and those
+that wait behind such. At the end it says how many it delivered and what is left, by state: on
+standard output, or on standard error if the events go to standard output.
 
 A destination that is closed is waited for, however long; --timeout limits that. When the
 time is over, or on SIGTERM or SIGINT, it exits with 1 and says what is left, and why.`,
@@ -30,9 +32,9 @@ time is over, or on SIGTERM or SIGINT, it exits with 1 and says what is left, an
 			if timeout < 0 {
 				return usagef("--timeout is negative")
 			}
-			refused := &refusal{}
-			f.hooks = []any{refused}
-			return a.relay(cmd, &f, func(ctx context.Context, r *outbox.Relay, store outbox.Store) error {
+			refused, count := &refusal{}, &deliveries{}
+			f.hooks = []any{refused, count}
+			return a.relay(cmd, &f, func(ctx context.Context, on *running) error {
 				ctx, refused.stop = context.WithCancelCause(ctx)
 				defer refused.stop(nil)
 				if timeout > 0 {
@@ -40,7 +42,10 @@ time is over, or on SIGTERM or SIGINT, it exits with 1 and says what is left, an
 					ctx, cancel = context.WithTimeout(ctx, timeout)
 					defer cancel()
 				}
-				return undrained(ctx, r.Drain(ctx), r, store)
+				if err := on.relay.Drain(ctx); err != nil {
+					return undrained(ctx, err, on.relay, on.from.store)
+				}
+				return a.printDrained(ctx, on, count.n.Load())
 			})
 		},
 	}

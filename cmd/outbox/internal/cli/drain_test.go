@@ -11,6 +11,7 @@ import (
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/cli"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
+	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/outboxtest/logtest"
 )
@@ -37,6 +38,39 @@ func TestDrainEndsEarly(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, log.Text())
 	}
 	refused(t, "--timeout is negative", "", append(drain, "--timeout", "-1s")...)
+}
+
+// TestDrainSaysWhatIsLeft ends well while events are left that no relay can deliver now, and says so.
+func TestDrainSaysWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	s := newStandard(t)
+	s.emit(9) // two of k0 and of k1
+	if got := s.run("", "drain --to discard:"); got != "delivered 9 events; left: nothing\n" {
+		t.Errorf("drain prints %q", got)
+	}
+	pgtest.Exec(t, s.pool, `INSERT INTO outbox_parked (subscription, shard, seq, state, gates, attempts, next_attempt_at, id, topic, type, key, payload, created_at)
+		SELECT 'default', shard, seq, CASE WHEN key <> 'k0' THEN 'held' WHEN n = 1 THEN 'dead' ELSE 'waiting' END, true, 1, now(), id, topic, type, key, payload, created_at
+		FROM (SELECT *, row_number() OVER (PARTITION BY key ORDER BY seq) AS n FROM outbox_stream) AS e WHERE key = 'k0' OR key = 'k3'`)
+	s.run("", "emit --topic orders --type placed --payload {} --not-before 2100-01-01T00:00:00Z")
+	if got := s.run("", "drain --to discard:"); got != "delivered 0 events; left: 1 dead, 1 held, 1 waiting, 1 scheduled\n" {
+		t.Errorf("drain prints %q", got)
+	}
+	if got := s.run("", "drain --to discard: --json"); got != `{"delivered":0,"left":{"dead":1,"held":1,"scheduled":1,"waiting":1}}`+"\n" {
+		t.Errorf("drain --json prints %q", got)
+	}
+	s.emit(1)
+	// Nothing comes between the events.
+	got := run(t, "", s.args("drain", []string{"--to", "stdout:", "--log-level", "error"})...)
+	if len(delivered(t, got.out)) != 0 || !strings.Contains(got.err, "delivered 0 events; left: 1 dead, 1 held, 2 waiting, 1 scheduled\n") {
+		t.Errorf("drain to standard output prints %q, and %q", got.out, got.err)
+	}
+
+	source, _ := modkit(t)
+	ok(t, strings.Repeat(`{"namespace":"shop","topic":"orders","payload":{}}`+"\n", 3), slices.Concat([]string{"emit"}, source)...)
+	pgtest.Exec(t, connect(t, source[1]), `UPDATE modkit_outbox_events SET status = 'dead' WHERE ctid IN (SELECT ctid FROM modkit_outbox_events LIMIT 1)`)
+	if got := ok(t, "", slices.Concat([]string{"drain", "--to", "discard:"}, source)...); got != "delivered 2 events; left: 1 dead\n" {
+		t.Errorf("drain of a table prints %q", got)
+	}
 }
 
 // TestNoReader closes standard output: the relay says so and ends, and another can take its shards at once.

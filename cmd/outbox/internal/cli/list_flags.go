@@ -8,7 +8,7 @@ import (
 )
 
 // list is a flag that is given once for each of its values. It takes a value as it is: topics and names may
-// have commas and quotes, at which pflag's own lists would split it.
+// have commas and quotes, at which pflag's own lists would split it. In the environment each line is a value.
 type list struct{ values *[]string }
 
 // listFlag makes a flag of a list.

@@ -35,7 +35,7 @@ Every flag can be set in the environment: --batch-size as OUTBOX_BATCH_SIZE, and
   outbox relay --from postgres://localhost/shop --layout modkit --to stdout:`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.relay(cmd, &f, func(ctx context.Context, r *outbox.Relay, _ outbox.Store) error { return r.Run(ctx) })
+			return a.relay(cmd, &f, func(ctx context.Context, on *running) error { return on.relay.Run(ctx) })
 		},
 	}
 	f.flags(cmd)
@@ -44,7 +44,14 @@ Every flag can be set in the environment: --batch-size as OUTBOX_BATCH_SIZE, and
 	return cmd
 }
 
-func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context, *outbox.Relay, outbox.Store) error) error {
+// running is a relay between a store and one destination.
+type running struct {
+	relay *outbox.Relay
+	from  *opened
+	to    string
+}
+
+func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context, *running) error) error {
 	if err := fromEnvironment(cmd.Flags()); err != nil {
 		return err
 	}
@@ -141,7 +148,7 @@ func (s *serving) close(ctx context.Context) error {
 
 // serve relays to one destination until ctx ends, which is part of the program's life.
 func (s *serving) serve(
-	life, ctx context.Context, to string, run func(context.Context, *outbox.Relay, outbox.Store) error,
+	life, ctx context.Context, to string, run func(context.Context, *running) error,
 ) error {
 	f, from, log := s.flags, s.from, s.log
 	if to == "" {
@@ -179,7 +186,7 @@ func (s *serving) serve(
 			log.Warn(text)
 		}
 	}
-	err = run(ctx, relay, from.store)
+	err = run(ctx, &running{relay, from, to})
 	if cause := context.Cause(ctx); errors.Is(cause, errNoReader) {
 		err = cause
 	}

@@ -89,8 +89,14 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 		}
 		name := "OUTBOX_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
 		if value, ok := os.LookupEnv(name); ok && value != "" {
-			if err := flags.Set(flag.Name, value); err != nil {
-				failed = usagef("%s: %w", name, err)
+			values := []string{value}
+			if _, ok := flag.Value.(list); ok {
+				values = strings.Split(strings.TrimSpace(value), "\n")
+			}
+			for _, value := range values {
+				if err := flags.Set(flag.Name, value); err != nil {
+					failed = usagef("%s: %w", name, err)
+				}
 			}
 		}
 	})

@@ -283,4 +283,11 @@ func TestEnvironment(t *testing.T) {
 	if got := ok(t, "", "drain"); strings.Count(got, "\n") != 1 {
 		t.Errorf("drain printed %q", got)
 	}
+	t.Setenv("OUTBOX_TOPIC", "eu,orders\nc\n") // a list has a line for each value
+	ok(t, `{"namespace":"a","topic":"eu,orders","payload":{}}
+{"namespace":"a","topic":"c","payload":{}}
+{"namespace":"a","topic":"b","payload":{}}`, slices.Concat([]string{"emit"}, source)...)
+	if got := ok(t, "", "drain"); strings.Count(got, "\n") != 2 {
+		t.Errorf("drain of two topics printed %q", got)
+	}
 }

@@ -102,6 +102,8 @@ type opened struct {
 	pool   *pgxpool.Pool
 	// destination is where its subscription says that its events go; often nowhere.
 	destination string
+	// parked counts the events that a stream's subscription has put aside, by state; nil for a table.
+	parked func(context.Context) (map[string]int64, error)
 }
 
 // name says where the events come from, without a password.

@@ -111,7 +111,16 @@ func (s stream) openStore(ctx context.Context, pool *pgxpool.Pool, config pgstre
 		store.Close()
 		return nil, err
 	}
-	return &opened{store: store, pool: pool, destination: subscription.Destination}, nil
+	return &opened{
+		store: store, pool: pool, destination: subscription.Destination,
+		parked: func(ctx context.Context) (map[string]int64, error) {
+			lag, err := s.LagUpTo(ctx, pool, subscription.Name, 1)
+			if err != nil {
+				return nil, err
+			}
+			return lag.Parked, nil
+		},
+	}, nil
 }
 
 func (s stream) stats(ctx context.Context, conn *pgx.ConnConfig, subscription string) ([]report, error) {

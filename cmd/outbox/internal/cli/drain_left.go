@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
+	"github.com/packfinderz/outbox/ops"
+)
+
+// deliveries counts what a drain delivers.
+type deliveries struct{ n atomic.Int64 }
+
+func (d *deliveries) OnSettle(report outbox.BatchReport) {
+	for i := range report.Outcomes {
+		if report.Outcomes[i].Kind == outbox.Delivered && !slices.Contains(report.Lost, report.Messages[i].ID) {
+			d.n.Add(1)
+		}
+	}
+}
+
+// leftStates are the states of events that a drain can leave, those first that need a person.
+var leftStates = []ops.State{
+	ops.StateDead, ops.StateHeld, ops.StateWaiting, ops.StateStopped, ops.StateRetrying, ops.StateScheduled, ops.StateDue,
+}
+
+// left counts the events that are not delivered, by state.
+func (o *opened) left(ctx context.Context) (map[ops.State]int64, error) {
+	stats, err := o.store.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	left := map[ops.State]int64{
+		ops.StateDue: stats.Due + stats.Exhausted, ops.StateScheduled: stats.Scheduled, ops.StateRetrying: stats.Retrying,
+		ops.StateHeld: stats.Held, ops.StateDead: stats.Dead,
+	}
+	if o.parked != nil {
+		parked, err := o.parked(ctx)
+		if err != nil {
+			return nil, err
+		}
+		// A stream counts what waits behind another event among what is retried, and does not count what
+		// somebody holds.
+		left[ops.StateWaiting], left[ops.StateStopped] = parked["waiting"], parked["stopped"]
+		left[ops.StateRetrying] = max(0, stats.Retrying-parked["waiting"]-parked["stopped"])
+		left[ops.StateHeld] += parked["held"]
+	}
+	for state, n := range left {
+		if n == 0 {
+			delete(left, state)
+		}
+	}
+	return left, nil
+}
+
+// printDrained says what a drain did, and what it left: that it ends well does not mean that everything
+// is delivered.
+func (a *app) printDrained(ctx context.Context, on *running, delivered int64) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
+	defer cancel()
+	left, failed := on.from.left(ctx)
+	var out io.Writer = a.Out
+	if strings.HasPrefix(dest.Name(on.to), "stdout:") {
+		out = a.Err // nothing comes between the events
+	}
+	line := drainedLine(delivered, left, failed)
+	if a.json {
+		doc := struct {
+			Delivered int64               `json:"delivered"`
+			Left      map[ops.State]int64 `json:"left"`
+			Error     string              `json:"error,omitempty"`
+		}{Delivered: delivered, Left: left}
+		if failed != nil {
+			doc.Error = outbox.ErrorText(failed)
+		}
+		encoded, err := json.Marshal(doc)
+		if err != nil {
+			return fmt.Errorf("write the answer: %w", err)
+		}
+		line = string(encoded)
+	}
+	if _, err := fmt.Fprintln(out, line); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}
+
+func drainedLine(delivered int64, left map[ops.State]int64, failed error) string {
+	line := "delivered " + plural(delivered, "event")
+	if failed != nil {
+		return line + "; what is left cannot be counted: " + message(failed)
+	}
+	var parts []string
+	for _, state := range leftStates {
+		if n := left[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	return line + "; left: " + cmp.Or(strings.Join(parts, ", "), "nothing")
+}
