@@ -149,3 +149,25 @@ func TestCustomLayoutFile(t *testing.T) {
 		t.Errorf("layouts doorito --json: %s", got)
 	}
 }
+
+// TestDedupeKeyInMessages is what docs/relay.md and docs/destinations.md say of messages: only the layouts that keep
+// the key in their rows carry it.
+func TestDedupeKeyInMessages(t *testing.T) {
+	t.Parallel()
+	s := newStandard(t)
+	for layout, want := range map[string]string{"standard": "", "modkit": "k", "doorito": "k"} {
+		s.run("", "migrate up --layout "+layout)
+		event := `{"type":"file.stored","aggregateType":"UploadFile","aggregateId":"42","dedupeKey":"k","payload":{}}`
+		if layout != "doorito" {
+			event = strings.Replace(event, `"type"`, `"namespace":"n","topic":"t","type"`, 1)
+		}
+		if layout == "modkit" {
+			event = `{"namespace":"n","topic":"t","dedupeKey":"k","payload":{}}`
+		}
+		s.run(event, "emit --layout "+layout)
+		out := s.run("", "drain --topic-default t --layout "+layout+quiet)
+		if !strings.Contains(out, `"dedupeKey":"`+want+`"`) {
+			t.Errorf("a message of layout %s: %s", layout, out)
+		}
+	}
+}
