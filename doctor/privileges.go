@@ -60,7 +60,7 @@ SELECT quote_ident(current_user), EXISTS (SELECT FROM pg_namespace WHERE nspname
 		return err
 	}
 	e.judgeRole(role, relay, emit)
-	if e.config.For == UseEmit || len(relay) > 0 {
+	if e.config.For == UseEmit || e.config.For == "" && len(relay) > 0 {
 		return nil // a role that does not relay has no use for the rest
 	}
 	for _, use := range []struct {

@@ -61,8 +61,6 @@ func (w *workplace) grantFor(t *testing.T, use doctor.Use) {
 	t.Helper()
 	w.config.For = use
 	grantAll(t, w.admin, w.patient)
-	// What only a role that may relay is asked for.
-	grantAll(t, w.admin, w.patient)
 	w.isWell(t, "privileges")
 }
 
