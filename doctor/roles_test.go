@@ -70,7 +70,7 @@ func TestProducersRole(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *workplace) {
 		w.finds(t, "privileges", doctor.Problem, "may not emit", "If it is a producer's role: GRANT ")
 		w.grantFor(t, doctor.UseEmit)
-		w.emitAll(t)
+		w.emitAll(t, w.pool)
 		if w.table == nil {
 			pgtest.Exec(t, w.pool, `SELECT outbox_emit('placed', '{}', 'orders')`)
 			for range 2 { // the second finds the first
@@ -103,8 +103,8 @@ func (w *workplace) worst(t *testing.T) doctor.Severity {
 	return w.examine(t, "layout", "restored", "privileges", "indexes", "locks", "subscriptions", "relays", "stuck", "keys", "topics", "retention").Worst()
 }
 
-// emitAll emits one and many events, with and without an id and a dedupe key, twice each.
-func (w *workplace) emitAll(t *testing.T) {
+// emitAll emits one and many events as the role of a pool, with and without an id and a dedupe key, twice each.
+func (w *workplace) emitAll(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	ctx := t.Context()
 	byPgx, err := outboxpgx.New(w.emits, nil)
@@ -115,7 +115,7 @@ func (w *workplace) emitAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := stdlib.OpenDBFromPool(w.pool)
+	db := stdlib.OpenDBFromPool(pool)
 	defer func() { _ = db.Close() }() // of the pool's connections
 	for _, identify := range []func(*outbox.Event){
 		func(*outbox.Event) {},
@@ -132,7 +132,7 @@ func (w *workplace) emitAll(t *testing.T) {
 		identify(&many[0])
 		identify(&many[1])
 		for range 2 {
-			err := byPgx.InTx(ctx, w.pool, func(tx pgx.Tx) error {
+			err := byPgx.InTx(ctx, pool, func(tx pgx.Tx) error {
 				_, err := byPgx.Emit(ctx, tx, one)
 				if err == nil {
 					_, err = byPgx.EmitMany(ctx, tx, many)
@@ -167,10 +167,7 @@ func TestRelaysRole(t *testing.T) {
 		if seen := w.examine(t, "privileges").Findings[0].Seen; !strings.Contains(seen, "may relay, and not emit: a relay's role") {
 			t.Errorf("a relay's role: %s", seen)
 		}
-		producer := *w.patient
-		w.pool = w.admin
-		w.emitAll(t)
-		w.patient = &producer
+		w.emitAll(t, w.admin)
 
 		target, store := w.open(t)
 		first := claim(t, store)

@@ -7,16 +7,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// list is a flag that is given once for each of its values. It takes a value as it is: topics and names may
+// listValue is a flag that is given once for each of its values. It takes a value as it is: topics and names may
 // have commas and quotes, at which pflag's own lists would split it. In the environment each line is a value.
-type list struct{ values *[]string }
+type listValue struct{ values *[]string }
 
 // listFlag makes a flag of a list.
 func listFlag(f *pflag.FlagSet, values *[]string, name, usage string) {
-	f.Var(list{values}, name, usage)
+	f.Var(listValue{values}, name, usage)
 }
 
-func (l list) Set(value string) error {
+func (l listValue) Set(value string) error {
 	if value == "" {
 		return errors.New("it is empty")
 	}
@@ -24,11 +24,11 @@ func (l list) Set(value string) error {
 	return nil
 }
 
-func (l list) String() string {
+func (l listValue) String() string {
 	if l.values == nil {
 		return ""
 	}
 	return strings.Join(*l.values, " ")
 }
 
-func (list) Type() string { return "string" }
+func (listValue) Type() string { return "string" }

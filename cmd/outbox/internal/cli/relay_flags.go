@@ -90,7 +90,7 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 		name := "OUTBOX_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
 		if value, ok := os.LookupEnv(name); ok && value != "" {
 			values := []string{value}
-			if _, ok := flag.Value.(list); ok {
+			if _, ok := flag.Value.(listValue); ok {
 				values = strings.Split(strings.TrimSpace(value), "\n")
 			}
 			for _, value := range values {
