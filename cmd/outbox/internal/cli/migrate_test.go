@@ -135,3 +135,21 @@ func TestMigrateAdopt(t *testing.T) {
 		})
 	}
 }
+
+// TestMigrateAdoptKeepsDeadLetters adopts both tables of a team that made the dead-letter table, too, and drops neither.
+func TestMigrateAdoptKeepsDeadLetters(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := connect(t, url)
+	args := func(command string, more ...string) []string {
+		return append([]string{"migrate", command, "--from", url, "--layout", "packfinderz"}, more...)
+	}
+	ok(t, "", args("up")...)
+	pgtest.Exec(t, pool, `DROP TABLE outbox_events_packfinderz_goose`)
+	ok(t, "", args("up", "--adopt")...)
+	if got := ok(t, "", args("up", "--adopt")...); !strings.Contains(got, "nothing to do") {
+		t.Errorf("a second up: %s", got)
+	}
+	ok(t, "", args("down")...)
+	pgtest.Exec(t, pool, `SELECT FROM outbox_events, outbox_dlq`)
+}

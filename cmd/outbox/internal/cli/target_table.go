@@ -18,6 +18,9 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
+// deadLetterVersion makes the dead-letter table, in the layouts that have one.
+const deadLetterVersion = 2
+
 // queueTable is a table described by a layout.
 type queueTable struct {
 	pgstore.Layout
@@ -33,10 +36,14 @@ func (q queueTable) migration(_ context.Context, conn *pgx.ConnConfig, options m
 		return migrate.Config{}, usagef("--slots, --slot-length and --shards are the shape of a stream; layout %s is a table", q.Name)
 	}
 	files, err := q.migrations(q.Layout)
-	return migrate.Config{
+	config := migrate.Config{
 		Conn: conn, Layout: q.Name, Schema: q.Schema, Table: q.Table, Files: files,
 		Adopt: options.adopt, Force: options.force,
-	}, err
+	}
+	if q.DeadLetter != nil {
+		config.Makes = map[int64]string{deadLetterVersion: q.DeadLetter.Table}
+	}
+	return config, err
 }
 
 func (q queueTable) schema() string { return q.Schema }

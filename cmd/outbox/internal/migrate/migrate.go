@@ -45,6 +45,8 @@ type Config struct {
 	Files fs.FS
 	// Adopt leaves the table as it is and applies only what comes after version 1.
 	Adopt bool
+	// Makes are the tables that later versions make. Adopt leaves one that somebody else made as it is, too.
+	Makes map[int64]string
 	// Force lets Down drop a table that holds events.
 	Force bool
 }
@@ -88,10 +90,11 @@ func New(ctx context.Context, config Config) (*Migrator, error) {
 		goose.WithSessionLocker(&locker{db: m.db}),
 		goose.WithDisableGlobalRegistry(true),
 	}
-	if config.Adopt {
-		options = append(options, goose.WithExcludeVersions([]int64{1}))
+	adopted, err := m.adopted(ctx)
+	if err != nil {
+		return nil, errors.Join(err, m.db.Close())
 	}
-	var err error
+	options = append(options, goose.WithExcludeVersions(adopted))
 	m.provider, err = goose.NewProvider(goose.DialectPostgres, m.db, config.Files, options...)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read the migrations: %w", err), m.db.Close())
@@ -205,6 +208,46 @@ func (m *Migrator) exists(ctx context.Context, table string) (exists bool, err e
 		return false, fmt.Errorf("look for table %q: %w", table, err)
 	}
 	return exists, nil
+}
+
+// adopted are the versions that are left out because their tables are somebody else's. They are never noted as
+// applied, so that Down does not drop those tables.
+func (m *Migrator) adopted(ctx context.Context) ([]int64, error) {
+	if !m.config.Adopt {
+		return nil, nil
+	}
+	list := []int64{1}
+	for version, table := range m.config.Makes {
+		exists, err := m.exists(ctx, table)
+		if err != nil {
+			return nil, err
+		}
+		if !exists {
+			continue
+		}
+		// The version is noted in the transaction that makes the table, so it is looked up after the table.
+		ours, err := m.noted(ctx, version)
+		if err != nil {
+			return nil, err
+		}
+		if !ours {
+			list = append(list, version)
+		}
+	}
+	return list, nil
+}
+
+// noted is whether a version is noted as applied. Unlike goose it writes nothing.
+func (m *Migrator) noted(ctx context.Context, version int64) (noted bool, err error) {
+	if started, err := m.exists(ctx, m.versions); err != nil || !started {
+		return false, err
+	}
+	err = m.db.QueryRowContext(ctx,
+		`SELECT EXISTS (SELECT FROM `+m.versions+` WHERE version_id = $1 AND is_applied)`, version).Scan(&noted)
+	if err != nil {
+		return false, fmt.Errorf("read the state of the migrations: %w", err)
+	}
+	return noted, nil
 }
 
 // refuseEvents keeps Down from deleting events: undelivered ones would be lost for good.
