@@ -1,5 +1,6 @@
-// Package migrations has the tables of the backend itself: stores, licences, notifications. Those of the
-// outbox are in layouts/packfinderz.
+// Package migrations has two sets of goose migrations. Sample makes the tables that the api and the worker of this repository
+// need: stores, licenses, notifications. Outbox is the outbox's two tables in one file, for a backend that runs its migrations itself;
+// the programs here make the same tables with the migrations of layouts/packfinderz.
 package migrations
 
 import (
@@ -7,14 +8,28 @@ import (
 	"io/fs"
 )
 
-//go:embed *.sql
-var files embed.FS
+//go:embed sample/*.sql
+var sample embed.FS
+
+//go:embed outbox/*.sql
+var outbox embed.FS
 
 //go:embed roles/worker.sql
 var workerRole string
 
-// Files are the goose migrations. They run in the schema that is first in the search path.
-func Files() fs.FS { return files }
+// Sample is the set of the sample's tables. They are made in the schema that is first in the search path.
+func Sample() fs.FS { return folder(sample, "sample") }
+
+// Outbox is the set of the outbox's tables, in one file. They are made in the schema that is first in the search path.
+func Outbox() fs.FS { return folder(outbox, "outbox") }
+
+func folder(files embed.FS, name string) fs.FS {
+	sub, err := fs.Sub(files, name)
+	if err != nil {
+		panic(err) // the name is a constant, and valid
+	}
+	return sub
+}
 
 // WorkerRole grants the role packfinderz_worker what the worker needs, and nothing else.
 func WorkerRole() string { return workerRole }

@@ -1,8 +1,9 @@
 // Command api is the part of the backend that changes licences: over HTTP, each change and its event in one
 // transaction.
 //
-//	api          answer requests
-//	api migrate  make the tables that are missing, the outbox's too, and end
+//	api                 answer requests
+//	api migrate         make the tables that are missing, the outbox's and the sample's, and end
+//	api migrate outbox  make those of the outbox only, and end
 //
 // Its configuration is in the environment.
 package main
@@ -11,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/migrate"
@@ -20,14 +22,29 @@ import (
 func main() { program.Main("api", run) }
 
 func run(ctx context.Context, args []string, lookup program.Lookup, log *slog.Logger) error {
-	config, err := readConfig(lookup)
 	switch {
-	case err != nil:
-		return err
 	case len(args) == 0:
+		config, err := readConfig(lookup)
+		if err != nil {
+			return err
+		}
 		return serve(ctx, config, log)
-	case len(args) == 1 && args[0] == "migrate":
-		return migrate.Up(ctx, config.database, log)
+	case slices.Equal(args, []string{"migrate"}):
+		return withDatabase(ctx, lookup, log, migrate.Up)
+	case slices.Equal(args, []string{"migrate", "outbox"}):
+		return withDatabase(ctx, lookup, log, migrate.Outbox)
 	}
-	return fmt.Errorf("%w: the arguments are %q; there can be none, or migrate", env.ErrUsage, args)
+	return fmt.Errorf("%w: the arguments are %q; there can be none, or migrate, or migrate outbox", env.ErrUsage, args)
+}
+
+// withDatabase migrates. Where to listen does not matter then: a release has PORT set, and no need for a gateway's secret.
+func withDatabase(
+	ctx context.Context, lookup program.Lookup, log *slog.Logger, up func(ctx context.Context, database string, log *slog.Logger) error,
+) error {
+	r := env.NewReader(lookup)
+	database := r.Database()
+	if err := r.Err(); err != nil {
+		return err
+	}
+	return up(ctx, database, log)
 }

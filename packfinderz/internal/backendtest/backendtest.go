@@ -19,7 +19,7 @@ func Database(t testing.TB) (url string, pool *pgxpool.Pool) {
 	url = testdb.URL(t)
 	pool = testdb.Connect(t, url)
 	pftest.Migrate(t, pool)
-	testdb.Migrate(t, pool, migrations.Files())
+	testdb.Migrate(t, pool, migrations.Sample())
 	return url, pool
 }
 

@@ -21,7 +21,7 @@ func ExampleHandler() {
 	example := &testserver.Example{}
 	defer example.Done()
 	pool := testdb.Pool(example)
-	testdb.Migrate(example, pool, migrations.Files())
+	testdb.Migrate(example, pool, migrations.Sample())
 	log := slog.New(slog.DiscardHandler)
 	events, err := idempotency.NewManager(redistest.New(example).Client(), idempotency.Config{Logger: log})
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/migrate"
 )
 
-func TestMain(m *testing.M) { testdb.Main(m) }
-
 // TestUp makes all tables, by two at once, and does nothing when it is run again. They are those that the other tests have.
 func TestUp(t *testing.T) {
 	t.Parallel()
