@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/packfinderz/internal/database"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 )
 
@@ -29,6 +32,13 @@ func (h *Handler) write(
 		return false, classify(fmt.Errorf("write the notification: %w", err))
 	}
 	return tag.RowsAffected() == 1, nil
+}
+
+// Fits refuses a database whose table notifications is not the one that the handler writes: every event would fail on it.
+func Fits(ctx context.Context, pool *pgxpool.Pool) error {
+	return database.Fits(ctx, pool, database.Statement{
+		SQL: writeSQL, Args: []any{uuid.Nil, audienceAdmin, uuid.Nil, uuid.Nil, string(payloads.LicensePending), "", ""},
+	})
 }
 
 // classify decides what an error of the database says about the event. Values that do not fit never will. Anything

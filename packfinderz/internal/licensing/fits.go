@@ -1,0 +1,30 @@
+package licensing
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/packfinderz/internal/database"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
+)
+
+// Fits refuses a database whose tables are not those that the service needs: every request would fail on them.
+func Fits(ctx context.Context, pool *pgxpool.Pool) error {
+	return database.Fits(ctx, pool,
+		database.Statement{
+			SQL:  `INSERT INTO stores (id, name) VALUES ($1, $2) RETURNING created_at`,
+			Args: []any{uuid.Nil, ""},
+		},
+		database.Statement{
+			SQL: `INSERT INTO licenses (id, store_id, number, status, reason) VALUES ($1, $2, $3, $4, $5)
+				RETURNING created_at, updated_at`,
+			Args: []any{uuid.Nil, uuid.Nil, "", string(payloads.LicensePending), ""},
+		},
+		database.Statement{
+			SQL: `SELECT id, event_id, type, audience, store_id, status, reason, message, created_at
+				FROM notifications WHERE license_id = $1 ORDER BY created_at, id`,
+			Args: []any{uuid.Nil},
+		})
+}
