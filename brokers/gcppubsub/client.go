@@ -68,28 +68,32 @@ func (c Config) ClientOptions() ([]option.ClientOption, error) {
 	case emulator && c.Endpoint != "":
 		// The client would go to the endpoint without TLS.
 		return nil, errors.New("endpoint and " + emulatorHost + " are both set: unset one, or add insecure=true for an emulator at the endpoint")
-	case emulator || c.Credentials == "":
+	case emulator || c.Credentials+c.CredentialsJSON == "":
 		return options, nil
 	}
-	credentials, err := readCredentials(c.Credentials)
+	credentials, err := c.credentials()
 	if err != nil {
 		return nil, err
 	}
 	return append(options, credentials), nil
 }
 
-// readCredentials reads a file of any kind that Google hands out.
-func readCredentials(file string) (option.ClientOption, error) {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("credentials: %w", err)
+// credentials are of any kind that Google hands out.
+func (c Config) credentials() (option.ClientOption, error) {
+	content, file := []byte(c.CredentialsJSON), "CredentialsJSON"
+	if c.Credentials != "" {
+		var err error
+		if content, err = os.ReadFile(c.Credentials); err != nil {
+			return nil, fmt.Errorf("credentials: %w", err)
+		}
+		file = c.Credentials
 	}
 	var head struct {
 		Type option.CredentialsType `json:"type"`
 	}
-	// What is wrong is not repeated: the file holds a secret.
+	// What is wrong is not repeated: the content is a secret.
 	if json.Unmarshal(content, &head) != nil {
-		return nil, fmt.Errorf("credentials: %s is not a JSON file", file)
+		return nil, fmt.Errorf("credentials: %s is not JSON", file)
 	}
 	known := []option.CredentialsType{option.ServiceAccount, option.AuthorizedUser, option.ImpersonatedServiceAccount, option.ExternalAccount}
 	if !slices.Contains(known, head.Type) {

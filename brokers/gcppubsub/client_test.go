@@ -51,7 +51,7 @@ func TestClientThatIsThere(t *testing.T) {
 		t.Errorf("the client after the publisher's end: %v", err)
 	}
 	_, err = gcppubsub.New(gcppubsub.Config{Project: pubsubtest.Project, Client: client, Credentials: "key.json"})
-	if err == nil || !strings.Contains(err.Error(), "leave out Endpoint, Insecure and Credentials") {
+	if err == nil || !strings.Contains(err.Error(), "leave out Endpoint, Insecure and the credentials") {
 		t.Errorf("a client and credentials: %v", err)
 	}
 }

@@ -33,11 +33,14 @@ type Config struct {
 	// Insecure connects without TLS and credentials, as emulators want it. It needs an
 	// Endpoint.
 	Insecure bool
-	// Credentials is a JSON file with the credentials; when empty they are the application
-	// default credentials.
+	// Credentials is a JSON file with the credentials; when empty they are CredentialsJSON, or
+	// else the application default credentials.
 	Credentials string
+	// CredentialsJSON is the content of such a file, where there is no place for a file. A URL
+	// has no option for it: it is a secret.
+	CredentialsJSON string
 	// Client is one that is there already, such as the TopicAdminClient of a pubsub.Client: its connection is used, and left
-	// open. Endpoint, Insecure and Credentials stay empty then. Consumers have a client of their own, and refuse one.
+	// open. Endpoint, Insecure and the credentials stay empty then. Consumers have a client of their own, and refuse one.
 	Client *apiv1.TopicAdminClient
 	// Unordered publishes without ordering keys. Messages of different keys then travel in
 	// one request, which is faster, and subscribers get them in any order.

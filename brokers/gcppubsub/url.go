@@ -54,9 +54,11 @@ func (c Config) check() error {
 		return errors.New("a user or password has no place in it; credentials are a file, credentials=FILE")
 	case !projectID.MatchString(c.Project):
 		return fmt.Errorf("%q is not the id of a project", c.Project)
-	case c.Client != nil && (c.Endpoint != "" || c.Insecure || c.Credentials != ""):
-		return errors.New("Client knows where the service is: leave out Endpoint, Insecure and Credentials")
-	case c.Insecure && c.Credentials != "":
+	case c.Client != nil && (c.Endpoint != "" || c.Insecure || c.Credentials+c.CredentialsJSON != ""):
+		return errors.New("Client knows where the service is: leave out Endpoint, Insecure and the credentials")
+	case c.Credentials != "" && c.CredentialsJSON != "":
+		return errors.New("credentials are a file or the JSON itself: leave out one of the two")
+	case c.Insecure && c.Credentials+c.CredentialsJSON != "":
 		return errors.New("insecure sends no credentials: leave out one of the two")
 	}
 	if c.Endpoint != "" {

@@ -1,6 +1,10 @@
 package gcppubsub_test
 
 import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +84,47 @@ func TestNoSecretsInErrors(t *testing.T) {
 	}
 	_, err = gcppubsub.New(gcppubsub.Config{Project: "p", Credentials: filepath.Join(t.TempDir(), "none.json")})
 	wantText(t, err, "none.json")
+}
+
+// The key of a service account can be given as it is, and counts before the application default credentials.
+func TestCredentialsJSON(t *testing.T) {
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "none.json"))
+	const endpoint = "127.0.0.1:1"
+	_, err := gcppubsub.New(gcppubsub.Config{Project: "p", Endpoint: endpoint})
+	wantText(t, err, "none.json")
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := json.Marshal(map[string]string{
+		"type": "service_account", "client_email": "a@b", "token_uri": "http://127.0.0.1:1",
+		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := gcppubsub.New(gcppubsub.Config{Project: "p", Endpoint: endpoint, CredentialsJSON: string(account)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := publisher.Close(); err != nil {
+		t.Error(err)
+	}
+	for name, config := range map[string]gcppubsub.Config{
+		"not JSON":     {CredentialsJSON: `s3cret`},
+		"unknown type": {CredentialsJSON: `{"type": "s3cret"}`},
+		"a file, too":  {CredentialsJSON: `{"type": "service_account"}`, Credentials: "key.json"},
+		"insecure":     {CredentialsJSON: `{"type": "service_account"}`, Insecure: true, Endpoint: endpoint},
+	} {
+		config.Project = "p"
+		_, err := gcppubsub.New(config)
+		t.Logf("%s: %v", name, err)
+		wantNoSecret(t, err)
+	}
 }
 
 func wantNoSecret(t *testing.T, err error) {
