@@ -29,11 +29,8 @@ const (
 
 func readConfig(lookup program.Lookup) (config, error) {
 	r := env.NewReader(lookup)
-	listen := "127.0.0.1:8080" // it knows no users, so that a gateway has to be in front
-	if port := r.Text("", "PORT"); port != "" {
-		listen = ":" + port // Heroku's router, which anybody can reach
-	}
-	c := config{database: r.Database(), listen: r.Address(listen, listenVariable), secret: r.Text("", secretVariable)}
+	// It knows no users, so that a gateway has to be in front. Heroku's router, at PORT, can be reached by anybody.
+	c := config{database: r.Database(), listen: r.Listen("127.0.0.1:8080", listenVariable), secret: r.Text("", secretVariable)}
 	host, _, err := net.SplitHostPort(c.listen)
 	switch {
 	case err != nil: // which was refused already

@@ -25,18 +25,18 @@ type config struct {
 
 func readConfig(lookup func(string) (string, bool)) (config, error) {
 	r := env.NewReader(lookup)
-	emulator := r.Text("", "PUBSUB_EMULATOR_HOST")
+	emulator := r.Text("", env.EmulatorVariable)
 	layout := readLayout(r)
 	c := config{
 		database:  r.Database(),
 		layout:    layout,
-		pubsub:    gcppubsub.Config{Project: r.Project(), Endpoint: emulator, Insecure: emulator != ""},
+		pubsub:    gcppubsub.Config{Project: r.Project(), Endpoint: emulator, Insecure: emulator != "", CredentialsJSON: r.Credentials()},
 		topics:    r.Topics(),
 		batchSize: r.Int("PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE", 50, 1, 10_000),
 		// A third of the lease is the most that the relay takes.
 		poll:        time.Duration(r.Int("PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS", 500, 5, 10_000)) * time.Millisecond,
 		maxAttempts: r.Int("PACKFINDERZ_OUTBOX_MAX_ATTEMPTS", layout.MaxAttempts, 1, 1_000_000),
-		listen:      r.Address("127.0.0.1:8081", "PACKFINDERZ_PUBLISHER_LISTEN"),
+		listen:      r.Listen("127.0.0.1:8081", "PACKFINDERZ_PUBLISHER_LISTEN"),
 	}
 	return c, r.Err()
 }

@@ -13,6 +13,7 @@ import (
 // config is the environment of the worker.
 type config struct {
 	database, redis      string
+	redisInsecure        bool
 	pubsub               gcppubsub.Config
 	subscription         string
 	deadLetters          string // a topic
@@ -26,16 +27,17 @@ func readConfig(lookup program.Lookup) (config, error) {
 	r := env.NewReader(lookup)
 	c := config{
 		// The worker has a database role of its own; see migrations/roles.
-		database:     r.Text("", "PACKFINDERZ_WORKER_DATABASE_URL"),
-		redis:        r.Redis(),
-		pubsub:       gcppubsub.Config{Project: r.Project(), Endpoint: r.Text("", "PUBSUB_EMULATOR_HOST")},
-		subscription: r.DomainSubscription(),
-		deadLetters:  r.DeadLetterTopic(),
-		remember:     idempotencyTTL(r),
-		processing:   r.Duration("PACKFINDERZ_EVENTING_PROCESSING_TTL", inbox.DefaultProcessing, time.Second),
-		ackDeadline:  r.Duration("PACKFINDERZ_WORKER_ACK_DEADLINE", consumer.DefaultAckDeadline, 10*time.Second),
-		concurrency:  r.Int("PACKFINDERZ_WORKER_CONCURRENCY", consumer.DefaultConcurrency, 1, 1000),
-		listen:       r.Address("127.0.0.1:8082", "PACKFINDERZ_WORKER_LISTEN"),
+		database:      r.Text("", "PACKFINDERZ_WORKER_DATABASE_URL"),
+		redis:         r.Redis(),
+		redisInsecure: r.RedisInsecure(),
+		pubsub:        gcppubsub.Config{Project: r.Project(), Endpoint: r.Text("", env.EmulatorVariable), CredentialsJSON: r.Credentials()},
+		subscription:  r.DomainSubscription(),
+		deadLetters:   r.DeadLetterTopic(),
+		remember:      idempotencyTTL(r),
+		processing:    r.Duration("PACKFINDERZ_EVENTING_PROCESSING_TTL", inbox.DefaultProcessing, time.Second),
+		ackDeadline:   r.Duration("PACKFINDERZ_WORKER_ACK_DEADLINE", consumer.DefaultAckDeadline, 10*time.Second),
+		concurrency:   r.Int("PACKFINDERZ_WORKER_CONCURRENCY", consumer.DefaultConcurrency, 1, 1000),
+		listen:        r.Listen("127.0.0.1:8082", "PACKFINDERZ_WORKER_LISTEN"),
 	}
 	c.pubsub.Insecure = c.pubsub.Endpoint != "" // an emulator knows no TLS
 	if c.database == "" {

@@ -8,11 +8,9 @@ import (
 	"net/http"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
 	"github.com/packfinderz/outbox/brokers/gcppubsub/consumer"
-	"github.com/packfinderz/outbox/brokers/redis"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/packfinderz/internal/compliance"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
@@ -38,7 +36,7 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	case err != nil:
 		log.Warn("PostgreSQL does not have the tables yet, or does not answer", "error", err)
 	}
-	remembers, err := openRedis(config.redis)
+	remembers, err := openRedis(config)
 	if err != nil {
 		return err
 	}
@@ -80,19 +78,6 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	return consumer.Run(ctx)
-}
-
-// openRedis makes a client that leaves it to the worker what to try again. It needs no Redis yet.
-func openRedis(address string) (goredis.UniversalClient, error) {
-	config, err := redis.ParseURL(address)
-	if err != nil {
-		return nil, err
-	}
-	options, err := config.ClientOptions()
-	if err != nil {
-		return nil, err
-	}
-	return goredis.NewUniversalClient(options), nil
 }
 
 // openDeadLetters refuses to start without the dead-letter topic: an event that can never be handled would be delivered for ever, and

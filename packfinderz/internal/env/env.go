@@ -70,6 +70,15 @@ func (r *Reader) Int(name string, fallback, low, high int) int {
 	return n
 }
 
+// Bool is true or false, and false unless it is set.
+func (r *Reader) Bool(name string) bool {
+	value := r.Text("false", name)
+	if value != "true" && value != "false" {
+		r.Refuse(name, "is %q; it must be true or false", value)
+	}
+	return value == "true"
+}
+
 // Duration is a time such as 720h, from low on.
 func (r *Reader) Duration(name string, fallback, low time.Duration) time.Duration {
 	value := r.Text("", name)
@@ -82,6 +91,15 @@ func (r *Reader) Duration(name string, fallback, low time.Duration) time.Duratio
 		return fallback
 	}
 	return d
+}
+
+// Listen is the address to listen on: that of a variable, or any at Heroku's PORT, or the fallback.
+func (r *Reader) Listen(fallback, name string) string {
+	const highest = 65_535
+	if port := r.Int("PORT", 0, 1, highest); port != 0 {
+		fallback = ":" + strconv.Itoa(port)
+	}
+	return r.Address(fallback, name)
 }
 
 // Address is a host and port to listen on; the host may be empty.

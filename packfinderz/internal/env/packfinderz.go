@@ -1,6 +1,10 @@
 package env
 
-import "github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
+import (
+	"strings"
+
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
+)
 
 // What several of the programs read.
 
@@ -13,7 +17,19 @@ func (r *Reader) Project() string {
 }
 
 // Redis is the address of Redis. REDIS_URL is what Heroku sets.
-func (r *Reader) Redis() string { return r.Needed("PACKFINDERZ_REDIS_URL", "REDIS_URL") }
+func (r *Reader) Redis() string { return r.Needed(redisNames()...) }
+
+func redisNames() []string { return []string{"PACKFINDERZ_REDIS_URL", "REDIS_URL"} }
+
+// RedisInsecure is whether the certificate of Redis is not checked: those of Heroku are self-signed.
+func (r *Reader) RedisInsecure() bool {
+	const name = "PACKFINDERZ_REDIS_TLS_INSECURE"
+	insecure := r.Bool(name)
+	if insecure && !strings.HasPrefix(r.Text("", redisNames()...), "rediss://") {
+		r.Refuse(name, "is true, and the address of Redis does not begin with rediss://, so that there is no TLS")
+	}
+	return insecure
+}
 
 // Topics are the names of the topics.
 func (r *Reader) Topics() registry.Topics {
