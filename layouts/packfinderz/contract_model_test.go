@@ -106,7 +106,7 @@ func pf067() ticket {
 			line("a restart needs nobody's help", publisher+"TestSeveralPublishersAndRestarts", wholeRoad, "outbox.TestServerCrash"),
 			line("readiness is that of PostgreSQL and Pub/Sub", publisher+"TestReadiness"),
 			line("the publisher can be run by a developer", "packfinderz/cmd/local.TestMakeRunOutboxPublisher", "packfinderz/cmd/local.TestNothingToLend"),
-			line("Heroku runs it as a process of its own", "packfinderz.TestProcesses"),
+			line("Heroku runs it as a process of its own", "packfinderz.TestProcesses", "packfinderz/internal/e2e.TestProcfile"),
 			line("the defaults are safe, and a bad value is refused", publisher+"TestDefaults", publisher+"TestEnvironment"),
 		},
 		others: []checklist.Line{
@@ -115,7 +115,7 @@ func pf067() ticket {
 			line("the write-up: what it does, how it claims, failures, retries, idempotency",
 				"packfinderz.TestWriteUp"),
 			line("Dockerfile, heroku.yml and Procfile run it",
-				"packfinderz.TestProcesses"),
+				"packfinderz.TestProcesses", "packfinderz.TestDockerfile", "packfinderz/internal/e2e.TestProcfile"),
 			line("poll interval, batch size and attempts are variables",
 				publisher+"TestEnvironment", "packfinderz.TestEnvironmentIsWrittenDown"),
 			line("only rows with published_at NULL are polled",

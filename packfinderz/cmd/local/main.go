@@ -1,8 +1,8 @@
-// Command local runs a program of the backend on a developer's machine, and gives it what the environment does not
-// name: a private PostgreSQL with the backend's tables, and a Pub/Sub server with its topics. Both are gone when the
-// program ends.
+// Command local runs a program of the backend on a developer's machine, with the variables of a file such as .env, and gives
+// it what neither these nor the environment name: a private PostgreSQL with the backend's tables, and a Pub/Sub server with its
+// topics. Both are gone when the program ends.
 //
-//	local bin/outbox-publisher
+//	local -env .env bin/outbox-publisher
 //
 // It is a program of its own so that what is deployed has neither in it.
 package main
@@ -10,6 +10,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,11 +28,13 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if len(os.Args) < 2 {
+	file := flag.String("env", "", "a file of variables, which need not be there")
+	flag.Parse()
+	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "local: which program? For example: local bin/outbox-publisher")
 		return 2
 	}
-	err := serve(ctx, os.Args[1:])
+	err := serve(ctx, *file, flag.Args())
 	var ended *exec.ExitError
 	switch {
 	case err == nil:
@@ -44,8 +47,12 @@ func run() int {
 }
 
 // serve runs the command between the start and the end of the servers.
-func serve(ctx context.Context, command []string) (err error) {
-	found, err := lend(ctx, os.LookupEnv, func(format string, args ...any) {
+func serve(ctx context.Context, file string, command []string) (err error) {
+	variables, err := dotenv(file)
+	if err != nil {
+		return err
+	}
+	found, err := lend(ctx, over(os.LookupEnv, variables), func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "local: "+format+"\n", args...)
 	})
 	defer func() { err = errors.Join(err, found.close()) }()
@@ -54,6 +61,11 @@ func serve(ctx context.Context, command []string) (err error) {
 	}
 	program := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // G702: to run what it is told is what it is for
 	program.Env = append(os.Environ(), found.environment...)
+	for name, value := range variables {
+		if _, set := os.LookupEnv(name); !set {
+			program.Env = append(program.Env, name+"="+value)
+		}
+	}
 	program.Stdin, program.Stdout, program.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// It finishes what it has begun. A terminal tells both of us; to be told twice does no harm.
 	program.Cancel = func() error { return program.Process.Signal(syscall.SIGTERM) }

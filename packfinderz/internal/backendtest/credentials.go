@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
@@ -43,6 +44,9 @@ func serviceAccount(t testing.TB, key string) string {
 	return string(doc)
 }
 
+// refusal bounds the wait for a refusal that does not come.
+const refusal = 20 * time.Second
+
 // RefusesCredentials has a program refuse keys that cannot work, at its start, by the variable's name and with nothing of the value.
 func RefusesCredentials(
 	t *testing.T, environment func(more map[string]string) map[string]string,
@@ -50,6 +54,9 @@ func RefusesCredentials(
 ) {
 	t.Helper()
 	const secret = "s3cret"
+	// A program that takes the key goes on, and is ended here.
+	ctx, cancel := context.WithTimeout(t.Context(), refusal)
+	defer cancel()
 	for name, value := range map[string]string{
 		"no JSON":         secret,
 		"a list":          `["` + secret + `"]`,
@@ -63,14 +70,14 @@ func RefusesCredentials(
 			"-----END PRIVATE KEY-----"),
 	} {
 		var log strings.Builder
-		err := run(t.Context(), nil, Lookup(environment(map[string]string{env.CredentialsVariable: value, env.EmulatorVariable: ""})),
+		err := run(ctx, nil, Lookup(environment(map[string]string{env.CredentialsVariable: value, env.EmulatorVariable: ""})),
 			slog.New(slog.NewTextHandler(&log, nil)))
 		if !errors.Is(err, env.ErrUsage) || !strings.Contains(err.Error(), env.CredentialsVariable) || strings.Contains(err.Error()+log.String(), secret) {
 			t.Errorf("%s: the error is %v, and the log %s", name, err, log.String())
 		}
 	}
 	both := environment(map[string]string{env.CredentialsVariable: Credentials(t), env.EmulatorVariable: "127.0.0.1:1"})
-	if err := run(t.Context(), nil, Lookup(both), slog.New(slog.DiscardHandler)); !errors.Is(err, env.ErrUsage) {
+	if err := run(ctx, nil, Lookup(both), slog.New(slog.DiscardHandler)); !errors.Is(err, env.ErrUsage) {
 		t.Errorf("with an emulator: %v", err)
 	}
 }
