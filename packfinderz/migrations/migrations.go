@@ -6,6 +6,7 @@ package migrations
 import (
 	"embed"
 	"io/fs"
+	"path"
 )
 
 //go:embed sample/*.sql
@@ -18,18 +19,19 @@ var outbox embed.FS
 var workerRole string
 
 // Sample is the set of the sample's tables. They are made in the schema that is first in the search path.
-func Sample() fs.FS { return folder(sample, "sample") }
+func Sample() fs.FS { return folder{sample, "sample"} }
 
 // Outbox is the set of the outbox's tables, in one file. They are made in the schema that is first in the search path.
-func Outbox() fs.FS { return folder(outbox, "outbox") }
+func Outbox() fs.FS { return folder{outbox, "outbox"} }
 
-func folder(files embed.FS, name string) fs.FS {
-	sub, err := fs.Sub(files, name)
-	if err != nil {
-		panic(err) // the name is a constant, and valid
-	}
-	return sub
+// folder is fs.Sub for a name that is known to be valid, and so has no error.
+type folder struct {
+	files embed.FS
+	name  string
 }
+
+// Open opens a file of the folder.
+func (f folder) Open(name string) (fs.File, error) { return f.files.Open(path.Join(f.name, name)) }
 
 // WorkerRole grants the role packfinderz_worker what the worker needs, and nothing else.
 func WorkerRole() string { return workerRole }

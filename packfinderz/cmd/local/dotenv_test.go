@@ -77,39 +77,43 @@ func TestMakeReadsTheEnvFile(t *testing.T) { //nolint:paralleltest // see above
 	for target, programs := range map[string][]string{
 		"run-outbox-publisher": {"PUBLISHER"}, "run-worker": {"WORKER"}, "run-api": {"API"}, "run": {"PUBLISHER", "WORKER", "API"},
 	} {
-		t.Run(target, func(t *testing.T) {
-			lines := []string{
-				"PACKFINDERZ_DATABASE_URL=" + url, "PACKFINDERZ_REDIS_URL=" + redis.URL(),
-				"PACKFINDERZ_PUBSUB_PROJECT=" + pubsubtest.Project, "PUBSUB_EMULATOR_HOST=" + broker.Endpoint(),
-			}
-			var addresses []string
-			for _, program := range programs {
-				address := backendtest.Address(t)
-				addresses = append(addresses, address)
-				lines = append(lines, "PACKFINDERZ_"+program+"_LISTEN="+address)
-			}
-			cmd := exec.Command("make", "-C", "../..", target, "ENV_FILE="+write(t, lines...))
-			cmd.Env = slices.DeleteFunc(bare(), func(variable string) bool { return strings.HasPrefix(variable, "REDIS_URL=") })
-			log := filepath.Join(t.TempDir(), "log")
-			process, err := testserver.Start(cmd, log)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(process.Kill)
-			defer func() {
-				if content, err := os.ReadFile(log); t.Failed() && err == nil {
-					t.Log(string(content))
-				}
-			}()
-			for _, address := range addresses {
-				backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
-			}
-			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil { // make tells the others
-				t.Fatal(err)
-			}
-			for _, address := range addresses {
-				backendtest.AwaitStatus(t, address, "/healthz", 0)
-			}
-		})
+		var addresses []string
+		lines := []string{
+			"PACKFINDERZ_DATABASE_URL=" + url, "PACKFINDERZ_REDIS_URL=" + redis.URL(),
+			"PACKFINDERZ_PUBSUB_PROJECT=" + pubsubtest.Project, "PUBSUB_EMULATOR_HOST=" + broker.Endpoint(),
+		}
+		for _, program := range programs {
+			address := backendtest.Address(t)
+			addresses = append(addresses, address)
+			lines = append(lines, "PACKFINDERZ_"+program+"_LISTEN="+address)
+		}
+		runs(t, target, write(t, lines...), addresses)
+	}
+}
+
+// runs has make run a target with a file, and the programs be ready and end.
+func runs(t *testing.T, target, file string, addresses []string) {
+	t.Helper()
+	cmd := exec.Command("make", "-C", "../..", target, "ENV_FILE="+file)
+	cmd.Env = slices.DeleteFunc(bare(), func(variable string) bool { return strings.HasPrefix(variable, "REDIS_URL=") })
+	log := filepath.Join(t.TempDir(), "log")
+	process, err := testserver.Start(cmd, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(process.Kill)
+	defer func() {
+		if content, err := os.ReadFile(log); t.Failed() && err == nil {
+			t.Logf("make %s: %s", target, content)
+		}
+	}()
+	for _, address := range addresses {
+		backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil { // make tells the others
+		t.Fatal(err)
+	}
+	for _, address := range addresses {
+		backendtest.AwaitStatus(t, address, "/healthz", 0)
 	}
 }

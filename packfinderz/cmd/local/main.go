@@ -59,7 +59,7 @@ func serve(ctx context.Context, file string, command []string) (err error) {
 	if err != nil {
 		return err
 	}
-	program := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // G702: to run what it is told is what it is for
+	program := exec.CommandContext(ctx, command[0], command[1:]...)
 	program.Env = append(os.Environ(), found.environment...)
 	for name, value := range variables {
 		if _, set := os.LookupEnv(name); !set {

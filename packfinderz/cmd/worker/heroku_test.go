@@ -61,22 +61,21 @@ func TestRedisTLS(t *testing.T) {
 		"unchecked": {url, "true", http.StatusOK},
 		"authority": {url + "?ca=" + certificate.CA, "", http.StatusOK},
 	} {
-		t.Run(name, func(t *testing.T) {
-			address := backendtest.Address(t)
-			environment := b.environment(map[string]string{
-				"PACKFINDERZ_REDIS_URL": "", "REDIS_URL": c.url, "PACKFINDERZ_REDIS_TLS_INSECURE": c.insecure, "PACKFINDERZ_WORKER_LISTEN": address,
-			})
-			backendtest.Start(t, environment, b.log.Logger(), run)
-			backendtest.AwaitStatus(t, address, "/readyz", c.status)
-			if answer := backendtest.Answer(t, "http://"+address+"/readyz"); c.status != http.StatusOK && !strings.Contains(answer, "Redis") {
-				t.Errorf("not ready because of %s", answer)
-			}
-			if c.status == http.StatusOK {
-				event := backendtest.Pending(t)
-				b.send(event)
-				b.awaitNotified(event.ID)
-			}
+		t.Log(name)
+		address := backendtest.Address(t)
+		worker := b.start(map[string]string{
+			"PACKFINDERZ_REDIS_URL": "", "REDIS_URL": c.url, "PACKFINDERZ_REDIS_TLS_INSECURE": c.insecure, "PACKFINDERZ_WORKER_LISTEN": address,
 		})
+		backendtest.AwaitStatus(t, address, "/readyz", c.status)
+		if answer := backendtest.Answer(t, "http://"+address+"/readyz"); c.status != http.StatusOK && !strings.Contains(answer, "Redis") {
+			t.Errorf("not ready because of %s", answer)
+		}
+		if c.status == http.StatusOK {
+			event := backendtest.Pending(t)
+			b.send(event)
+			b.awaitNotified(event.ID)
+		}
+		worker.Stop() // it would take the next one's events
 	}
 	for value, url := range map[string]string{"yes": url, "true": "redis://127.0.0.1"} {
 		environment := b.environment(map[string]string{"PACKFINDERZ_REDIS_URL": url, "PACKFINDERZ_REDIS_TLS_INSECURE": value})

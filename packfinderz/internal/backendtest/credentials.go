@@ -34,7 +34,7 @@ func Credentials(t testing.TB) string {
 
 func serviceAccount(t testing.TB, key string) string {
 	t.Helper()
-	doc, err := json.Marshal(map[string]string{
+	doc, err := json.Marshal(map[string]string{ //nolint:gosec // G101: the key is the caller's
 		"type": "service_account", "project_id": "packfinderz", "client_email": "outbox@packfinderz.iam.gserviceaccount.com",
 		"private_key": key, "token_uri": "http://127.0.0.1:1/token",
 	})

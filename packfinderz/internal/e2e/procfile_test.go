@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func TestProcfile(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	// As Heroku's buildpack does, at the top of the repository; docs/deployment.md names the packages.
-	build := exec.CommandContext(t.Context(), "go", append([]string{"install"}, buildpackPackages(t)...)...) //nolint:gosec // the page is ours
+	build := exec.CommandContext(t.Context(), "go", append([]string{"install"}, buildpackPackages(t)...)...)
 	build.Dir, build.Env = "../../..", append(os.Environ(), "GOBIN="+filepath.Join(folder, "bin"))
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go install: %v\n%s", err, output)
@@ -77,8 +78,8 @@ func TestProcfile(t *testing.T) {
 			t.Fatal(err)
 		}
 		// exec, as Heroku's shell does: the signals are for the program.
-		cmd := exec.Command("sh", "-c", "exec "+command) //nolint:gosec // the file is ours
-		cmd.Dir, cmd.Env = folder, append(environment, fmt.Sprintf("PORT=%d", port))
+		cmd := exec.Command("sh", "-c", "exec "+command)
+		cmd.Dir, cmd.Env = folder, slices.Concat(environment, []string{fmt.Sprintf("PORT=%d", port)})
 		if process == "release" {
 			if output, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v\n%s", process, err, output)

@@ -1,7 +1,6 @@
 package migrate_test
 
 import (
-	"database/sql"
 	"io/fs"
 	"os"
 	"strings"
@@ -26,7 +25,7 @@ func gooseUp(t *testing.T, url, versions string, files fs.FS) *goose.Provider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var db *sql.DB = stdlib.OpenDB(*config)
+	db := stdlib.OpenDB(*config)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
