@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
@@ -91,6 +92,9 @@ func TestMakeReadsTheEnvFile(t *testing.T) { //nolint:paralleltest // see above
 	}
 }
 
+// patience limits the end of make, after a failure. It is not a measure of speed.
+const patience = 30 * time.Second
+
 // runs has make run a target with a file, and the programs be ready and end.
 func runs(t *testing.T, target, file string, addresses []string) {
 	t.Helper()
@@ -101,7 +105,14 @@ func runs(t *testing.T, target, file string, addresses []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(process.Kill)
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // a make that is killed leaves its programs behind; mostly it has ended
+		select {
+		case <-process.Done():
+		case <-time.After(patience):
+		}
+		process.Kill()
+	})
 	defer func() {
 		if content, err := os.ReadFile(log); t.Failed() && err == nil {
 			t.Logf("make %s: %s", target, content)
