@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,11 +26,15 @@ func api(t *testing.T, url string) string {
 	return log.String()
 }
 
-// program builds the outbox program.
+// program builds the outbox program, which stands beside the modules that the backend is built of.
 func program(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "outbox")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/packfinderz/outbox/cmd/outbox")
+	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/packfinderz/outbox").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join(strings.TrimSpace(string(module)), "cmd/outbox"), "-o", path, ".")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, output)
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package e2e
+package monorepo
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
@@ -45,7 +46,7 @@ func TestProcfile(t *testing.T) {
 	folder := t.TempDir()
 	// As Heroku's buildpack does, at the top of the repository; docs/deployment.md names the packages.
 	build := exec.CommandContext(t.Context(), "go", append([]string{"install"}, buildpackPackages(t)...)...)
-	build.Dir, build.Env = "../../..", append(os.Environ(), "GOBIN="+filepath.Join(folder, "bin"))
+	build.Dir, build.Env = top, append(os.Environ(), "GOBIN="+filepath.Join(folder, "bin"))
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go install: %v\n%s", err, output)
 	}
@@ -54,7 +55,7 @@ func TestProcfile(t *testing.T) {
 		"PACKFINDERZ_DATABASE_URL": testdb.URL(t), "PACKFINDERZ_REDIS_URL": redistest.New(t).URL(), "PUBSUB_EMULATOR_HOST": broker.Endpoint(),
 	}
 	environment, project := []string{"PATH=" + os.Getenv("PATH")}, ""
-	for _, line := range lines(t, "../../.env.example") {
+	for _, line := range lines(t, backend+"/.env.example") {
 		name, value, _ := strings.Cut(line, "=")
 		if server, ok := servers[name]; ok {
 			value = server
@@ -71,7 +72,7 @@ func TestProcfile(t *testing.T) {
 	createTopics(t, broker, project)
 
 	answered := 0
-	for _, line := range lines(t, "../../../Procfile") {
+	for _, line := range lines(t, procfile) {
 		process, command, _ := strings.Cut(line, ": ")
 		port, err := testserver.FreePort()
 		if err != nil {
@@ -92,7 +93,7 @@ func TestProcfile(t *testing.T) {
 		}
 		t.Cleanup(running.Kill)
 		address := net.JoinHostPort("127.0.0.1", fmt.Sprint(port))
-		err = running.AwaitReady(patience, func() error {
+		err = running.AwaitReady(time.Minute, func() error {
 			for _, path := range []string{"/healthz", "/readyz"} {
 				if status := backendtest.Request(t, http.MethodGet, "http://"+address+path, ""); status != http.StatusOK {
 					return fmt.Errorf("%s answers with %d", path, status)
@@ -113,7 +114,7 @@ func TestProcfile(t *testing.T) {
 // buildpackPackages are those that the page on deployment has Heroku's buildpack install.
 func buildpackPackages(t *testing.T) []string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/deployment.md")
+	page, err := os.ReadFile(backend + "/docs/deployment.md")
 	if err != nil {
 		t.Fatal(err)
 	}
