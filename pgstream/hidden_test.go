@@ -130,3 +130,43 @@ func TestTemporaryTableOfTheSameName(t *testing.T) {
 		t.Errorf("the relay gets %v, want %v", got, want)
 	}
 }
+
+// TestRenamedSchema renames a stream's schema, and makes another of its name: the functions would write there. Following the advice puts
+// them right.
+func TestRenamedSchema(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	files, err := pgstream.Migrations(pgstream.Shape{Shards: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Migrate(t, pool, "shop", files)
+	pgtest.Exec(t, pool, `ALTER SCHEMA shop RENAME TO "old shop"`)
+	pgtest.Migrate(t, pool, "shop", files)
+	stream := pgstream.Stream{Schema: "old shop"}
+	var refused *pgstream.SchemaError
+	if err := stream.CheckSchema(t.Context(), pool); !errors.As(err, &refused) || !errors.Is(err, pgstream.ErrSchemaIncomplete) {
+		t.Fatalf("a stream whose functions write elsewhere: %v", err)
+	}
+	for _, difference := range refused.Differences {
+		_, sql, found := strings.Cut(difference.Mend, "put it right with: ")
+		if !found {
+			t.Fatalf("there is no advice for %s", difference)
+		}
+		pgtest.Exec(t, pool, sql)
+	}
+	if err := stream.CheckSchema(t.Context(), pool); err != nil {
+		t.Error(err)
+	}
+	pgtest.Exec(t, pool, `SELECT "old shop".outbox_emit('placed', '{}', 'orders')`)
+	var here, there int
+	if err := pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM "old shop".outbox_stream), (SELECT count(*) FROM shop.outbox_stream)`).Scan(&here, &there); err != nil {
+		t.Fatal(err)
+	}
+	if here != 1 || there != 0 {
+		t.Errorf("%d events are in the stream, and %d in another", here, there)
+	}
+	if err := (pgstream.Stream{Schema: "shop"}).CheckSchema(t.Context(), pool); err != nil {
+		t.Error(err)
+	}
+}

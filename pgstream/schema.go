@@ -37,8 +37,8 @@ func (o object) satisfiedBy(is object) bool {
 
 // schemaSQL lists what the schema holds, from the catalogs alone, which every role may read. $1 and
 // $2 are tables that tell which schema it is, $3 the names to look for, NULL for all. The kinds
-// "version", "made for" and "readable" are not objects: they say which migration the schema is at, which
-// shape its tables have, and that this role may read the settings.
+// "version", "made for", "readable" and "path" are not objects: they say which migration the schema is at, which
+// shape its tables have, that this role may read the settings, and which functions do not look into it.
 const schemaSQL = `
 WITH place AS (
   SELECT relnamespace AS schema FROM pg_class WHERE oid = coalesce(to_regclass($1), to_regclass($2))
@@ -87,6 +87,10 @@ UNION ALL
 SELECT 'function', format('%s(%s)', p.proname, oidvectortypes(p.proargtypes)), 'returns ' || format_type(p.prorettype, NULL)
 FROM pg_proc AS p, place WHERE p.pronamespace = place.schema AND ($3::text[] IS NULL OR p.proname = ANY($3::text[]))
 UNION ALL
+SELECT 'path', p.oid::regprocedure::text, quote_ident(n.nspname)
+FROM place JOIN pg_namespace AS n ON n.oid = place.schema JOIN pg_proc AS p ON p.pronamespace = n.oid, unnest(p.proconfig) AS c
+WHERE ($3::text[] IS NULL OR p.proname = ANY($3::text[])) AND c LIKE 'search_path=%' AND c <> 'search_path=' || quote_ident(n.nspname) || ', pg_temp'
+UNION ALL
 SELECT 'version', substring(p.prosrc FROM '[0-9]+'), ''
 FROM pg_proc AS p, place WHERE p.pronamespace = place.schema AND p.proname = 'outbox_schema_version' AND p.pronargs = 0
 UNION ALL
@@ -114,6 +118,8 @@ type schema struct {
 	// row. Both are nil where that cannot be told.
 	made, settings *Shape
 	readable       bool
+	// paths are functions that look for their tables in another schema.
+	paths []difference
 }
 
 // readSchema lists what is there of these names, or of all.
@@ -138,6 +144,9 @@ func (s Stream) readSchema(ctx context.Context, db reads, names []string) (*sche
 				made.SlotLength = time.Duration(seconds) * time.Second
 				found.made = &made
 			}
+			return nil
+		case "path":
+			found.paths = append(found.paths, misled(o))
 			return nil
 		case "slot":
 			found.slots++
@@ -256,7 +265,7 @@ func (s Stream) compare(found *schema, needs []need) (list []difference) {
 	if found.readable && found.made != nil {
 		list = append(list, s.compareShapes(found.made, found.settings)...)
 	}
-	return append(list, s.unknownColumns(found, known)...)
+	return slices.Concat(list, found.paths, s.unknownColumns(found, known))
 }
 
 // compareShapes finds settings that are not those of the tables: a load of a dump did not come to its end, or
