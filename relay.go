@@ -173,6 +173,9 @@ func (r *Relay) relay(ctx context.Context, drain bool) error {
 			}
 		})
 	}
+	if drain {
+		r.sweep(ctx) // what a sweep would set free is left to nobody after it
+	}
 	err := r.claimLoop(ctx, work, held, drain)
 	close(work)
 	wg.Wait()

@@ -190,3 +190,32 @@ func TestPurgeCountsNothingUnasked(t *testing.T) {
 		t.Errorf("%d events are left", n)
 	}
 }
+
+// TestPurgeFreesKeys purges dead events that block their keys: what waits behind them is due at once.
+func TestPurgeFreesKeys(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, pgstream.Shape{Shards: 1})
+	blocks := pgstream.Subscription{Name: "blocks", OnDead: pgstream.DeadBlocks}
+	if err := (pgstream.Stream{}).CreateSubscription(t.Context(), h.pool, blocks, pgstream.StartOldest); err != nil {
+		t.Fatal(err)
+	}
+	store := h.open(t, pgstream.Config{Subscription: blocks.Name})
+	ids := emit(t, h.pool, "k", "k")
+	batch, err := store.Claim(t.Context(), outbox.ClaimRequest{Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle(t, batch, map[uuid.UUID]outbox.Outcome{
+		ids[0]: {Kind: outbox.Died, Error: "no use", Reason: outbox.ReasonTerminal}, ids[1]: {Kind: outbox.Released},
+	})
+	if got := drain(t, store); len(got) > 0 {
+		t.Fatalf("%v were delivered before the dead event of their key", got)
+	}
+	pgtest.Exec(t, h.pool, `UPDATE outbox_parked SET changed_at = now() - interval '3 days'`)
+	if _, err := store.Purge(t.Context(), outbox.Purge{Retention: time.Hour, DeadLetterRetention: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if got := drain(t, store); len(got) != 1 || got[0] != ids[1] {
+		t.Errorf("after the purge %v is delivered, want %s", got, ids[1])
+	}
+}

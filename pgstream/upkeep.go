@@ -138,7 +138,7 @@ func (s *Store) purgeDead(ctx context.Context, purge outbox.Purge, progress func
 	if err := s.purgeRows(ctx, purgeDeadSQL, purge.DeadLetterRetention, purge.BatchSize, progress, s.config.Subscription); err != nil {
 		return fmt.Errorf("outbox: purge dead events: %w", err)
 	}
-	return nil
+	return s.promoteAll(ctx) // what waited behind them waits for nothing now
 }
 
 // purgeRows deletes rows step by step; more are the statement's arguments from $3 on.
