@@ -68,6 +68,7 @@ func (w *workplace) grantFor(t *testing.T, use doctor.Use) {
 func TestProducersRole(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, w *workplace) {
+		t.Helper()
 		w.finds(t, "privileges", doctor.Problem, "may not emit", "If it is a producer's role: GRANT ")
 		w.grantFor(t, doctor.UseEmit)
 		w.emitAll(t, w.pool)
@@ -160,6 +161,7 @@ func (w *workplace) emitAll(t *testing.T, pool *pgxpool.Pool) {
 func TestRelaysRole(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, w *workplace) {
+		t.Helper()
 		w.finds(t, "privileges", doctor.Problem, "may not relay", "If it is a relay's role: GRANT ")
 		w.grantFor(t, doctor.UseRelay)
 		w.config.For = ""

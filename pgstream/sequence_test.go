@@ -22,7 +22,7 @@ func (h *harness) resetSequence(t *testing.T) []uuid.UUID {
 	return emit(t, h.pool, make([]string, 100)...)
 }
 
-// passOver claims once, which passes over events, and then until a heartbeat finds that. It returns what it got.
+// passOver claims as a relay does over a sequence that was set back, until a heartbeat finds that. It returns what it got.
 func passOver(t *testing.T, store *pgstream.Store) (got []uuid.UUID) {
 	t.Helper()
 	for {

@@ -55,7 +55,7 @@ func (c Config) check() error {
 	case !projectID.MatchString(c.Project):
 		return fmt.Errorf("%q is not the id of a project", c.Project)
 	case c.Client != nil && (c.Endpoint != "" || c.Insecure || c.Credentials+c.CredentialsJSON != ""):
-		return errors.New("Client knows where the service is: leave out Endpoint, Insecure and the credentials")
+		return errors.New("a client that is given knows where the service is: leave out Endpoint, Insecure and the credentials")
 	case c.Credentials != "" && c.CredentialsJSON != "":
 		return errors.New("credentials are a file or the JSON itself: leave out one of the two")
 	case c.Insecure && c.Credentials+c.CredentialsJSON != "":

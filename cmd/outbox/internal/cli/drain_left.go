@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -66,7 +65,7 @@ func (a *app) printDrained(ctx context.Context, on *running, delivered int64) er
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
 	defer cancel()
 	left, failed := on.from.left(ctx)
-	var out io.Writer = a.Out
+	out := a.Out
 	if strings.HasPrefix(dest.Name(on.to), "stdout:") {
 		out = a.Err // nothing comes between the events
 	}
