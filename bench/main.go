@@ -25,6 +25,7 @@ var benches = []struct {
 	{"emit", benchEmit},
 	{"relay", benchRelay},
 	{"stream", benchStream},
+	{"pooler", benchPooler},
 	{"destinations", benchDestinations},
 	{"inbox", benchInbox},
 	{"operations", benchOperations},

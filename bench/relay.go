@@ -125,27 +125,33 @@ func (b *bench) peers(promised ...string) (contenders []*contender) {
 // layoutPair are the relay on a layout and its bare loop.
 func (b *bench) layoutPair(shipped layouts.Shipped, outbox *program) []*contender {
 	layout := shipped.Layout.Name
-	consume := func(drain func(ctx context.Context, layout, url string) (time.Duration, error)) func(context.Context) (time.Duration, error) {
-		return func(ctx context.Context) (time.Duration, error) {
-			url, err := b.loaded(ctx, shipped, relayEvents)
-			if err != nil {
-				return 0, err
-			}
-			took, err := drain(ctx, layout, url)
-			if err != nil {
-				return 0, err
-			}
-			if err := drained(ctx, layout, url); err != nil {
-				return 0, err
-			}
-			return took, b.drop(ctx, url)
-		}
+	bare := func(ctx context.Context, layout, url string, _ ...string) (time.Duration, error) {
+		return runBare(ctx, layout, url)
 	}
 	return []*contender{
-		{name: layout, events: relayEvents, rounds: drainRounds, run: consume(func(ctx context.Context, layout, url string) (time.Duration, error) {
-			return outbox.drain(ctx, layout, url)
-		})},
-		{name: bareName(layout), events: relayEvents, rounds: drainRounds, run: consume(runBare)},
+		{name: layout, events: relayEvents, rounds: drainRounds, run: b.layoutDrain(shipped, outbox.drain)},
+		{name: bareName(layout), events: relayEvents, rounds: drainRounds, run: b.layoutDrain(shipped, bare)},
+	}
+}
+
+// layoutDrain loads a layout's table anew, has it drained, and looks whether it was.
+func (b *bench) layoutDrain(
+	shipped layouts.Shipped, drain func(ctx context.Context, layout, url string, args ...string) (time.Duration, error),
+) func(context.Context) (time.Duration, error) {
+	return func(ctx context.Context) (time.Duration, error) {
+		layout := shipped.Layout.Name
+		url, err := b.loaded(ctx, shipped, relayEvents)
+		if err != nil {
+			return 0, err
+		}
+		took, err := drain(ctx, layout, url)
+		if err != nil {
+			return 0, err
+		}
+		if err := drained(ctx, layout, url); err != nil {
+			return 0, err
+		}
+		return took, b.drop(ctx, url)
 	}
 }
 

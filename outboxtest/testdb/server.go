@@ -37,7 +37,8 @@ func (s *Server) URL(database string) string { return s.server.URL(database) }
 // TCPURL is the address of a database over TCP on 127.0.0.1.
 func (s *Server) TCPURL(database string) string { return s.server.TCPURL(database) }
 
-// Crash ends the server as a power failure does, and keeps its data; Resume starts it again.
+// Crash ends the server as a power failure does; Resume starts it again. A server of NewServer does not wait for the disk: of what
+// was committed since its last CHECKPOINT, some is lost.
 func (s *Server) Crash(ctx context.Context) error { return s.server.Halt(ctx, pgserver.Immediate) }
 
 // Resume starts a crashed server with the data and the port it had.
