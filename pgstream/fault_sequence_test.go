@@ -13,7 +13,10 @@ func TestFaultsOfTheSequence(t *testing.T) {
 		fault{
 			name: "SELECT last_value on a fresh sequence", shows: lost,
 			put: func(s *stage, sql *statements) {
-				s.swapAll(append(sql.openers(), &sql.refresh), sequenceNow, "(SELECT last_value FROM outbox_stream_seq)")
+				var stream Stream // where the store has found it
+				s.scan(`SELECT current_schema()`, &stream.Schema)
+				s.swapAll(append(sql.openers(), &sql.refresh), stream.names(`coalesce(pg_sequence_last_value({'stream_seq'}), 0)`),
+					"(SELECT last_value FROM outbox_stream_seq)")
 			},
 			// Until the first value is drawn, last_value is 1 all the same: the first event is
 			// behind the cursor before it is written.

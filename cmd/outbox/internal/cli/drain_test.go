@@ -48,6 +48,7 @@ func TestDrainSaysWhatIsLeft(t *testing.T) {
 	if got := s.run("", "drain --to discard:"); got != "delivered 9 events; left: nothing\n" {
 		t.Errorf("drain prints %q", got)
 	}
+	s.run("", "subscriptions alter default --on-dead block")
 	pgtest.Exec(t, s.pool, `INSERT INTO outbox_parked (subscription, shard, seq, state, gates, attempts, next_attempt_at, id, topic, type, key, payload, created_at)
 		SELECT 'default', shard, seq, CASE WHEN key <> 'k0' THEN 'held' WHEN n = 1 THEN 'dead' ELSE 'waiting' END, true, 1, now(), id, topic, type, key, payload, created_at
 		FROM (SELECT *, row_number() OVER (PARTITION BY key ORDER BY seq) AS n FROM outbox_stream) AS e WHERE key = 'k0' OR key = 'k3'`)

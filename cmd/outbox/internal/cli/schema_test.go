@@ -109,7 +109,7 @@ func TestTypes(t *testing.T) {
 	pgtest.Exec(t, s.pool, `ALTER TABLE modkit_outbox_events DROP COLUMN colour`)
 	s.run("", emit)
 	pgtest.Exec(t, s.pool, `ALTER TABLE modkit_outbox_events ALTER locked_by TYPE text`)
-	const words = `table "modkit_outbox_events" has column "locked_by" for lockedBy as text: uuid is needed`
+	const words = `"modkit_outbox_events" has column "locked_by" for lockedBy as text: uuid is needed`
 	for _, command := range append(tableCommands, emit) {
 		if !strings.Contains(command, "--layout") {
 			command += " --layout modkit"
