@@ -15,6 +15,10 @@ import (
 // be committed by itself, apart from the change it tells of.
 var ErrNoTransaction = errors.New("outbox: the *gorm.DB is not a transaction; use db.Transaction, db.Begin or InTx")
 
+// ErrDryRun is returned in a session that writes nothing: the event would be written all the same, without the change it
+// tells of.
+var ErrDryRun = errors.New("outbox: the *gorm.DB is a dry run")
+
 var errNoDB = errors.New("outbox: the *gorm.DB is nil")
 
 // Target is a place events are emitted to: a pgstream.Stream or a pgstore.Layout.
@@ -78,6 +82,9 @@ func transaction(tx *gorm.DB) (emit.SQLConn, error) {
 	}
 	if tx.Error != nil {
 		return emit.SQLConn{}, tx.Error
+	}
+	if tx.DryRun {
+		return emit.SQLConn{}, ErrDryRun
 	}
 	if _, ok := tx.Statement.ConnPool.(gorm.TxCommitter); !ok {
 		return emit.SQLConn{}, ErrNoTransaction

@@ -66,6 +66,16 @@ func TestOutsideTransaction(t *testing.T) {
 	if _, err := emitter.EmitMany(t.Context(), db, []outbox.Event{{}}); !errors.Is(err, outboxgorm.ErrNoTransaction) {
 		t.Errorf("EmitMany: got %v, want ErrNoTransaction", err)
 	}
+	dry := db.Session(&gorm.Session{DryRun: true}).Transaction(func(tx *gorm.DB) error {
+		_, err := emitter.Emit(t.Context(), tx, outbox.Event{})
+		return err
+	})
+	if !errors.Is(dry, outboxgorm.ErrDryRun) {
+		t.Errorf("in a dry run: got %v, want ErrDryRun", dry)
+	}
+	if _, err := emitter.Emit(t.Context(), nil, outbox.Event{}); err == nil {
+		t.Error("nil was used as a transaction")
+	}
 	broken := db.Begin()
 	broken.Rollback()
 	if _, err := emitter.Emit(t.Context(), broken.Exec("SELECT"), outbox.Event{}); err == nil {
