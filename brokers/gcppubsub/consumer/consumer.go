@@ -72,6 +72,7 @@ type Consumer struct {
 	attempts  *attempts
 	holds     *holds
 	running   atomic.Bool
+	reception atomic.Pointer[reception] // of the run
 }
 
 // New makes a consumer. It does not need the service to be there yet.
@@ -146,6 +147,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	}
 	defer c.running.Store(false)
 	reception := &reception{logger: c.logger, stop: ctx}
+	c.reception.Store(reception)
 	watched := option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(reception.watch))
 	client, err := pubsub.NewClient(context.Background(), c.config.Broker.Project, append(slices.Clip(c.options), watched)...)
 	if err != nil {
@@ -166,6 +168,18 @@ func (c *Consumer) Run(ctx context.Context) error {
 		pause(ctx, reconnect.Delay(failures))
 	}
 	return nil
+}
+
+// Check is nil while the consumer receives. Otherwise it says why it does not: the service is away, or the subscription is not
+// there, or it does not run. It asks nobody.
+func (c *Consumer) Check() error {
+	if !c.running.Load() {
+		return errors.New("the consumer does not run")
+	}
+	if r := c.reception.Load(); r != nil {
+		return r.check()
+	}
+	return errNotYet
 }
 
 // pause waits, unless ctx ends before.

@@ -28,6 +28,20 @@ type reception struct {
 	opened atomic.Int64
 	mu     sync.Mutex
 	told   codes.Code // of what was told last; OK if nothing
+	why    error      // nothing can be received now
+}
+
+// errNotYet is the state of a reception that has not begun.
+var errNotYet = errors.New("nothing has been received yet")
+
+// check is why nothing can be received; nil if something can.
+func (r *reception) check() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.why == nil && r.opened.Load() == 0 {
+		return errNotYet
+	}
+	return r.why
 }
 
 // failed tells that nothing is received, and why; once for each reason.
@@ -37,6 +51,7 @@ func (r *reception) failed(err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.why = err
 	if code := status.Code(err); code != r.told {
 		r.told = code
 		r.logger.Warn("nothing can be received; waiting for Pub/Sub", "error", outbox.ErrorText(err))
@@ -47,6 +62,7 @@ func (r *reception) over() {
 	r.opened.Add(1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.why = nil
 	if r.told != codes.OK {
 		r.told = codes.OK
 		r.logger.Info("messages are received again")

@@ -70,7 +70,9 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 
 	mux := http.NewServeMux()
 	httpserver.Health(mux, httpserver.Check{Name: "PostgreSQL", Ping: pool.Ping}, httpserver.Check{Name: "Redis", Ping: events.Ping},
-		httpserver.Check{Name: "Pub/Sub", Ping: func(ctx context.Context) error { return letters.PingTopic(ctx, config.deadLetters) }, Tell: true})
+		httpserver.Check{Name: "Pub/Sub", Ping: func(ctx context.Context) error {
+			return errors.Join(consumer.Check(), letters.PingTopic(ctx, config.deadLetters))
+		}, Tell: true})
 	metrics.Handle(mux, counted.write)
 	server, err := httpserver.Start(config.listen, mux, log)
 	if err != nil {

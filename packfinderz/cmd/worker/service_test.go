@@ -181,6 +181,19 @@ func TestReadiness(t *testing.T) {
 	backendtest.AwaitStatus(t, address, "/healthz", http.StatusOK)
 }
 
+// Without its subscription the worker waits, and is not ready: readiness names what is missing.
+func TestNoSubscription(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	address := backendtest.Address(t)
+	b.start(map[string]string{"PACKFINDERZ_WORKER_LISTEN": address, "PACKFINDERZ_PUBSUB_DOMAIN_SUBSCRIPTION": "another"})
+	await.Until(t, "readiness to name the subscription", func() bool {
+		return strings.Contains(backendtest.Answer(t, "http://"+address+"/readyz"), "subscriptions/another is not there")
+	})
+	b.broker.Subscribe(t, "another")
+	backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
+}
+
 // letters are the dead letters.
 func (b *bench) letters() (list []*pstest.Message) {
 	for _, m := range b.broker.Server.Messages() {
