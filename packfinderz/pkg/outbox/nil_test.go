@@ -25,7 +25,7 @@ func TestNilArguments(t *testing.T) {
 	if _, err := newService(t).Emit(nil, outbox.DomainEvent{}); !errors.Is(err, engine.ErrInvalidEvent) {
 		t.Errorf("emit nothing: %v", err)
 	}
-	if _, err := outbox.NewRepository(t.Context(), nil, 0); err == nil {
+	if _, err := outbox.NewRepository(t.Context(), nil, outbox.RepositoryConfig{}); err == nil {
 		t.Error("a repository without a database")
 	}
 	if _, err := outbox.NewDLQRepository(nil); err == nil {

@@ -21,14 +21,29 @@ type RowRepository struct {
 
 var _ Repository = (*RowRepository)(nil)
 
-// NewRepository makes a repository on the database that a *gorm.DB is on. Its sessions are its own, because rows stay locked
-// between two calls; close it in the end. A maxAttempts of zero is the default, 10.
-func NewRepository(ctx context.Context, db *gorm.DB, maxAttempts int) (*RowRepository, error) {
+// RepositoryConfig is what a RowRepository can be told. The zero value is the contract's table and maximum.
+type RepositoryConfig struct {
+	// Layout is a table that differs from the contract's, as layoutfile.Load reads it. Default: the contract's.
+	Layout *pgstore.Layout
+	// MaxAttempts is after how many failures an event is dead. Default: the layout's, 10.
+	MaxAttempts int
+}
+
+// NewRepository makes a repository on the database that a *gorm.DB is on, and refuses a table that does not fit. Its sessions are
+// its own, because rows stay locked between two calls; close it in the end.
+func NewRepository(ctx context.Context, db *gorm.DB, config RepositoryConfig) (*RowRepository, error) {
+	layout := packfinderz.Layout()
+	if config.Layout != nil {
+		layout = *config.Layout
+	}
 	pool, err := outboxgorm.Pool(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: set up the repository: %w", err)
 	}
-	store, err := packfinderz.NewStore(pool, packfinderz.Layout(), pgstore.Config{MaxAttempts: maxAttempts})
+	store, err := packfinderz.NewStore(pool, layout, pgstore.Config{MaxAttempts: config.MaxAttempts})
+	if err == nil {
+		err = layout.Verify(ctx, pool)
+	}
 	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("outbox: set up the repository: %w", err)

@@ -15,7 +15,7 @@ import (
 
 func newRepository(t *testing.T, db *gorm.DB, maxAttempts int) *outbox.RowRepository {
 	t.Helper()
-	repository, err := outbox.NewRepository(t.Context(), db, maxAttempts)
+	repository, err := outbox.NewRepository(t.Context(), db, outbox.RepositoryConfig{MaxAttempts: maxAttempts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestFetchAndMark(t *testing.T) {
 	if n := fetchable(t, db); n != 1 {
 		t.Errorf("%d rows can be fetched, want 1", n)
 	}
-	if _, err := outbox.NewRepository(t.Context(), db, -1); err == nil {
+	if _, err := outbox.NewRepository(t.Context(), db, outbox.RepositoryConfig{MaxAttempts: -1}); err == nil {
 		t.Error("a negative maximum was taken")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -35,7 +36,7 @@ type Manager struct{ *redis.Inbox }
 
 // NewManager makes a manager on a client of Redis, which stays the caller's to close. It needs no Redis yet.
 func NewManager(client goredis.UniversalClient, config Config) (*Manager, error) {
-	if client == nil {
+	if client == nil || reflect.ValueOf(client).Kind() == reflect.Pointer && reflect.ValueOf(client).IsNil() {
 		return nil, errors.New("idempotency: the Redis client is nil")
 	}
 	in, err := redis.NewInbox(redis.InboxConfig{

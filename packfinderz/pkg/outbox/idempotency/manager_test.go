@@ -112,8 +112,11 @@ func TestConfigRefused(t *testing.T) {
 			t.Errorf("%s: taken", name)
 		}
 	}
-	if _, err := idempotency.NewManager(nil, idempotency.Config{}); err == nil {
-		t.Error("no client: taken")
+	var none *goredis.Client
+	for _, client := range []goredis.UniversalClient{nil, none} {
+		if _, err := idempotency.NewManager(client, idempotency.Config{}); err == nil {
+			t.Error("no client: taken")
+		}
 	}
 	// A Redis that is away is an error of each call, and says nothing about the event.
 	manager := open(t, away, idempotency.Config{})
