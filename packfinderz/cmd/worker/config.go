@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
@@ -42,6 +43,10 @@ func readConfig(lookup program.Lookup) (config, error) {
 	c.pubsub.Insecure = c.pubsub.Endpoint != "" // an emulator knows no TLS
 	if c.database == "" {
 		c.database = r.Database()
+	}
+	if topics := r.Topics(); slices.Contains(topics.Names(), c.deadLetters) {
+		// It would come back, be given up again, and so on for ever.
+		r.Refuse("PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC", "is %q, a topic of events; dead letters need one of their own", c.deadLetters)
 	}
 	return c, r.Err()
 }

@@ -84,3 +84,14 @@ func TestArguments(t *testing.T) {
 		t.Errorf("%v, want arguments to be refused", err)
 	}
 }
+
+// Dead letters that are delivered as events would be given up again, for ever.
+func TestDeadLettersApart(t *testing.T) {
+	t.Parallel()
+	for _, topic := range []string{"pf-domain-events", "pf-billing-events"} {
+		_, err := read("PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC", topic)
+		if program.ExitCode(err) != 2 || !strings.Contains(err.Error(), "PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC is") {
+			t.Errorf("dead letters on %s: %v", topic, err)
+		}
+	}
+}

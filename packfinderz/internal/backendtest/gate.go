@@ -61,13 +61,14 @@ func (g *Gate) EndSessions(application string) {
 		WHERE datname = current_database() AND application_name = $1`, application)
 }
 
-// AwaitStanding waits until sessions of an application stand at the gate; of any, if it has no name.
+// AwaitStanding waits until sessions of an application stand at the gate; of any, if it has no name. Other databases of the
+// server may have a gate of the same number.
 func (g *Gate) AwaitStanding(application string) {
 	g.t.Helper()
 	await.Until(g.t, "sessions of "+application+" to stand at the gate", func() bool {
 		return Count(g.t, g.pool, `
 			SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
-			WHERE locktype = 'advisory' AND NOT granted AND objid = $1
+			WHERE locktype = 'advisory' AND NOT granted AND objid = $1 AND datname = current_database()
 				AND ($2 = '' OR application_name = $2)`, g.lock, application) > 0
 	})
 }

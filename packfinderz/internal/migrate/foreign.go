@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -47,6 +48,25 @@ func foreign(ctx context.Context, db *sql.DB, versions string, names map[int64][
 		slices.Sort(list)
 	}
 	return taken, nil
+}
+
+// ErrElsewhere means that the search path finds a table of the outbox in another schema than the one it would be made in.
+var ErrElsewhere = errors.New("the outbox's tables are in another schema")
+
+// elsewhere refuses to make a second table in front of one that programs have found so far: its events would wait for ever.
+func elsewhere(ctx context.Context, db *sql.DB, table string) error {
+	var schema, first string
+	err := db.QueryRowContext(ctx, `
+		SELECT coalesce((SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass($1)), ''), coalesce(current_schema(), '')`,
+		table).Scan(&schema, &first)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for %s: %w", table, err)
+	case schema != "" && schema != first:
+		return fmt.Errorf("%w: %s is in %s, and the search path begins with %s, where a second one would be made; "+
+			"add search_path=%s to the address, or move the table", ErrElsewhere, table, schema, first, schema)
+	}
+	return nil
 }
 
 // exists looks for a table, an index or a type where a migration would make it, and nowhere else on the search path.

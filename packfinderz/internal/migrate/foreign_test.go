@@ -1,6 +1,7 @@
 package migrate_test
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"slices"
@@ -64,6 +65,23 @@ func TestTablesOfTheBackendAreLeftAlone(t *testing.T) {
 				t.Error("rows of the backend are gone")
 			}
 		})
+	}
+}
+
+// The tables are in a schema behind the first of the search path: no second ones are made in front of them.
+func TestTablesInAnotherSchema(t *testing.T) {
+	t.Parallel()
+	url := testdb.URL(t)
+	api(t, url)
+	pool := testdb.Connect(t, url)
+	testdb.Exec(t, pool, event)
+	testdb.Exec(t, pool, `CREATE SCHEMA app`)
+	err := migrate.Up(t.Context(), url+"&search_path=app,public", slog.New(slog.DiscardHandler))
+	if !errors.Is(err, migrate.ErrElsewhere) || !strings.Contains(err.Error(), "add search_path=public") {
+		t.Errorf("migrated before tables that are there: %v", err)
+	}
+	if n := backendtest.Count(t, testdb.Connect(t, url+"&search_path=app,public"), `SELECT count(*) FROM outbox_events`); n != 1 {
+		t.Errorf("%d events are seen, want 1", n)
 	}
 }
 

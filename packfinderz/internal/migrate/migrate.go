@@ -65,6 +65,11 @@ func upOutbox(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("read the outbox's migrations: %w", err)
 	}
+	for _, table := range []string{layout.Table, layout.DeadLetter.Table} {
+		if err := elsewhere(ctx, db, table); err != nil {
+			return err
+		}
+	}
 	foreign, err := foreign(ctx, db, outboxVersions, map[int64][]string{1: {layout.Table}, 2: {layout.DeadLetter.Table}})
 	if err != nil {
 		return err
