@@ -12,6 +12,7 @@ import (
 type Example struct {
 	testing.TB // stays nil: an example needs only what is here
 	cleanups   []func()
+	failed     bool
 }
 
 // Helper does nothing.
@@ -38,7 +39,22 @@ func (e *Example) TempDir() string {
 }
 
 // Error prints: the example's output is then not what it says.
-func (*Example) Error(args ...any) { fmt.Println(args...) }
+func (e *Example) Error(args ...any) {
+	e.failed = true
+	fmt.Println(args...)
+}
+
+// Errorf is Error with a format.
+func (e *Example) Errorf(format string, args ...any) { e.Error(fmt.Sprintf(format, args...)) }
+
+// Failed reports whether there was an Error.
+func (e *Example) Failed() bool { return e.failed }
+
+// Log says nothing: what an example prints is its output.
+func (*Example) Log(...any) {}
+
+// Logf says nothing.
+func (*Example) Logf(string, ...any) {}
 
 // Fatal prints and ends the process.
 func (e *Example) Fatal(args ...any) {
