@@ -50,11 +50,8 @@ func serve(ctx context.Context, config config, log *slog.Logger) (err error) {
 		return fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
 	defer pool.Close()
-	switch err := licensing.Fits(ctx, pool); {
-	case errors.Is(err, env.ErrUsage):
+	if err := licensing.Fits(ctx, pool, log); err != nil {
 		return err
-	case err != nil:
-		log.Warn("PostgreSQL does not have the tables yet, or does not answer", "error", err)
 	}
 	db, err := database.Open(pool)
 	if err != nil {

@@ -30,11 +30,8 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 		return fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
 	defer pool.Close()
-	switch err := compliance.Fits(ctx, pool); {
-	case errors.Is(err, env.ErrUsage):
+	if err := compliance.Fits(ctx, pool, log); err != nil {
 		return err
-	case err != nil:
-		log.Warn("PostgreSQL does not have the tables yet, or does not answer", "error", err)
 	}
 	remembers, err := openRedis(config)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/google/uuid"
@@ -35,8 +36,8 @@ func (h *Handler) write(
 }
 
 // Fits refuses a database whose table notifications is not the one that the handler writes: every event would fail on it.
-func Fits(ctx context.Context, pool *pgxpool.Pool) error {
-	return database.Fits(ctx, pool, database.Statement{
+func Fits(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	return database.Fits(ctx, pool, log, database.Statement{
 		SQL: writeSQL, Args: []any{uuid.Nil, audienceAdmin, uuid.Nil, uuid.Nil, string(payloads.LicensePending), "", ""},
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -23,8 +24,9 @@ type Statement struct {
 const fitsTimeout = 10 * time.Second
 
 // Fits asks PostgreSQL to plan statements, and runs none. Tables that have the sample's names and are somebody else's are an
-// env.ErrUsage. Any other error may be mended while the program waits: a server that is away, a table that is not made yet.
-func Fits(ctx context.Context, pool *pgxpool.Pool, statements ...Statement) error {
+// env.ErrUsage. Anything else may be mended while the program waits, and is only logged: a server that is away, a table that is not
+// made yet.
+func Fits(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, statements ...Statement) error {
 	ctx, cancel := context.WithTimeout(ctx, fitsTimeout)
 	defer cancel()
 	for _, statement := range statements {
@@ -35,7 +37,8 @@ func Fits(ctx context.Context, pool *pgxpool.Pool, statements ...Statement) erro
 			return fmt.Errorf("%w: the tables are not the sample's (%s): api migrate leaves out the sample's where others have their names; "+
 				"give the sample a database of its own, or run your own program instead", env.ErrUsage, refused.Message)
 		case err != nil:
-			return fmt.Errorf("look at the tables: %w", err)
+			log.Warn("PostgreSQL does not have the tables yet, or does not answer", "error", err)
+			return nil
 		}
 	}
 	return nil

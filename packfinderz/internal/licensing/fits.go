@@ -2,6 +2,7 @@ package licensing
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -11,8 +12,8 @@ import (
 )
 
 // Fits refuses a database whose tables are not those that the service needs: every request would fail on them.
-func Fits(ctx context.Context, pool *pgxpool.Pool) error {
-	return database.Fits(ctx, pool,
+func Fits(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	return database.Fits(ctx, pool, log,
 		database.Statement{
 			SQL:  `INSERT INTO stores (id, name) VALUES ($1, $2) RETURNING created_at`,
 			Args: []any{uuid.Nil, ""},

@@ -2,6 +2,7 @@ package outbox_test
 
 import (
 	"errors"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	engine "github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/outboxgorm"
+	"github.com/packfinderz/outbox/outboxtest/logtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/db/model"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
@@ -194,4 +196,25 @@ func TestEmitRefusesTheAggregateOfAnother(t *testing.T) {
 		t.Errorf("%d payloads name their aggregate, want %d", named, want)
 	}
 	wantEvents(t, db, 0)
+}
+
+// A logger is told of every event that was written, and not of one that was refused.
+func TestServiceLogs(t *testing.T) {
+	t.Parallel()
+	log := &logtest.Log{}
+	service, err := outbox.NewService(outbox.Config{Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var emitted engine.Emitted
+	err = pftest.GORM(t, pftest.Pool(t)).Transaction(func(tx *gorm.DB) (err error) {
+		if _, err := service.Emit(tx, outbox.DomainEvent{}); err == nil {
+			t.Error("an event of nothing was emitted")
+		}
+		emitted, err = service.Emit(tx, licenseEvent())
+		return err
+	})
+	if err != nil || log.Count("event_id=") != 1 || log.Count("event_id="+emitted.ID.String()+" event_type=license_status_changed") != 1 {
+		t.Errorf("%v; the log says %s", err, log.Text())
+	}
 }

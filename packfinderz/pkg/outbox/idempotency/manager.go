@@ -36,7 +36,8 @@ type Manager struct{ *redis.Inbox }
 
 // NewManager makes a manager on a client of Redis, which stays the caller's to close. It needs no Redis yet.
 func NewManager(client goredis.UniversalClient, config Config) (*Manager, error) {
-	if client == nil || reflect.ValueOf(client).Kind() == reflect.Pointer && reflect.ValueOf(client).IsNil() {
+	// A *redis.Client that is nil is not nil as an interface.
+	if at := reflect.ValueOf(client); client == nil || at.Kind() == reflect.Pointer && at.IsNil() {
 		return nil, errors.New("idempotency: the Redis client is nil")
 	}
 	in, err := redis.NewInbox(redis.InboxConfig{
