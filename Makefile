@@ -4,6 +4,8 @@ MODULES := . admin/browsertest bench brokers/gcppubsub brokers/gocloud brokers/k
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 BROKERS := $(filter ./brokers/%,$(PACKAGES))
 OTHERS := ./... $(filter-out $(BROKERS),$(PACKAGES))
+# It runs all tests of packfinderz once more, in another module: by itself, so that they do not run at the same time.
+COPIED := internal/testing/copied
 # Tests of brokers wait most of the time.
 WAITING := -parallel 8
 GOLANGCI_VERSION := v2.13.0
@@ -38,8 +40,9 @@ build: ## build the outbox program into bin/
 	go build -o bin/outbox ./cmd/outbox
 
 test: servers ## run all tests of all modules, on private servers
-	go test -p 4 $(TESTFLAGS) $(OTHERS)
+	go test -p 4 $(TESTFLAGS) $$(go list $(OTHERS) | grep -v $(COPIED))
 	go test -p 4 $(TESTFLAGS) $(WAITING) $(BROKERS)
+	go test $(TESTFLAGS) ./$(COPIED)
 
 test-busy: servers ## run all tests while every core is busy otherwise: none may depend on speed
 	scripts/busy $(MAKE) --no-print-directory test TESTFLAGS=-count=1

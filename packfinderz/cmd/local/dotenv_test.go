@@ -75,6 +75,7 @@ func TestMakeReadsTheEnvFile(t *testing.T) { //nolint:paralleltest // see above
 		t.Fatal(err)
 	}
 	redis := redistest.New(t)
+	makes(t, "local") // so that nobody waits for the compiler below
 	for target, programs := range map[string][]string{
 		"run-outbox-publisher": {"PUBLISHER"}, "run-worker": {"WORKER"}, "run-api": {"API"}, "run": {"PUBLISHER", "WORKER", "API"},
 	} {

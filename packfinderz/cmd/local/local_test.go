@@ -18,13 +18,18 @@ import (
 
 func TestMain(m *testing.M) { backendtest.Main(m) }
 
+// makes runs a target of make to its end.
+func makes(t *testing.T, target string) {
+	t.Helper()
+	if output, err := exec.CommandContext(t.Context(), "make", "-C", "../..", target).CombinedOutput(); err != nil {
+		t.Fatalf("make %s: %v\n%s", target, err, output)
+	}
+}
+
 // On a bare clone make starts the publisher on servers of its own, and says so. They end with it.
 func TestMakeRunOutboxPublisher(t *testing.T) {
 	t.Parallel()
-	build := exec.CommandContext(t.Context(), "make", "-C", "../..", "build")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("make build: %v\n%s", err, output)
-	}
+	makes(t, "build")
 	address, log := backendtest.Address(t), filepath.Join(t.TempDir(), "log")
 	cmd := exec.Command("make", "-C", "../..", "run-outbox-publisher", "ENV_FILE=/dev/null") // a developer's own does not count
 	cmd.Env = append(bare(), "PACKFINDERZ_PUBLISHER_LISTEN="+address)
