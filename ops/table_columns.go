@@ -19,6 +19,7 @@ const claimLooks = "interval '30 s'"
 // state is the state of a row, as SQL.
 func (t *table) state() string {
 	c := &t.layout.Columns
+	attempts := orElse(c.Attempts, "coalesce(%s, 0)", "0")
 	var b strings.Builder
 	fmt.Fprintf(&b, "CASE WHEN %s THEN 'delivered' WHEN %s THEN 'dead'", t.is.Delivered, t.is.Dead)
 	if t.layout.Hold == pgstore.HoldLease {
@@ -26,9 +27,9 @@ func (t *table) state() string {
 	}
 	if next := c.NextAttemptAt; !next.IsZero() {
 		if t.layout.Hold == pgstore.HoldDefer {
-			fmt.Fprintf(&b, " WHEN %[1]s > now() AND %[1]s <= now() + %[2]s AND %[3]s = 0 THEN 'claimed'", col(next), claimLooks, col(c.Attempts))
+			fmt.Fprintf(&b, " WHEN %[1]s > now() AND %[1]s <= now() + %[2]s AND %[3]s = 0 THEN 'claimed'", col(next), claimLooks, attempts)
 		}
-		fmt.Fprintf(&b, " WHEN %[1]s > now() AND %[2]s > 0 THEN 'retrying' WHEN %[1]s > now() THEN 'scheduled'", col(next), col(c.Attempts))
+		fmt.Fprintf(&b, " WHEN %[1]s > now() AND %[2]s > 0 THEN 'retrying' WHEN %[1]s > now() THEN 'scheduled'", col(next), attempts)
 	}
 	b.WriteString(" ELSE 'due' END")
 	return b.String()
@@ -57,7 +58,7 @@ func (t *table) eventList(reason string, whole bool) string {
 		orElse(c.AggregateType, text, "''"), orElse(c.AggregateID, text, "''"),
 		orElse(c.TenantID, "coalesce(%s, "+none+")", none),
 		orElse(c.DedupeKey, text, "''"), orElse(c.Key, text, "''"),
-		col(c.Attempts), orElse(c.MaxAttempts, "coalesce(%s, 0)", "0"),
+		orElse(c.Attempts, "coalesce(%s, 0)", "0"), orElse(c.MaxAttempts, "coalesce(%s, 0)", "0"),
 		orElse(c.LastError, text, "''"), reason, col(c.CreatedAt), next,
 		orElse(c.DeliveredAt, "%s", never),
 		orElse(c.LockedBy, text, "''"), orElse(c.LockedUntil, "%s", never),
@@ -80,11 +81,11 @@ func (t *table) payload() string {
 
 // scanEvent reads a row of eventList, and what follows it into more.
 func (t *table) scanEvent(row pgx.CollectableRow, whole bool, more ...any) (e Event, err error) {
-	var next, delivered, claimed pgtype.Timestamptz
+	var created, next, delivered, claimed pgtype.Timestamptz
 	var headers []byte
 	dests := []any{
 		(*[16]byte)(&e.ID), &e.Namespace, &e.Topic, &e.Type, &e.AggregateType, &e.AggregateID, (*[16]byte)(&e.TenantID),
-		&e.DedupeKey, &e.Key, &e.Attempts, &e.MaxAttempts, &e.LastError, &e.Reason, &e.CreatedAt, &next, &delivered,
+		&e.DedupeKey, &e.Key, &e.Attempts, &e.MaxAttempts, &e.LastError, &e.Reason, &created, &next, &delivered,
 		&e.ClaimedBy, &claimed, &e.State,
 	}
 	if whole {
@@ -104,7 +105,7 @@ func (t *table) scanEvent(row pgx.CollectableRow, whole bool, more ...any) (e Ev
 			return e, fmt.Errorf("read the headers of event %s: %w", e.ID, err)
 		}
 	}
-	e.CreatedAt, e.NextAttemptAt, e.DeliveredAt, e.ClaimedUntil = e.CreatedAt.UTC(), moment(next), moment(delivered), moment(claimed)
+	e.CreatedAt, e.NextAttemptAt, e.DeliveredAt, e.ClaimedUntil = moment(created), moment(next), moment(delivered), moment(claimed)
 	return e, nil
 }
 

@@ -59,8 +59,8 @@ func scanned(l *Layout) []scannedField {
 	add(c.Headers, "%s::text", func(r *claimed) any { return &r.headers })
 	add(c.ContentType, text, func(r *claimed) any { return &r.ContentType })
 	add(c.MaxAttempts, "coalesce(%s, 0)", func(r *claimed) any { return &r.MaxAttempts })
-	add(c.Attempts, "%s", func(r *claimed) any { return &r.Attempt })
-	add(c.CreatedAt, "%s", func(r *claimed) any { return &r.CreatedAt })
+	add(c.Attempts, "coalesce(%s, 0)", func(r *claimed) any { return &r.Attempt })
+	add(c.CreatedAt, "coalesce(%s, now())", func(r *claimed) any { return &r.CreatedAt })
 	return fields
 }
 

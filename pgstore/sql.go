@@ -107,6 +107,9 @@ func (c *compiler) maxAttempts() string {
 	return fmt.Sprintf("coalesce(%s, %s)", t(c.l.Columns.MaxAttempts), fallback)
 }
 
+// attempts is how many were counted for a row. A table that lets it be NULL means none.
+func (c *compiler) attempts() string { return "coalesce(" + t(c.l.Columns.Attempts) + ", 0)" }
+
 // pending is true for rows that are neither delivered nor dead by status nor leased.
 func (c *compiler) pending() string { return c.pendingBy(t) }
 

@@ -90,7 +90,7 @@ func (c *compiler) claim(kind claimKind, leaves bool) *statement {
 	}
 	if c.l.Count == CountOnClaim {
 		// A row that will not be tried is not counted.
-		a.set(columns.Attempts, t(columns.Attempts)+" + CASE WHEN picked.exhausted THEN 0 ELSE 1 END")
+		a.set(columns.Attempts, c.attempts()+" + CASE WHEN picked.exhausted THEN 0 ELSE 1 END")
 	}
 	a.set(columns.UpdatedAt, "now()")
 	return c.end(fmt.Sprintf("WITH picked AS MATERIALIZED (\n%s\n)\nUPDATE %s AS t SET %s\nFROM picked, %s\nWHERE t.ctid = picked.tid\nRETURNING %s, picked.ordered, picked.exhausted",
@@ -158,7 +158,7 @@ func (c *compiler) pick(kind claimKind, leaving string) string {
 	if leaving != "true" {
 		where = append(where, leaving)
 	}
-	exhausted := fmt.Sprintf("%s >= %s", t(columns.Attempts), c.maxAttempts())
+	exhausted := fmt.Sprintf("%s >= %s", c.attempts(), c.maxAttempts())
 	list := fmt.Sprintf("t.ctid AS tid, %s AS ordered, %s AS exhausted", t(order), exhausted)
 	if c.l.locks() {
 		list = fmt.Sprintf("%s, %s, %s", c.returned(), t(order), exhausted)

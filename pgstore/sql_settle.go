@@ -132,7 +132,7 @@ func (c *compiler) failed(from string) string {
 		a.set(columns.Status, literal(c.l.States.Pending))
 	}
 	if c.l.Count == CountOnFailure {
-		a.set(columns.Attempts, t(columns.Attempts)+" + 1")
+		a.set(columns.Attempts, c.attempts()+" + 1")
 	}
 	a.set(columns.NextAttemptAt, c.now()+" + make_interval(secs => s.v1)")
 	a.set(columns.LastError, columns.LastError.fitting("s.v2"))
@@ -174,7 +174,7 @@ func (c *compiler) died(from string) string {
 	lastError := "coalesce(" + columns.LastError.fitting("s.v2") + ", " + c.neverSettled() + ")"
 	a := c.ended()
 	if c.l.Count == CountOnFailure {
-		a.set(columns.Attempts, t(columns.Attempts)+" + s.v1")
+		a.set(columns.Attempts, c.attempts()+" + s.v1")
 	}
 	a.set(columns.LastError, lastError)
 	if c.l.Terminal == TerminalStatus {
@@ -184,7 +184,7 @@ func (c *compiler) died(from string) string {
 	return c.bury(a, from, "coalesce(s.v2, 'the attempts are used up, and the last one was never settled')", "s.v3")
 }
 
-// bury updates rows and writes their dead letters, in one statement.
+// bury updates rows and writes their dead letters, in one statement. It returns the rows that have their letter now.
 func (c *compiler) bury(a assignments, from, lastError, reason string) string {
 	columns, letter := &c.l.Columns, &c.l.DeadLetter.Columns
 	var names, values []string
@@ -195,24 +195,27 @@ func (c *compiler) bury(a assignments, from, lastError, reason string) string {
 	}
 	put(letter.ID, "gen_random_uuid()")
 	put(letter.EventID, "dead."+quote(columns.ID.Name))
-	for _, copied := range []struct{ to, from Column }{
-		{letter.Type, columns.Type},
-		{letter.AggregateType, columns.AggregateType},
-		{letter.AggregateID, columns.AggregateID},
-		{letter.Payload, columns.Payload},
-		{letter.CreatedAt, columns.CreatedAt},
-		{letter.Attempts, columns.Attempts},
+	for _, copied := range []struct {
+		to, from Column
+		sql      string
+	}{
+		{letter.Type, columns.Type, "dead.%s"},
+		{letter.AggregateType, columns.AggregateType, "dead.%s"},
+		{letter.AggregateID, columns.AggregateID, "dead.%s"},
+		{letter.Payload, columns.Payload, "dead.%s"},
+		{letter.CreatedAt, columns.CreatedAt, "coalesce(dead.%s, now())"},
+		{letter.Attempts, columns.Attempts, "dead.%s"},
 	} {
 		if !copied.from.IsZero() {
-			put(copied.to, "dead."+quote(copied.from.Name))
+			put(copied.to, fmt.Sprintf(copied.sql, quote(copied.from.Name)))
 		}
 	}
 	put(letter.LastError, letter.LastError.fitting("dead.outbox_error"))
 	put(letter.Reason, "dead.outbox_reason::"+c.l.cast(letter.Reason, "reason"))
 	put(letter.FailedAt, "clock_timestamp()")
-	return fmt.Sprintf("WITH dead AS (\n  UPDATE %s AS t SET %s\n%s\n  RETURNING t.*, %s AS outbox_error, %s AS outbox_reason\n), letters AS (\n  INSERT INTO %s (%s)\n  SELECT %s FROM dead\n)\nSELECT %s FROM dead",
+	return fmt.Sprintf("WITH dead AS (\n  UPDATE %s AS t SET %s\n%s\n  RETURNING t.*, %s AS outbox_error, %s AS outbox_reason\n), letters AS (\n  INSERT INTO %s (%s)\n  SELECT %s FROM dead\n  RETURNING %s AS event\n)\nSELECT event FROM letters",
 		c.table(), a, indent(from), lastError, reason,
-		c.letters(), strings.Join(names, ", "), strings.Join(values, ", "), quote(columns.ID.Name))
+		c.letters(), strings.Join(names, ", "), strings.Join(values, ", "), quote(letter.EventID.Name))
 }
 
 // released gives rows back as if they had not been tried.
@@ -223,7 +226,7 @@ func (c *compiler) released(from string) string {
 		a.set(columns.Status, literal(c.l.States.Pending))
 	}
 	if c.l.Count == CountOnClaim {
-		a.set(columns.Attempts, t(columns.Attempts)+" - 1")
+		a.set(columns.Attempts, c.attempts()+" - 1")
 	}
 	if c.l.Hold == HoldDefer {
 		a.set(columns.NextAttemptAt, "now()")

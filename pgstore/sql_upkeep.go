@@ -16,7 +16,7 @@ func (c *compiler) sweep() *statement {
 	c.begin(1)
 	columns := &c.l.Columns
 	where := fmt.Sprintf("WHERE t.ctid = ANY(ARRAY(\n  SELECT t.ctid FROM %s AS t\n  WHERE %s AND %s < now() AND %s >= %s AND %s\n  ORDER BY %s LIMIT $1::int FOR UPDATE OF t SKIP LOCKED))",
-		c.table(), c.leased(), t(columns.LockedUntil), t(columns.Attempts), c.maxAttempts(), c.mine(), t(columns.LockedUntil))
+		c.table(), c.leased(), t(columns.LockedUntil), c.attempts(), c.maxAttempts(), c.mine(), t(columns.LockedUntil))
 	a := c.ended()
 	a.set(columns.LastError, c.neverSettled())
 	if c.l.Terminal == TerminalStatus {
@@ -106,7 +106,7 @@ func (c *compiler) stats() *statement {
 		next = t(columns.NextAttemptAt)
 	}
 	waiting := fmt.Sprintf("SELECT %s AS next, %s AS attempts, %s AS created, %s >= %s AS exhausted\n  FROM %s AS t WHERE %s AND %s AND %s LIMIT %d",
-		next, t(columns.Attempts), t(columns.CreatedAt), t(columns.Attempts), c.maxAttempts(),
+		next, c.attempts(), t(columns.CreatedAt), c.attempts(), c.maxAttempts(),
 		c.table(), c.pending(), c.mine(), c.notDead(), outbox.StatsLimit)
 	leased := "SELECT NULL::timestamptz AS created WHERE false"
 	if c.l.Hold == HoldLease {
