@@ -3,6 +3,7 @@ package outbox_test
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -178,6 +179,41 @@ func TestDiskFull(t *testing.T) {
 		b.wantOnce(ids)
 		if b.logs.Count("No space left on device") == 0 {
 			b.Error("the log does not say what is wrong")
+		}
+	}
+}
+
+// TestSwallowedSettle has a trigger keep the delivery of one event out of its row, without an error. The event is
+// published again, which cannot be helped; it is told by name, has its pause, and the others go on.
+func TestSwallowedSettle(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "packfinderz")
+	swallowed := b.emit(1)[0]
+	pgtest.Exec(t, b.pool, fmt.Sprintf(`CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+		CREATE TRIGGER swallow BEFORE UPDATE ON outbox_events FOR EACH ROW WHEN (OLD.id = '%s') EXECUTE FUNCTION swallow()`, swallowed))
+	began := time.Now()
+	b.start(b.config(4, pgstore.Config{}))
+	others := 0
+	for range 20 {
+		b.emit(1)
+		others++
+		b.waitSQL(`SELECT count(*) = $1 FROM outbox_events WHERE published_at IS NOT NULL`, others)
+	}
+	published := 0
+	for _, m := range b.broker.Received() {
+		if m.ID == swallowed {
+			published++
+		}
+	}
+	const pause = 10 * time.Second
+	if most := 1 + int(time.Since(began)/pause); published < 1 || published > most {
+		t.Errorf("the event was published %d times in %s, want at most %d", published, time.Since(began), most)
+	}
+	b.waitLogged("events could not be settled; they will be published again")
+	line := b.logs.Line("events could not be settled")
+	for _, word := range []string{swallowed.String(), "a trigger or a rule of outbox_events"} {
+		if !strings.Contains(line, word) {
+			t.Errorf("the log says %s, want %q in it", line, word)
 		}
 	}
 }

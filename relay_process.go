@@ -43,16 +43,17 @@ func (r *Relay) process(ctx context.Context, c claimed, outcomes []Outcome) []Ou
 	if r.config.AttemptLevel != nil {
 		r.acks.note(messages, outcomes, err == nil, lost)
 	}
-	if err != nil {
-		r.log.Error("a batch could not be settled; it will be published again", "events", len(messages), "error", err)
-		each(r.config.Hooks, func(h StoreErrorHook) { h.OnStoreError(err) })
-		// What cannot be settled would be claimed and published over and over.
-		r.rest.after(true)
-		return outcomes
-	}
-	r.storeWorks()
-	if len(lost) > 0 {
+	switch {
+	case err != nil:
+		r.notSettled(messages, lost, err)
+		if len(lost) == 0 {
+			return outcomes
+		}
+	case len(lost) > 0:
 		r.log.Warn("lease lost: the events are left to their new owner", "events", len(lost), "event_ids", firstIDs(lost))
+		fallthrough
+	default:
+		r.storeWorks()
 	}
 	r.logOutcomes(messages, outcomes, lost)
 	each(r.config.Hooks, func(h SettleHook) {
@@ -65,6 +66,25 @@ func (r *Relay) process(ctx context.Context, c claimed, outcomes []Outcome) []Ou
 		r.Nudge()
 	}
 	return outcomes
+}
+
+// notSettled tells of a batch that could not be settled: all of it, or some that the store names. It would be claimed and
+// published over and over, so that the relay rests; or passes over some, and the others go on.
+func (r *Relay) notSettled(messages []Message, some []uuid.UUID, err error) {
+	each(r.config.Hooks, func(h StoreErrorHook) { h.OnStoreError(err) })
+	if len(some) == 0 {
+		r.log.Error("a batch could not be settled; it will be published again", "events", len(messages), "error", err)
+		r.rest.after(true)
+		return
+	}
+	r.log.Error("events could not be settled; they will be published again",
+		"events", len(some), "event_ids", firstIDs(some), "error", err)
+	for _, id := range some {
+		if !r.passedOver.add(id, restMax) {
+			r.rest.after(true)
+			return
+		}
+	}
 }
 
 // giveBack releases a batch that was claimed and will not be published now.

@@ -64,7 +64,8 @@ type Batch interface {
 	// any more.
 	Renew(ctx context.Context) error
 	// Settle writes what became of each message, in order, in one round trip. Events that
-	// were no longer ours are left alone and returned. The outcomes must not be kept.
+	// were no longer ours are left alone and returned. With an error they are those that it is
+	// about, and the others are settled; none means all of them. The outcomes must not be kept.
 	Settle(ctx context.Context, outcomes []Outcome) (lost []uuid.UUID, err error)
 	// Abandon frees what the batch holds of this process, such as a connection, without
 	// waiting for the server. It is called last, after a failed Settle too.

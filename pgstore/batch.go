@@ -64,6 +64,11 @@ func (b *batch) fill(ctx context.Context, rows []claimed) error {
 	if err != nil {
 		return fmt.Errorf("outbox: move events with used-up attempts to dead: %w", err)
 	}
+	if b.tx != nil {
+		if err := b.swallowed(lost); err != nil {
+			return fmt.Errorf("outbox: move events with used-up attempts to dead: %w", err)
+		}
+	}
 	b.exhausted = slices.DeleteFunc(spent.messages, func(m outbox.Message) bool { return slices.Contains(lost, m.ID) })
 	return nil
 }
@@ -75,7 +80,7 @@ func (b *batch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost []u
 		return nil, fmt.Errorf("outbox: %d outcomes for %d messages", len(outcomes), len(b.messages))
 	}
 	if b.tx != nil {
-		return nil, b.settleLocked(ctx, outcomes)
+		return b.settleLocked(ctx, outcomes)
 	}
 	if lost, err = b.write(ctx, outcomes, false); err != nil {
 		b.store.distrust(err)

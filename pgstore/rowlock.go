@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
@@ -90,13 +91,32 @@ func (s *Store) worthClaiming(ctx context.Context) (bool, error) {
 	return due, nil
 }
 
-// settleLocked writes the outcomes and commits. A row cannot be lost: it is locked. After
-// an error the transaction is gone and everything is as before the claim.
-func (b *batch) settleLocked(ctx context.Context, outcomes []outbox.Outcome) error {
-	if _, err := b.write(ctx, outcomes, true); err != nil {
-		return fmt.Errorf("%w: %w", outbox.ErrLeaseLost, err)
+// settleLocked writes the outcomes and commits. A row cannot be lost: it is locked. One that is not written all the same
+// is returned with an error; the others are settled. After an error without rows the transaction is gone, and everything
+// is as before the claim.
+func (b *batch) settleLocked(ctx context.Context, outcomes []outbox.Outcome) (kept []uuid.UUID, err error) {
+	kept, err = b.write(ctx, outcomes, true)
+	if err == nil {
+		err = b.swallowed(kept)
 	}
-	return nil
+	if err != nil {
+		return kept, fmt.Errorf("%w: %w", outbox.ErrLeaseLost, err)
+	}
+	return nil, nil
+}
+
+// swallowed is the error about rows that the database left as they were, though this batch has them locked.
+func (b *batch) swallowed(ids []uuid.UUID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	l := &b.store.layout
+	tables := l.Table
+	if l.DeadLetter != nil {
+		tables += " or " + l.DeadLetter.Table
+	}
+	return fmt.Errorf("outbox: settle in %s: %d of the rows, that of event %s among them, stayed as they were, and the database says no error: a trigger or a rule of %s swallows what is written; remove it",
+		l.Table, len(ids), ids[0], tables)
 }
 
 // renewLocked marks the rows, where they have a column for it, and ends the transaction:
