@@ -19,7 +19,7 @@ var ErrNoTransaction = errors.New("outbox: the *gorm.DB is not a transaction; us
 // tells of.
 var ErrDryRun = errors.New("outbox: the *gorm.DB is a dry run")
 
-var errNoDB = errors.New("outbox: the *gorm.DB is nil")
+var errNoDB = errors.New("outbox: the *gorm.DB is nil, or was not made by gorm.Open")
 
 // Target is a place events are emitted to: a pgstream.Stream or a pgstore.Layout.
 type Target = emit.Target
@@ -61,7 +61,7 @@ func (e *Emitter) EmitMany(ctx context.Context, tx *gorm.DB, events []outbox.Eve
 // InTx runs work in a transaction of its own, commits it, and then wakes the relay in
 // this process, if EmitConfig.Nudge is set. An error or a panic of work rolls back.
 func (e *Emitter) InTx(ctx context.Context, db *gorm.DB, work func(tx *gorm.DB) error) error {
-	if db == nil {
+	if unopened(db) {
 		return errNoDB
 	}
 	if err := db.WithContext(ctx).Transaction(work); err != nil {
@@ -77,7 +77,7 @@ func (e *Emitter) InTx(ctx context.Context, db *gorm.DB, work func(tx *gorm.DB) 
 // transaction takes the connection out of a *gorm.DB. GORM gives plain connections and
 // transactions the same type, so which it is has to be looked up.
 func transaction(tx *gorm.DB) (emit.SQLConn, error) {
-	if tx == nil {
+	if unopened(tx) {
 		return emit.SQLConn{}, errNoDB
 	}
 	if tx.Error != nil {
@@ -91,3 +91,6 @@ func transaction(tx *gorm.DB) (emit.SQLConn, error) {
 	}
 	return emit.SQLConn{Tx: tx.Statement.ConnPool}, nil
 }
+
+// unopened is whether GORM itself could not use it.
+func unopened(db *gorm.DB) bool { return db == nil || db.Config == nil || db.Statement == nil }

@@ -73,8 +73,13 @@ func TestOutsideTransaction(t *testing.T) {
 	if !errors.Is(dry, outboxgorm.ErrDryRun) {
 		t.Errorf("in a dry run: got %v, want ErrDryRun", dry)
 	}
-	if _, err := emitter.Emit(t.Context(), nil, outbox.Event{}); err == nil {
-		t.Error("nil was used as a transaction")
+	for _, none := range []*gorm.DB{nil, {}} {
+		if _, err := emitter.Emit(t.Context(), none, outbox.Event{}); err == nil {
+			t.Errorf("%v was used as a transaction", none)
+		}
+		if err := emitter.InTx(t.Context(), none, func(*gorm.DB) error { return nil }); err == nil {
+			t.Errorf("%v was used as a database", none)
+		}
 	}
 	broken := db.Begin()
 	broken.Rollback()

@@ -17,7 +17,7 @@ var ErrNotPGX = errors.New("outbox: the *gorm.DB is not on pgx; open it with gor
 // hold sessions of their own. It asks for one connection of GORM's to see them. What a pool below GORM does in hooks,
 // such as fetching a new password for each connection, is not taken over. Close it in the end.
 func Pool(ctx context.Context, db *gorm.DB) (*pgxpool.Pool, error) {
-	if db == nil {
+	if unopened(db) {
 		return nil, errNoDB
 	}
 	connections, err := db.DB()

@@ -2,6 +2,7 @@ package packfinderz
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -30,7 +31,11 @@ type Fetched struct {
 	events   []outbox.Message
 	places   map[uuid.UUID]int
 	outcomes []outbox.Outcome
+	ended    bool
 }
+
+// errEnded is what becomes of rows that are used after their end.
+var errEnded = errors.New("the rows are committed or rolled back already")
 
 // FetchUnpublishedForPublish locks up to limit unpublished rows, oldest first, passing over
 // those that others have locked. Commit or Rollback has to be called.
@@ -64,6 +69,9 @@ func (f *Fetched) MarkPublished(id uuid.UUID) error {
 // MarkFailed notes a failed attempt: counted, with its error, and dead with a row in the
 // dead-letter table if it was the last or no retry can mend it.
 func (f *Fetched) MarkFailed(id uuid.UUID, cause error) error {
+	if cause == nil {
+		return fmt.Errorf("outbox: event %s cannot be marked as failed without an error", id)
+	}
 	outcome := outbox.Outcome{Kind: outbox.Failed, Error: outbox.ErrorText(cause)}
 	if place, ok := f.places[id]; ok {
 		message := &f.batch.Messages()[place]
@@ -78,6 +86,9 @@ func (f *Fetched) MarkFailed(id uuid.UUID, cause error) error {
 }
 
 func (f *Fetched) mark(id uuid.UUID, outcome outbox.Outcome) error {
+	if f.ended {
+		return fmt.Errorf("outbox: event %s cannot be marked: %w", id, errEnded)
+	}
 	place, ok := f.places[id]
 	if !ok {
 		return fmt.Errorf("outbox: event %s is not among the fetched rows", id)
@@ -88,6 +99,10 @@ func (f *Fetched) mark(id uuid.UUID, outcome outbox.Outcome) error {
 
 // Commit writes the marks. Rows without one stay as they were.
 func (f *Fetched) Commit(ctx context.Context) error {
+	if f.ended {
+		return fmt.Errorf("outbox: commit the marks: %w", errEnded)
+	}
+	f.ended = true
 	defer f.batch.Abandon()
 	if len(f.outcomes) == 0 {
 		return nil
@@ -97,4 +112,7 @@ func (f *Fetched) Commit(ctx context.Context) error {
 }
 
 // Rollback frees the rows and forgets the marks. After Commit it does nothing.
-func (f *Fetched) Rollback() { f.batch.Abandon() }
+func (f *Fetched) Rollback() {
+	f.ended = true
+	f.batch.Abandon()
+}

@@ -22,8 +22,8 @@ type DLQRepository struct{ db *gorm.DB }
 
 // NewDLQRepository makes a repository.
 func NewDLQRepository(db *gorm.DB) (*DLQRepository, error) {
-	if db == nil {
-		return nil, errors.New("outbox: set up the DLQ repository: the *gorm.DB is nil")
+	if db == nil || db.Statement == nil {
+		return nil, errors.New("outbox: set up the DLQ repository: the *gorm.DB is nil, or was not made by gorm.Open")
 	}
 	return &DLQRepository{db}, nil
 }
@@ -34,8 +34,8 @@ var ErrNotWaiting = errors.New("outbox: the event does not wait to be published"
 // GiveUp writes the DLQ row of an event that waits, in the caller's transaction: the publisher passes the
 // event over from the commit on. The envelope is copied as it is stored.
 func (r *DLQRepository) GiveUp(tx *gorm.DB, eventID uuid.UUID, reason enums.ErrorReason, cause error) (model.OutboxDLQ, error) {
-	if tx == nil {
-		return model.OutboxDLQ{}, fmt.Errorf("outbox: the transaction is nil: %w", outboxgorm.ErrNoTransaction)
+	if tx == nil || tx.Statement == nil {
+		return model.OutboxDLQ{}, fmt.Errorf("outbox: the transaction is nil or empty: %w", outboxgorm.ErrNoTransaction)
 	}
 	if _, ok := tx.Statement.ConnPool.(gorm.TxCommitter); !ok {
 		return model.OutboxDLQ{}, outboxgorm.ErrNoTransaction

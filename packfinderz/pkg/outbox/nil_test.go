@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"gorm.io/gorm"
 
 	engine "github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/outboxgorm"
@@ -16,20 +17,24 @@ import (
 // What is nil is an error that says so, and no panic.
 func TestNilArguments(t *testing.T) {
 	t.Parallel()
-	if _, err := newService(t).Emit(nil, licenseEvent()); !errors.Is(err, outboxgorm.ErrNoTransaction) {
-		t.Errorf("emit without a transaction: %v", err)
+	for _, none := range []*gorm.DB{nil, {}} {
+		if _, err := newService(t).Emit(none, licenseEvent()); !errors.Is(err, outboxgorm.ErrNoTransaction) {
+			t.Errorf("emit without a transaction: %v", err)
+		}
+		if _, err := outbox.NewRepository(t.Context(), none, outbox.RepositoryConfig{}); err == nil {
+			t.Error("a repository without a database")
+		}
+		if _, err := outbox.NewDLQRepository(none); err == nil {
+			t.Error("a DLQ repository without a database")
+		}
 	}
 	if _, err := newService(t).Emit(nil, outbox.DomainEvent{}); !errors.Is(err, engine.ErrInvalidEvent) {
 		t.Errorf("emit nothing: %v", err)
 	}
-	if _, err := outbox.NewRepository(t.Context(), nil, outbox.RepositoryConfig{}); err == nil {
-		t.Error("a repository without a database")
-	}
-	if _, err := outbox.NewDLQRepository(nil); err == nil {
-		t.Error("a DLQ repository without a database")
-	}
 	repository := newDLQRepository(t, pftest.GORM(t, pftest.Pool(t)))
-	if _, err := repository.GiveUp(nil, uuid.New(), enums.ReasonTerminal, nil); !errors.Is(err, outboxgorm.ErrNoTransaction) {
-		t.Errorf("give up without a transaction: %v", err)
+	for _, none := range []*gorm.DB{nil, {}} {
+		if _, err := repository.GiveUp(none, uuid.New(), enums.ReasonTerminal, nil); !errors.Is(err, outboxgorm.ErrNoTransaction) {
+			t.Errorf("give up without a transaction: %v", err)
+		}
 	}
 }

@@ -83,3 +83,36 @@ func TestFetchAndMark(t *testing.T) {
 		t.Error("a negative maximum was taken")
 	}
 }
+
+// What is used after its end, or without what it needs, says so; and an end that nobody made does not keep Close waiting.
+func TestFetchedEnds(t *testing.T) {
+	t.Parallel()
+	db := pftest.GORM(t, pftest.Pool(t))
+	id := emit(t, db, licenseEvent()).ID
+	fetch := func(repository *outbox.RowRepository) outbox.Fetched {
+		fetched, err := repository.FetchUnpublishedForPublish(t.Context(), 1)
+		if err != nil || len(fetched.Events()) != 1 {
+			t.Fatalf("fetched %v, %v", fetched, err)
+		}
+		return fetched
+	}
+	repository := newRepository(t, db, 0)
+	fetched := fetch(repository)
+	if err := fetched.MarkFailed(id, nil); err == nil {
+		t.Error("a failure without an error was taken")
+	}
+	if err := fetched.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if fetched.MarkPublished(id) == nil || fetched.MarkFailed(id, errors.New("late")) == nil || fetched.Commit(t.Context()) == nil {
+		t.Error("rows were marked or committed after their end")
+	}
+	left := fetch(repository)
+	repository.Close()
+	if left.MarkPublished(id) == nil || left.Commit(t.Context()) == nil {
+		t.Error("rows of a repository that is closed were marked")
+	}
+	if n := fetchable(t, db); n != 1 {
+		t.Errorf("%d rows can be fetched after the repository was closed, want 1", n)
+	}
+}

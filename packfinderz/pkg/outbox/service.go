@@ -83,8 +83,8 @@ func (s *Service) Emit(tx *gorm.DB, event DomainEvent) (outbox.Emitted, error) {
 	if err != nil {
 		return outbox.Emitted{}, fmt.Errorf("outbox: %w: %w", outbox.ErrInvalidEvent, err)
 	}
-	if tx == nil {
-		return outbox.Emitted{}, fmt.Errorf("outbox: the transaction is nil: %w", outboxgorm.ErrNoTransaction)
+	if tx == nil || tx.Statement == nil {
+		return outbox.Emitted{}, fmt.Errorf("outbox: the transaction is nil or empty: %w", outboxgorm.ErrNoTransaction)
 	}
 	ctx := tx.Statement.Context
 	emitted, err := s.emitter.Emit(ctx, tx, row)
