@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
-
-	"github.com/packfinderz/outbox"
 )
 
 // Categories of types in pg_type.
@@ -235,101 +232,4 @@ func (l *Layout) tooShort(c named, is *described) string {
 			fmt.Sprintf("errors have up to %d characters; say \"maxLength\": %d in the layout", c.errorLength(), is.length))
 	}
 	return ""
-}
-
-// letter compares a dead-letter table, of the events of another inspection. Relays write its rows.
-func (in *inspection) letter(events *inspection) {
-	in.place()
-	copied := map[Field]Column{
-		FieldType: in.layout.Columns.Type, FieldAggregateType: in.layout.Columns.AggregateType, FieldAggregateID: in.layout.Columns.AggregateID,
-		FieldPayload: in.layout.Columns.Payload, FieldCreatedAt: in.layout.Columns.CreatedAt, FieldAttempts: in.layout.Columns.Attempts,
-	}
-	var written []string
-	for _, c := range in.columns {
-		is := in.column(c.Name)
-		if is == nil {
-			in.report(c.Name, false, "has no column %q for %s", c.Name, c.field)
-			continue
-		}
-		from, isCopy := copied[c.field]
-		if c.field != "retriedAt" && (!isCopy || !from.IsZero()) {
-			written = append(written, c.Name)
-		}
-		needed := in.layout.unusableLetter(c, is)
-		if isCopy {
-			needed = notCopied(is, events.column(from.Name))
-		}
-		if needed == "" && is.generated {
-			needed = "it is generated, and has to be written"
-		}
-		if needed != "" {
-			in.report(c.Name, false, "has column %q for %s as %s: %s", c.Name, c.field, is.shown, needed)
-		}
-	}
-	for i := range in.found {
-		is := &in.found[i]
-		if is.notNull && !is.hasDefault && !is.generated && !slices.Contains(written, is.name) {
-			in.report(is.name, false, "has column %q, which takes no NULL, has no default and is not written: a dead event would have no letter; give it a default", is.name)
-		}
-	}
-}
-
-// unusableLetter says what is needed of a column that is a letter's own.
-func (l *Layout) unusableLetter(c named, is *described) string {
-	switch c.field {
-	case "id":
-		return unless(is.base == "uuid" || is.isString() && (is.length == 0 || is.length >= workerIDLength), "uuid is needed")
-	case "eventId":
-		return unless(is.base == "uuid", "uuid is needed")
-	case "reason":
-		return l.unusableReason(c, is)
-	case "retriedAt":
-		if is.notNull {
-			return "it takes no NULL, and a letter that nobody retried has none"
-		}
-		return unless(is.isTime(), "timestamptz is needed")
-	case "failedAt":
-		return unless(is.isTime(), "timestamptz is needed")
-	case FieldLastError:
-		if needed := unless(is.isString(), "text is needed"); needed != "" {
-			return needed
-		}
-		return l.tooShort(c, is)
-	}
-	return ""
-}
-
-// reasons are what a relay gives.
-var reasons = []outbox.Reason{
-	outbox.ReasonMaxAttempts, outbox.ReasonUnknownType, outbox.ReasonInvalidPayload, outbox.ReasonInvalidAggregate,
-	outbox.ReasonInvalidRow, outbox.ReasonTooLarge, outbox.ReasonRejected, outbox.ReasonTerminal,
-}
-
-func (l *Layout) unusableReason(c named, is *described) string {
-	if c.Enum != "" && !is.isEnum && (!is.enumThere || !is.isString()) {
-		return "enum " + l.qualified(c.Enum) + " is needed"
-	}
-	if c.Enum == "" && !is.isString() {
-		return unless(len(is.labels) == 0, `name the type as "enum" in the layout`) + unless(len(is.labels) > 0, "text is needed")
-	}
-	var missing []string
-	for _, reason := range reasons {
-		switch {
-		case len(is.labels) > 0 && !slices.Contains(is.labels, string(reason)):
-			missing = append(missing, string(reason))
-		case is.length > 0 && len(reason) > is.length:
-			return fmt.Sprintf("reason %q has %d characters", reason, len(reason))
-		}
-	}
-	return unless(len(missing) == 0, "it has no value "+strings.Join(missing, ", ")+"; run outbox migrate up, or ALTER TYPE … ADD VALUE")
-}
-
-// notCopied says what is needed of a column that takes a value of another.
-func notCopied(is, from *described) string {
-	switch {
-	case from == nil, is.oid == from.oid, is.isString() && is.length == 0, is.isString() && from.isString() && from.length > 0 && from.length <= is.length,
-		is.isTime() && from.isTime(), is.isJSON() && from.isJSON(), is.isInteger() && from.isInteger():
-		return ""
-	}
-	return from.shown + " is needed, as in the outbox table"
 }

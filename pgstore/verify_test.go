@@ -380,3 +380,21 @@ func TestVerifyPlace(t *testing.T) {
 		pgtest.Exec(t, pool, `DROP VIEW a_view; DROP TABLE parts, family, alone CASCADE`)
 	}
 }
+
+// TestVerifyRetriedLetters has a layout leave out what the table has: each letter would count as open, and the events that
+// people had retried as dead.
+func TestVerifyRetriedLetters(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "packfinderz")
+	layout := h.layout
+	letters := *layout.DeadLetter
+	letters.Columns.RetriedAt = pgstore.Column{}
+	layout.DeadLetter = &letters
+	if err := layout.Verify(t.Context(), h.pool); err == nil || !strings.Contains(err.Error(), `"retried_at"`) {
+		t.Errorf("got %v, want an error that names the column", err)
+	}
+	pgtest.Exec(t, h.pool, `ALTER TABLE outbox_dlq RENAME retried_at TO noticed_at`)
+	if err := layout.Verify(t.Context(), h.pool); err != nil {
+		t.Errorf("a table without the column: %v", err)
+	}
+}
