@@ -7,88 +7,43 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// EventType is a value of event_type_enum.
-type EventType string
-
-// The event types of the contract: the core, the optional ones, and those of ads.
-const (
-	OrderCreated          EventType = "order_created"
-	OrderStateChanged     EventType = "order_state_changed"
-	LineItemStateChanged  EventType = "line_item_state_changed"
-	LicenseStatusChanged  EventType = "license_status_changed"
-	MediaUploaded         EventType = "media_uploaded"
-	PaymentSettled        EventType = "payment_settled"
-	CashCollected         EventType = "cash_collected"
-	VendorPayoutRecorded  EventType = "vendor_payout_recorded"
-	NotificationRequested EventType = "notification_requested"
-
-	OrderExpired        EventType = "order_expired"
-	OrderCanceled       EventType = "order_canceled"
-	ReservationReleased EventType = "reservation_released"
-
-	AdCreated          EventType = "ad_created"
-	AdUpdated          EventType = "ad_updated"
-	AdPaused           EventType = "ad_paused"
-	AdActivated        EventType = "ad_activated"
-	AdExpired          EventType = "ad_expired"
-	AdDailyRollupReady EventType = "ad_daily_rollup_ready"
-)
-
-// EventTypes are the values of event_type_enum, in the order of the contract.
-func EventTypes() []EventType {
-	return inOrder(
-		//exhaustive:enforce
-		map[EventType]int{
-			OrderCreated:          1,
-			OrderStateChanged:     2,
-			LineItemStateChanged:  3,
-			LicenseStatusChanged:  4,
-			MediaUploaded:         5,
-			PaymentSettled:        6,
-			CashCollected:         7,
-			VendorPayoutRecorded:  8,
-			NotificationRequested: 9,
-			OrderExpired:          10,
-			OrderCanceled:         11,
-			ReservationReleased:   12,
-			AdCreated:             13,
-			AdUpdated:             14,
-			AdPaused:              15,
-			AdActivated:           16,
-			AdExpired:             17,
-			AdDailyRollupReady:    18,
-		})
+// eventTypes are the values of event_type_enum, in the order of the contract. What they mean to a program is said where
+// events are made and published.
+func eventTypes() []string {
+	return []string{
+		"order_created",
+		"order_state_changed",
+		"line_item_state_changed",
+		"license_status_changed",
+		"media_uploaded",
+		"payment_settled",
+		"cash_collected",
+		"vendor_payout_recorded",
+		"notification_requested",
+		"order_expired",
+		"order_canceled",
+		"reservation_released",
+		"ad_created",
+		"ad_updated",
+		"ad_paused",
+		"ad_activated",
+		"ad_expired",
+		"ad_daily_rollup_ready",
+	}
 }
 
-// AggregateType is a value of aggregate_type_enum.
-type AggregateType string
-
-// The aggregate types of the contract.
-const (
-	AggregateVendorOrder   AggregateType = "vendor_order"
-	AggregateCheckoutGroup AggregateType = "checkout_group"
-	AggregateLicense       AggregateType = "license"
-	AggregateStore         AggregateType = "store"
-	AggregateMedia         AggregateType = "media"
-	AggregateLedgerEvent   AggregateType = "ledger_event"
-	AggregateNotification  AggregateType = "notification"
-	AggregateAd            AggregateType = "ad"
-)
-
-// AggregateTypes are the values of aggregate_type_enum, in the order of the contract.
-func AggregateTypes() []AggregateType {
-	return inOrder(
-		//exhaustive:enforce
-		map[AggregateType]int{
-			AggregateVendorOrder:   1,
-			AggregateCheckoutGroup: 2,
-			AggregateLicense:       3,
-			AggregateStore:         4,
-			AggregateMedia:         5,
-			AggregateLedgerEvent:   6,
-			AggregateNotification:  7,
-			AggregateAd:            8,
-		})
+// aggregateTypes are the values of aggregate_type_enum, in the order of the contract.
+func aggregateTypes() []string {
+	return []string{
+		"vendor_order",
+		"checkout_group",
+		"license",
+		"store",
+		"media",
+		"ledger_event",
+		"notification",
+		"ad",
+	}
 }
 
 // Reasons are the values of outbox_dlq_reason_enum: every reason for which the relay, or the

@@ -21,19 +21,19 @@ func TestAnEnumValueWithoutARouteFailsTheLint(t *testing.T) {
 	t.Parallel()
 	copied := t.TempDir()
 	copyCode(t, copied)
-	addConstant(t, filepath.Join(copied, "layouts/packfinderz/enums.go"), `AdDailyRollupReady EventType = "ad_daily_rollup_ready"`,
+	addConstant(t, filepath.Join(copied, "packfinderz/pkg/enums/enums.go"), `AdDailyRollupReady EventType = "ad_daily_rollup_ready"`,
 		`OrderTeleported EventType = "order_teleported"`)
-	addConstant(t, filepath.Join(copied, "layouts/packfinderz/enums.go"), `AggregateType = "ad"`, `AggregateTeleport AggregateType = "teleport"`)
+	addConstant(t, filepath.Join(copied, "packfinderz/pkg/enums/enums.go"), `AggregateType = "ad"`, `AggregateTeleport AggregateType = "teleport"`)
 	addConstant(t, filepath.Join(copied, "failure.go"), `Reason = "invalid_row"`, `ReasonTeleported Reason = "teleported"`)
 	output, err := lint(t, copied)
 	if err == nil {
 		t.Fatalf("three values that nobody knows pass:\n%s", output)
 	}
 	for _, found := range []string{
-		`layouts/packfinderz/enums\.go:\d+:\d+: missing keys in map of key type packfinderz\.EventType: packfinderz\.OrderTeleported`,
-		`layouts/packfinderz/enums\.go:\d+:\d+: missing keys in map of key type packfinderz\.AggregateType: packfinderz\.AggregateTeleport`,
+		`packfinderz/pkg/enums/enums\.go:\d+:\d+: missing keys in map of key type enums\.EventType: enums\.OrderTeleported`,
+		`packfinderz/pkg/enums/enums\.go:\d+:\d+: missing keys in map of key type enums\.AggregateType: enums\.AggregateTeleport`,
 		`layouts/packfinderz/enums\.go:\d+:\d+: missing keys in map of key type outbox\.Reason: outbox\.ReasonTeleported`,
-		`packfinderz/pkg/outbox/registry/registry\.go:\d+:\d+: missing keys in map of key type packfinderz\.EventType: packfinderz\.OrderTeleported`,
+		`packfinderz/pkg/outbox/registry/registry\.go:\d+:\d+: missing keys in map of key type enums\.EventType: enums\.OrderTeleported`,
 	} {
 		if !regexp.MustCompile(found).MatchString(output) {
 			t.Errorf("the linter does not say %s:\n%s", found, output)
@@ -98,7 +98,7 @@ func lint(t *testing.T, folder string) (output string, err error) {
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), tool, "run", "--enable-only", "exhaustive", "--allow-parallel-runners",
-		"./layouts/packfinderz", "./packfinderz/pkg/outbox/registry")
+		"./layouts/packfinderz", "./packfinderz/pkg/enums", "./packfinderz/pkg/outbox/registry")
 	cmd.Dir = folder
 	said, err := cmd.CombinedOutput()
 	return string(said), err

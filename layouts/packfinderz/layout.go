@@ -27,8 +27,8 @@ func Layout() pgstore.Layout {
 		MaxAttempts: 10,
 		Columns: pgstore.Columns{
 			ID:            pgstore.Column{Name: "id"},
-			Type:          pgstore.Column{Name: "event_type", Enum: "event_type_enum", NotNull: true, Values: names(EventTypes())},
-			AggregateType: pgstore.Column{Name: "aggregate_type", Enum: "aggregate_type_enum", NotNull: true, Values: names(AggregateTypes())},
+			Type:          pgstore.Column{Name: "event_type", Enum: "event_type_enum", NotNull: true, Values: eventTypes()},
+			AggregateType: pgstore.Column{Name: "aggregate_type", Enum: "aggregate_type_enum", NotNull: true, Values: aggregateTypes()},
 			AggregateID:   pgstore.Column{Name: "aggregate_id", Type: "uuid", NotNull: true},
 			Payload:       pgstore.Column{Name: "payload_json"},
 			Attempts:      pgstore.Column{Name: "attempt_count"},

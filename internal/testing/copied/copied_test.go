@@ -37,6 +37,48 @@ func TestPackFinderzUnderAnotherPath(t *testing.T) {
 	run(t, folder, "build", "./...")
 	run(t, folder, "vet", "./...")
 	run(t, folder, "test", "-count=1", "./...")
+	addEventType(t, folder)
+	run(t, folder, "test", "-count=1", "-run", "TestCouponIssued", "./pkg/outbox")
+}
+
+// addEventType adds an event type in the copy alone, as docs/adopting.md says, and a test that emits it.
+func addEventType(t *testing.T, folder string) {
+	t.Helper()
+	for _, line := range []struct{ file, after, added string }{
+		{"pkg/enums/enums.go", "AdDailyRollupReady EventType = \"ad_daily_rollup_ready\"", "CouponIssued EventType = \"coupon_issued\""},
+		{"pkg/enums/enums.go", "AdDailyRollupReady:    18,", "CouponIssued: 19,"},
+		{
+			"pkg/outbox/registry/registry.go", "enums.AdDailyRollupReady: to[payloads.AdDailyRollupReady](topics.Analytics, enums.AggregateAd),",
+			"enums.CouponIssued: to[payloads.CouponIssued](topics.Billing, enums.AggregateStore),",
+		},
+	} {
+		file := filepath.Join(folder, line.file)
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := strings.Replace(string(content), line.after+"\n", line.after+"\n"+line.added+"\n", 1)
+		if changed == string(content) {
+			t.Fatalf("%s has no line %s", line.file, line.after)
+		}
+		write(t, file, changed)
+	}
+	for _, name := range []string{"payload", "test"} {
+		content, err := os.ReadFile(filepath.Join("testdata", "coupon_"+name+".go.txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(folder, map[string]string{
+			"payload": "pkg/outbox/payloads/coupons.go", "test": "pkg/outbox/coupon_test.go",
+		}[name]), string(content))
+	}
+}
+
+func write(t *testing.T, file, content string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // copyModule copies a module's files, with its new name in the imports.

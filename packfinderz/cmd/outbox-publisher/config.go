@@ -5,7 +5,6 @@ import (
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
 	"github.com/packfinderz/outbox/layoutfile"
-	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 	"github.com/packfinderz/outbox/pgstore"
@@ -46,7 +45,7 @@ func readLayout(r *env.Reader) pgstore.Layout {
 	const name = "PACKFINDERZ_OUTBOX_LAYOUT_FILE"
 	file := r.Text("", name)
 	if file == "" {
-		return packfinderz.Layout()
+		return registry.Layout()
 	}
 	layout, err := layoutfile.Load(file)
 	switch {
@@ -57,7 +56,7 @@ func readLayout(r *env.Reader) pgstore.Layout {
 	default:
 		return layout
 	}
-	return packfinderz.Layout() // what else is wrong is told as well
+	return registry.Layout() // what else is wrong is told as well
 }
 
 // cleanupConfig is the environment of the cleanup.

@@ -14,6 +14,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/outboxgorm"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -40,7 +41,7 @@ type RepositoryConfig struct {
 // NewRepository makes a repository on the database that a *gorm.DB is on, and refuses a table that does not fit. Its sessions are
 // its own, because rows stay locked between two calls; close it in the end.
 func NewRepository(ctx context.Context, db *gorm.DB, config RepositoryConfig) (*RowRepository, error) {
-	layout := packfinderz.Layout()
+	layout := registry.Layout()
 	if config.Layout != nil {
 		layout = *config.Layout
 	}

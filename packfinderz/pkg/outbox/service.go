@@ -13,7 +13,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/outboxgorm"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
@@ -56,7 +55,7 @@ var _ Emitter = (*Service)(nil)
 
 // NewService makes a service.
 func NewService(config Config) (*Service, error) {
-	layout := packfinderz.Layout()
+	layout := registry.Layout()
 	if config.Layout != nil {
 		layout = *config.Layout
 	}

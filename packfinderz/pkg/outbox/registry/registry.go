@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 )
@@ -21,9 +20,8 @@ func New(topics Topics) (outbox.Registry, error) {
 	if err := topics.check(); err != nil {
 		return nil, err
 	}
-	// The key is the enum's own type: the linter does not see through an alias.
 	//exhaustive:enforce
-	typed := map[packfinderz.EventType]outbox.Route{
+	typed := map[enums.EventType]outbox.Route{
 		enums.OrderCreated:         to[payloads.OrderCreated](topics.Domain, enums.AggregateCheckoutGroup),
 		enums.OrderStateChanged:    to[payloads.OrderStateChanged](topics.Domain, enums.AggregateVendorOrder),
 		enums.LineItemStateChanged: to[payloads.LineItemStateChanged](topics.Domain, enums.AggregateVendorOrder),
