@@ -13,6 +13,9 @@ import (
 // says what differs.
 var ErrMismatch = errors.New("the table does not match the layout")
 
+// ErrNoTable means that a table of the layout is not there at all. It comes with ErrMismatch.
+var ErrNoTable = errors.New("there is no table")
+
 // MismatchError lists what keeps a table from working. It matches ErrMismatch.
 type MismatchError struct {
 	// Layout is the layout's name.
@@ -31,6 +34,8 @@ type Mismatch struct {
 	Problem string
 	// OnlyEmit is set where relays and people can do their work all the same.
 	OnlyEmit bool
+	// Lacks are the values that the column's enum has to get, where that is all that is wrong.
+	Lacks []string
 }
 
 // shownMismatches is how many of them an error names. Doctor lists them all.
@@ -184,7 +189,7 @@ func (l *Layout) inspect(ctx context.Context, db querier, table string, columns 
 		return nil, fmt.Errorf("outbox: read the description of table %s: %w", in.table, err)
 	}
 	if len(in.found) == 0 {
-		return nil, fmt.Errorf("outbox: %w: there is no table %s; make it with outbox migrate up --layout %s", ErrMismatch, in.table, l.Name)
+		return nil, fmt.Errorf("outbox: %w: %w %s; make it with outbox migrate up --layout %s", ErrMismatch, ErrNoTable, in.table, l.Name)
 	}
 	return in, nil
 }

@@ -5,7 +5,6 @@ package pgstore
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/packfinderz/outbox"
 )
@@ -37,6 +36,8 @@ func (in *inspection) letter(events *inspection) {
 		}
 		if needed != "" {
 			in.report(c.Name, false, "has column %q for %s as %s: %s", c.Name, c.field, is.shown, needed)
+		} else if c.field == "reason" && len(is.labels) > 0 {
+			in.lacks(c, is, reasons, false)
 		}
 	}
 	if name := "retried_at"; in.layout.DeadLetter.Columns.RetriedAt.IsZero() && in.column(name) != nil {
@@ -76,9 +77,9 @@ func (l *Layout) unusableLetter(c named, is *described) string {
 }
 
 // reasons are what a relay gives.
-var reasons = []outbox.Reason{
-	outbox.ReasonMaxAttempts, outbox.ReasonUnknownType, outbox.ReasonInvalidPayload, outbox.ReasonInvalidAggregate,
-	outbox.ReasonInvalidRow, outbox.ReasonTooLarge, outbox.ReasonRejected, outbox.ReasonTerminal,
+var reasons = []string{
+	string(outbox.ReasonMaxAttempts), string(outbox.ReasonUnknownType), string(outbox.ReasonInvalidPayload), string(outbox.ReasonInvalidAggregate),
+	string(outbox.ReasonInvalidRow), string(outbox.ReasonTooLarge), string(outbox.ReasonRejected), string(outbox.ReasonTerminal),
 }
 
 func (l *Layout) unusableReason(c named, is *described) string {
@@ -88,22 +89,18 @@ func (l *Layout) unusableReason(c named, is *described) string {
 	if c.Enum == "" && !is.isString() {
 		return unless(len(is.labels) == 0, `name the type as "enum" in the layout`) + unless(len(is.labels) > 0, "text is needed")
 	}
-	var missing []string
 	for _, reason := range reasons {
-		switch {
-		case len(is.labels) > 0 && !slices.Contains(is.labels, string(reason)):
-			missing = append(missing, string(reason))
-		case is.length > 0 && len(reason) > is.length:
+		if is.length > 0 && len(reason) > is.length {
 			return fmt.Sprintf("reason %q has %d characters", reason, len(reason))
 		}
 	}
-	return unless(len(missing) == 0, "it has no value "+strings.Join(missing, ", ")+"; run outbox migrate up, or ALTER TYPE … ADD VALUE")
+	return ""
 }
 
 // notCopied says what is needed of a column that takes a value of another.
 func notCopied(is, from *described) string {
 	switch {
-	case from == nil, is.oid == from.oid, is.isString() && is.length == 0, is.isString() && from.isString() && from.length > 0 && from.length <= is.length,
+	case from == nil, is.oid == from.oid, from.oid == 0 && is.base == from.base, is.isString() && is.length == 0, is.isString() && from.isString() && from.length > 0 && from.length <= is.length,
 		is.isTime() && from.isTime(), is.isJSON() && from.isJSON(), is.isInteger() && from.isInteger():
 		return ""
 	}

@@ -37,6 +37,8 @@ func (in *inspection) event() {
 		}
 		if needed != "" {
 			in.report(c.Name, onlyEmit, "has column %q for %s as %s: %s", c.Name, c.field, is.shown, needed)
+		} else if is.isEnum {
+			in.lacks(c, is, c.Values, true)
 		}
 	}
 	for i := range in.found {

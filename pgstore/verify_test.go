@@ -111,6 +111,9 @@ func TestVerify(t *testing.T) {
 		"numbers for words":        {layout: "doorito", alter: numberedStates("outbox_event", `WHEN 'pending' THEN 0`), words: `state "pending" is no number`},
 		"array states":             {layout: "doorito", alter: dropPartial("outbox_event") + `ALTER TABLE outbox_event ALTER status DROP DEFAULT, ALTER status TYPE text[] USING ARRAY[status]`, words: `text or an enum is needed`},
 
+		// Enums of the contract.
+		"text for every enum": {layout: "packfinderz", alter: textForEnums},
+
 		// Dead letters.
 		"text event of a letter":      {layout: "packfinderz", alter: `DROP TRIGGER outbox_dlq_append_only ON outbox_dlq; ALTER TABLE outbox_dlq ALTER event_id TYPE text`, words: `"event_id" for eventId as text: uuid is needed`},
 		"text id of a letter":         {layout: "ours", alter: `ALTER TABLE app.letters ALTER id TYPE text`},
@@ -130,6 +133,11 @@ func TestVerify(t *testing.T) {
 		})
 	}
 }
+
+// textForEnums makes text of the enums of both tables.
+const textForEnums = `DROP TRIGGER outbox_dlq_append_only ON outbox_dlq; DROP TRIGGER outbox_events_append_only ON outbox_events;
+	ALTER TABLE outbox_events ALTER event_type TYPE text, ALTER aggregate_type TYPE text;
+	ALTER TABLE outbox_dlq ALTER event_type TYPE text, ALTER aggregate_type TYPE text, ALTER error_reason TYPE text;`
 
 // statesOf makes the status of a table an enum.
 func statesOf(table string, states ...string) string {

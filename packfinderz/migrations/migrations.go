@@ -18,6 +18,9 @@ var outbox embed.FS
 //go:embed roles/worker.sql
 var workerRole string
 
+// SampleVersions is the table in which goose notes what was applied of Sample.
+const SampleVersions = "packfinderz_goose"
+
 // Sample is the set of the sample's tables. They are made in the schema that is first in the search path.
 func Sample() fs.FS { return folder{sample, "sample"} }
 

@@ -2,6 +2,10 @@
 -- first three indexes are locked.
 
 -- +goose Up
+-- A type or a function of these names may be left of a table that was dropped, or be somebody else's. Whether it is the same,
+-- outbox migrate and api migrate have found out beforehand.
+-- +goose StatementBegin
+DO $$ BEGIN
 CREATE TYPE event_type_enum AS ENUM (
     'order_created',
     'order_state_changed',
@@ -22,7 +26,12 @@ CREATE TYPE event_type_enum AS ENUM (
     'ad_expired',
     'ad_daily_rollup_ready'
 );
+EXCEPTION WHEN duplicate_object THEN NULL;
+END $$;
+-- +goose StatementEnd
 
+-- +goose StatementBegin
+DO $$ BEGIN
 CREATE TYPE aggregate_type_enum AS ENUM (
     'vendor_order',
     'checkout_group',
@@ -33,6 +42,9 @@ CREATE TYPE aggregate_type_enum AS ENUM (
     'notification',
     'ad'
 );
+EXCEPTION WHEN duplicate_object THEN NULL;
+END $$;
+-- +goose StatementEnd
 
 CREATE TABLE "outbox_events" (
     id             uuid                PRIMARY KEY,
@@ -53,7 +65,7 @@ CREATE INDEX "idx_outbox_events_aggregate" ON "outbox_events" (aggregate_type, a
 -- Append-only: what happened is never rewritten. The trigger names the columns that
 -- are fixed, so it is not even called when a row is settled.
 -- +goose StatementBegin
-CREATE FUNCTION "outbox_events_append_only"() RETURNS trigger
+CREATE OR REPLACE FUNCTION "outbox_events_append_only"() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'table % is append-only: only published_at, attempt_count and last_error may change', TG_TABLE_NAME
@@ -67,7 +79,18 @@ CREATE TRIGGER "outbox_events_append_only"
     FOR EACH ROW EXECUTE FUNCTION "outbox_events_append_only"();
 
 -- +goose Down
-DROP TABLE "outbox_events";
-DROP FUNCTION "outbox_events_append_only"();
-DROP TYPE aggregate_type_enum;
-DROP TYPE event_type_enum;
+DROP TABLE IF EXISTS "outbox_events";
+DROP FUNCTION IF EXISTS "outbox_events_append_only"();
+-- Another table that has the types keeps them.
+-- +goose StatementBegin
+DO $$ BEGIN
+DROP TYPE IF EXISTS aggregate_type_enum;
+EXCEPTION WHEN dependent_objects_still_exist THEN NULL;
+END $$;
+-- +goose StatementEnd
+-- +goose StatementBegin
+DO $$ BEGIN
+DROP TYPE IF EXISTS event_type_enum;
+EXCEPTION WHEN dependent_objects_still_exist THEN NULL;
+END $$;
+-- +goose StatementEnd

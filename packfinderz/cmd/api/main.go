@@ -43,6 +43,7 @@ func withDatabase(
 ) error {
 	r := env.NewReader(lookup)
 	database := r.Database()
+	r.ContractTables()
 	if err := r.Err(); err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
-	"github.com/packfinderz/outbox/layoutfile"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 	"github.com/packfinderz/outbox/pgstore"
@@ -25,7 +24,7 @@ type config struct {
 func readConfig(lookup func(string) (string, bool)) (config, error) {
 	r := env.NewReader(lookup)
 	emulator := r.Text("", env.EmulatorVariable)
-	layout := readLayout(r)
+	layout := r.Layout()
 	c := config{
 		database:  r.Database(),
 		layout:    layout,
@@ -38,25 +37,6 @@ func readConfig(lookup func(string) (string, bool)) (config, error) {
 		listen:      r.Listen("127.0.0.1:8081", "PACKFINDERZ_PUBLISHER_LISTEN"),
 	}
 	return c, r.Err()
-}
-
-// readLayout is the contract's table, or the one of a file: a table that differs in its names, or lacks what the contract lets it.
-func readLayout(r *env.Reader) pgstore.Layout {
-	const name = "PACKFINDERZ_OUTBOX_LAYOUT_FILE"
-	file := r.Text("", name)
-	if file == "" {
-		return registry.Layout()
-	}
-	layout, err := layoutfile.Load(file)
-	switch {
-	case err != nil:
-		r.Refuse(name, "cannot be used: %v", err)
-	case layout.DeadLetter == nil:
-		r.Refuse(name, "cannot be used: the layout %s has no dead-letter table, and the publisher writes why it gave an event up", file)
-	default:
-		return layout
-	}
-	return registry.Layout() // what else is wrong is told as well
 }
 
 // cleanupConfig is the environment of the cleanup.
@@ -76,7 +56,7 @@ func readCleanupConfig(lookup func(string) (string, bool)) (cleanupConfig, error
 	r := env.NewReader(lookup)
 	c := cleanupConfig{
 		database:  r.Database(),
-		layout:    readLayout(r),
+		layout:    r.Layout(),
 		published: r.Duration("PACKFINDERZ_OUTBOX_RETENTION", defaultRetention, leastRetention),
 		// What nobody has looked at is not thrown away by default.
 		dead: r.Duration("PACKFINDERZ_OUTBOX_DLQ_RETENTION", 0, leastRetention),

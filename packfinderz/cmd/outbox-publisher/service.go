@@ -13,6 +13,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/metrics"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
@@ -108,8 +109,10 @@ func check(ctx context.Context, store *pgstore.Store, broker *gcppubsub.Publishe
 	defer cancel()
 	err := store.Verify(ctx)
 	switch {
+	case errors.Is(err, pgstore.ErrNoTable):
+		return fmt.Errorf("%w: %w; api migrate does it, too, or says what is in its way", env.ErrUsage, err)
 	case errors.Is(err, pgstore.ErrMismatch):
-		return err
+		return fmt.Errorf("%w: %w", env.ErrUsage, err)
 	case err != nil:
 		log.Warn("PostgreSQL does not answer yet", "error", err)
 	}

@@ -70,9 +70,11 @@ func TestOutageMakesNoDeadLetters(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.impatient()
-	testdb.Exec(t, b.pool, `ALTER TABLE notifications RENAME TO away`)
 	b.start(map[string]string{"PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC": letterTopic})
-	message := backendtest.Pending(t)
+	first, message := backendtest.Pending(t), backendtest.Pending(t)
+	b.send(first)
+	b.awaitNotified(first.ID) // it has started; on a database without the table it would not
+	testdb.Exec(t, b.pool, `ALTER TABLE notifications RENAME TO away`)
 	b.send(message)
 	await.Until(t, "many deliveries", func() bool { return b.message(message.ID).Deliveries > 5*consume.DefaultMaxDeliveries })
 	if m := b.message(message.ID); m.Acks > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/packfinderz/outbox/layouts/survey"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 )
 
@@ -20,12 +21,15 @@ type Statement struct {
 	Args []any
 }
 
+// undefinedTable is the SQLSTATE of a table that is not there.
+const undefinedTable = "42P01"
+
 // fitsTimeout bounds the look at the tables before the start.
 const fitsTimeout = 10 * time.Second
 
-// Fits asks PostgreSQL to plan statements, and runs none. Tables that have the sample's names and are somebody else's are an
-// env.ErrUsage. Anything else may be mended while the program waits, and is only logged: a server that is away, a table that is not
-// made yet.
+// Fits asks PostgreSQL to plan statements, and runs none. Where the tables are somebody else's, and where api migrate will not make the
+// sample's, it is an env.ErrUsage. Anything else may be mended while the program waits, and is only logged: a server that is away, a
+// table that is not made yet.
 func Fits(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, statements ...Statement) error {
 	ctx, cancel := context.WithTimeout(ctx, fitsTimeout)
 	defer cancel()
@@ -33,21 +37,43 @@ func Fits(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, statements 
 		_, err := pool.Exec(ctx, "EXPLAIN "+statement.SQL, statement.Args...)
 		var refused *pgconn.PgError
 		switch {
+		case err == nil:
+		case errors.As(err, &refused) && refused.Code == undefinedTable:
+			return missing(ctx, pool, log, refused.Message)
 		case errors.As(err, &refused) && misfit(refused.Code):
-			return fmt.Errorf("%w: the tables are not the sample's (%s): api migrate leaves out the sample's where others have their names; "+
-				"give the sample a database of its own, or run your own program instead", env.ErrUsage, refused.Message)
-		case err != nil:
-			log.Warn("PostgreSQL does not have the tables yet, or does not answer", "error", err)
+			return fmt.Errorf("%w: the tables are not the sample's (%s): %s", env.ErrUsage, refused.Message, leftOut)
+		case errors.As(err, &refused):
+			log.Warn("PostgreSQL refuses what this program will do, until it is mended", "error", err)
+			return nil
+		default:
+			log.Warn("PostgreSQL does not answer yet", "error", err)
 			return nil
 		}
 	}
 	return nil
 }
 
+const leftOut = "api migrate leaves out the sample's where others have their names; " +
+	"give the sample a database of its own, or run your own program instead"
+
+// missing says why a table is not there. It is waited for only if api migrate would make it.
+func missing(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, message string) error {
+	taken, err := TakenFromSample(ctx, pool)
+	switch {
+	case errors.Is(err, survey.ErrConflict):
+		return fmt.Errorf("%w: %s, and api migrate will not make it: %w", env.ErrUsage, message, err)
+	case len(taken) > 0:
+		return fmt.Errorf("%w: the tables are not the sample's (%s; %s belongs to others): %s",
+			env.ErrUsage, message, strings.Join(taken, ", "), leftOut)
+	}
+	// A role that may not read what goose noted does not know more than this.
+	log.Warn("a table of the sample is not there yet, and nothing can be done without it: run api migrate", "error", message)
+	return nil
+}
+
 // misfit is whether a SQLSTATE says that a statement will never do on these tables. Rights can still be granted.
 func misfit(code string) bool {
 	const syntaxOrAccess, dataException = "42", "22" // classes
-	const insufficientPrivilege, undefinedTable = "42501", "42P01"
-	return code != insufficientPrivilege && code != undefinedTable &&
-		(strings.HasPrefix(code, syntaxOrAccess) || strings.HasPrefix(code, dataException))
+	const insufficientPrivilege = "42501"
+	return code != insufficientPrivilege && (strings.HasPrefix(code, syntaxOrAccess) || strings.HasPrefix(code, dataException))
 }

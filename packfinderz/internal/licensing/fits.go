@@ -13,6 +13,9 @@ import (
 
 // Fits refuses a database whose tables are not those that the service needs: every request would fail on them.
 func Fits(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	if err := database.FitsEmit(ctx, pool, log); err != nil {
+		return err
+	}
 	return database.Fits(ctx, pool, log,
 		database.Statement{
 			SQL:  `INSERT INTO stores (id, name) VALUES ($1, $2) RETURNING created_at`,

@@ -85,7 +85,7 @@ func TestTablesInAnotherSchema(t *testing.T) {
 	}
 }
 
-// Every name that the sample takes is looked for beforehand: here goose has forgotten that the tables are the sample's.
+// Every name that the sample takes is looked for beforehand: here each is a table of somebody else.
 func TestNamesOfTheSample(t *testing.T) {
 	t.Parallel()
 	url := testdb.URL(t)
@@ -106,10 +106,14 @@ func TestNamesOfTheSample(t *testing.T) {
 	}
 	outbox := names()
 	api(t, url)
-	testdb.Exec(t, pool, `DROP TABLE packfinderz_goose`)
+	sample := slices.DeleteFunc(names(), func(name string) bool { return slices.Contains(outbox, name) })
+	url = testdb.URL(t)
+	for _, name := range sample {
+		testdb.Exec(t, testdb.Connect(t, url), `CREATE TABLE `+name+` (id int)`)
+	}
 	log := strings.FieldsFunc(api(t, url), func(r rune) bool { return strings.ContainsRune(` []"`, r) })
-	for _, name := range names() {
-		if !slices.Contains(outbox, name) && !slices.Contains(log, name) {
+	for _, name := range sample {
+		if !slices.Contains(log, name) {
 			t.Errorf("%s is not looked for", name)
 		}
 	}

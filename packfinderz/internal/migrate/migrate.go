@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -18,14 +16,14 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/layouts/survey"
+	"github.com/packfinderz/outbox/packfinderz/internal/database"
+	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/migrations"
 )
 
-// Where goose remembers what was applied. The first is where outbox migrate does, too, so that either can be used.
-const (
-	outboxVersions = "outbox_events_packfinderz_goose"
-	sampleVersions = "packfinderz_goose"
-)
+// outboxVersions is where goose notes what was applied of the outbox's set. outbox migrate does, too, so that either can be used.
+const outboxVersions = "outbox_events_packfinderz_goose"
 
 // Who finds another one migrating looks again every second, for five minutes.
 const (
@@ -34,24 +32,51 @@ const (
 )
 
 // Up applies what is missing of both sets. Several may run at once: the second waits for the first.
-func Up(ctx context.Context, database string, log *slog.Logger) error {
-	return run(ctx, database, log, upOutbox, upSample)
+func Up(ctx context.Context, address string, log *slog.Logger) error {
+	return run(ctx, address, log, upOutbox, upSample)
 }
 
 // Outbox applies what is missing of the outbox's set, and makes no table of the sample.
-func Outbox(ctx context.Context, database string, log *slog.Logger) error {
-	return run(ctx, database, log, upOutbox)
+func Outbox(ctx context.Context, address string, log *slog.Logger) error {
+	return run(ctx, address, log, upOutbox)
 }
 
-func run(ctx context.Context, database string, log *slog.Logger, sets ...func(context.Context, *sql.DB, *slog.Logger) error) (err error) {
-	config, err := pgx.ParseConfig(database)
+// session is a database to migrate: for goose, and the same connection for those who look.
+type session struct {
+	db   *sql.DB
+	conn *pgx.Conn
+	log  *slog.Logger
+}
+
+// set judges a database, and gives what is to be done about it.
+type set func(ctx context.Context, s session) (apply func() error, err error)
+
+// run judges all sets before it applies one: what cannot be finished is not begun.
+func run(ctx context.Context, address string, log *slog.Logger, sets ...set) (err error) {
+	config, err := pgx.ParseConfig(address)
 	if err != nil {
 		return fmt.Errorf("read the database's address: %w", err)
 	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
 	db := stdlib.OpenDB(*config)
 	defer func() { err = errors.Join(err, db.Close()) }()
+	var steps []func() error
 	for _, set := range sets {
-		if err := set(ctx, db, log); err != nil {
+		apply, err := set(ctx, session{db, conn, log})
+		switch {
+		case errors.Is(err, survey.ErrConflict), errors.Is(err, ErrElsewhere):
+			return fmt.Errorf("%w: %w", env.ErrUsage, err)
+		case err != nil:
+			return err
+		}
+		steps = append(steps, apply)
+	}
+	for _, apply := range steps {
+		if err := apply(); err != nil {
 			return err
 		}
 	}
@@ -59,74 +84,72 @@ func run(ctx context.Context, database string, log *slog.Logger, sets ...func(co
 }
 
 // upOutbox keeps tables that the backend made itself, as outbox migrate up --adopt does, and adds what they lack.
-func upOutbox(ctx context.Context, db *sql.DB, log *slog.Logger) error {
+func upOutbox(ctx context.Context, s session) (apply func() error, err error) {
 	layout := packfinderz.Layout()
 	files, err := packfinderz.Migrations(layout)
 	if err != nil {
-		return fmt.Errorf("read the outbox's migrations: %w", err)
+		return nil, fmt.Errorf("read the outbox's migrations: %w", err)
 	}
 	for _, table := range []string{layout.Table, layout.DeadLetter.Table} {
-		if err := elsewhere(ctx, db, table); err != nil {
-			return err
+		if err := elsewhere(ctx, s.conn, table); err != nil {
+			return nil, err
 		}
 	}
-	foreign, err := foreign(ctx, db, outboxVersions, map[int64][]string{1: {layout.Table}, 2: {layout.DeadLetter.Table}})
+	plan, err := survey.Set{Files: files, Versions: outboxVersions}.NewPlan(ctx, s.conn, layout)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, version := range slices.Sorted(maps.Keys(foreign)) {
-		log.Info("kept as it is: it was there already", "table", foreign[version][0])
-	}
-	if err := up(ctx, db, outboxVersions, files, log, slices.Collect(maps.Keys(foreign))...); err != nil {
-		return err
-	}
-	return verify(ctx, db)
-}
-
-// verify refuses tables that the publisher could not work on: a release should fail before it is deployed.
-func verify(ctx context.Context, db *sql.DB) (err error) {
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("connect to PostgreSQL: %w", err)
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	err = conn.Raw(func(driver any) error {
-		return packfinderz.Layout().VerifyEmit(ctx, driver.(*stdlib.Conn).Conn()) //nolint:forcetypeassert // run opened it
-	})
-	if err != nil {
-		return fmt.Errorf("all migrations of the outbox are applied, but: %w", err)
-	}
-	return nil
+	return func() error {
+		for _, kept := range plan.Kept {
+			s.log.Info("kept as it is: it was there already", "table", kept.Name)
+		}
+		for _, statement := range plan.Types {
+			if _, err := s.conn.Exec(ctx, statement); err != nil {
+				return fmt.Errorf("make the outbox's types: %w", err)
+			}
+		}
+		if err := s.up(ctx, outboxVersions, files, plan.Versions()...); err != nil {
+			return err
+		}
+		// A release should fail before it is deployed, if the publisher could not work.
+		if err := layout.VerifyEmit(ctx, s.conn); err != nil {
+			return fmt.Errorf("%w: all migrations of the outbox are applied, but: %w", env.ErrUsage, err)
+		}
+		return nil
+	}, nil
 }
 
 // upSample makes the sample's tables all together or, where a name is taken, none: half a sample would look as if it worked.
-func upSample(ctx context.Context, db *sql.DB, log *slog.Logger) error {
-	foreign, err := foreign(ctx, db, sampleVersions, sampleNames())
+func upSample(ctx context.Context, s session) (apply func() error, err error) {
+	taken, err := database.TakenFromSample(ctx, s.conn)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(foreign) > 0 {
-		log.Warn("the sample's tables are left out, and the api and the worker of the sample cannot run on this database: "+
-			"these names are taken by what the sample did not make, which is left as it is",
-			"taken", slices.Concat(slices.Collect(maps.Values(foreign))...))
-		return nil
-	}
-	return up(ctx, db, sampleVersions, migrations.Sample(), log)
+	return func() error {
+		if len(taken) > 0 {
+			s.log.Warn("the sample's tables are left out, and the api and the worker of the sample cannot run on this database: "+
+				"these names are taken by what the sample did not make, which is left as it is", "taken", taken)
+			return nil
+		}
+		return s.up(ctx, migrations.SampleVersions, migrations.Sample())
+	}, nil
 }
 
-func up(ctx context.Context, db *sql.DB, versions string, files fs.FS, log *slog.Logger, without ...int64) error {
+func (s session) up(ctx context.Context, versions string, files fs.FS, without ...int64) error {
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockPause, lockTries))
 	if err != nil {
 		return fmt.Errorf("prepare the migration lock: %w", err)
 	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName(versions), goose.WithSessionLocker(locker),
-		goose.WithDisableGlobalRegistry(true), goose.WithExcludeVersions(without))
+	provider, err := goose.NewProvider(goose.DialectPostgres, s.db, files, goose.WithTableName(versions), goose.WithSessionLocker(locker),
+		goose.WithDisableGlobalRegistry(true), goose.WithExcludeVersions(without),
+		// A migration whose table was in the way, or is lost and to be made again, comes after later ones.
+		goose.WithAllowOutofOrder(true))
 	if err != nil {
 		return fmt.Errorf("read the migrations: %w", err)
 	}
 	results, err := provider.Up(ctx)
 	for _, result := range results {
-		log.Info("migrated", "file", result.Source.Path, "versions", versions)
+		s.log.Info("migrated", "file", result.Source.Path, "versions", versions)
 	}
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)

@@ -2,7 +2,13 @@
 -- that is sent again finds what the first one made.
 
 -- +goose Up
+-- A type may be left of a table that was dropped. Whether it is the same, api migrate has found out beforehand.
+-- +goose StatementBegin
+DO $$ BEGIN
 CREATE TYPE license_status_enum AS ENUM ('pending', 'verified', 'rejected');
+EXCEPTION WHEN duplicate_object THEN NULL;
+END $$;
+-- +goose StatementEnd
 
 CREATE TABLE stores (
     id         uuid        PRIMARY KEY,

@@ -2,8 +2,19 @@
 -- the event again: the unique key lets it be told once.
 
 -- +goose Up
+-- A type may be left of a table that was dropped. Whether it is the same, api migrate has found out beforehand.
+-- +goose StatementBegin
+DO $$ BEGIN
 CREATE TYPE notification_type_enum AS ENUM ('compliance');
+EXCEPTION WHEN duplicate_object THEN NULL;
+END $$;
+-- +goose StatementEnd
+-- +goose StatementBegin
+DO $$ BEGIN
 CREATE TYPE notification_audience_enum AS ENUM ('admin', 'store');
+EXCEPTION WHEN duplicate_object THEN NULL;
+END $$;
+-- +goose StatementEnd
 
 -- store_id and license_id refer to nothing: a notification says what happened, and stays true when the
 -- store is gone. event_id refers to nothing either: the outbox is purged.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts/survey"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
@@ -84,7 +85,7 @@ func classify(err error, hint string) error {
 		errors.Is(err, pgstream.ErrSchemaOlder), errors.Is(err, pgstream.ErrSchemaNewer), errors.Is(err, pgstream.ErrSchemaIncomplete),
 		errors.Is(err, pgstream.ErrNoSubscription), errors.Is(err, pgstream.ErrSubscriptionExists),
 		errors.Is(err, pgstream.ErrHalfMade), errors.Is(err, pgstream.ErrSubscriptionServed),
-		errors.Is(err, ops.ErrUnsupported), errors.Is(err, ops.ErrFilter):
+		errors.Is(err, survey.ErrConflict), errors.Is(err, ops.ErrUnsupported), errors.Is(err, ops.ErrFilter):
 		return &usageError{err}
 	case errors.As(err, &connectErr):
 		return usagef("cannot reach the database: %w", err)

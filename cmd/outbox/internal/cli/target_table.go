@@ -18,9 +18,6 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// deadLetterVersion makes the dead-letter table, in the layouts that have one.
-const deadLetterVersion = 2
-
 // queueTable is a table described by a layout.
 type queueTable struct {
 	pgstore.Layout
@@ -36,14 +33,10 @@ func (q queueTable) migration(_ context.Context, conn *pgx.ConnConfig, options m
 		return migrate.Config{}, usagef("--slots, --slot-length and --shards are the shape of a stream; layout %s is a table", q.Name)
 	}
 	files, err := q.migrations(q.Layout)
-	config := migrate.Config{
+	return migrate.Config{
 		Conn: conn, Layout: q.Name, Schema: q.Schema, Table: q.Table, Files: files,
-		Adopt: options.adopt, Force: options.force,
-	}
-	if q.DeadLetter != nil {
-		config.Makes = map[int64]string{deadLetterVersion: q.DeadLetter.Table}
-	}
-	return config, err
+		Adopt: options.adopt, Force: options.force, Queue: &q.Layout,
+	}, err
 }
 
 func (q queueTable) schema() string { return q.Schema }

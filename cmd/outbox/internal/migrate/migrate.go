@@ -17,6 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+
+	"github.com/packfinderz/outbox/pgstore"
 )
 
 // ErrTableExists is returned by Up when the table is there and was not made by these
@@ -43,10 +45,10 @@ type Config struct {
 	Beside []string
 	// Files are the layout's migrations; version 1 makes the table.
 	Files fs.FS
-	// Adopt leaves the table as it is and applies only what comes after version 1.
+	// Adopt leaves tables that somebody else made as they are, and applies the rest.
 	Adopt bool
-	// Makes are the tables that later versions make. Adopt leaves one that somebody else made as it is, too.
-	Makes map[int64]string
+	// Queue is the layout of a queue table, which says what fits. Nil for a stream and the audit log, which are not adopted.
+	Queue *pgstore.Layout
 	// Force lets Down drop a table that holds events.
 	Force bool
 }
@@ -85,21 +87,26 @@ func New(ctx context.Context, config Config) (*Migrator, error) {
 		}
 		return nil, errors.Join(fmt.Errorf("connect: %w", err), m.db.Close())
 	}
-	options := []goose.ProviderOption{
+	if err := m.prepare(); err != nil {
+		return nil, errors.Join(err, m.db.Close())
+	}
+	return m, nil
+}
+
+// prepare makes the provider of all migrations but some.
+func (m *Migrator) prepare(without ...int64) (err error) {
+	m.provider, err = goose.NewProvider(goose.DialectPostgres, m.db, m.config.Files,
 		goose.WithTableName(m.versions),
 		goose.WithSessionLocker(&locker{db: m.db}),
 		goose.WithDisableGlobalRegistry(true),
-	}
-	adopted, err := m.adopted(ctx)
+		goose.WithExcludeVersions(without),
+		// A migration whose table was in the way, or is lost and to be made again, comes after later ones.
+		goose.WithAllowOutofOrder(true),
+	)
 	if err != nil {
-		return nil, errors.Join(err, m.db.Close())
+		return fmt.Errorf("read the migrations: %w", err)
 	}
-	options = append(options, goose.WithExcludeVersions(adopted))
-	m.provider, err = goose.NewProvider(goose.DialectPostgres, m.db, config.Files, options...)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("read the migrations: %w", err), m.db.Close())
-	}
-	return m, nil
+	return nil
 }
 
 // Close closes the database.
@@ -115,24 +122,31 @@ func (m *Migrator) Up(ctx context.Context) ([]Step, error) {
 	if err := m.createSchema(ctx); err != nil {
 		return nil, err
 	}
-	exists, err := m.exists(ctx, m.config.Table)
-	if err != nil {
-		return nil, err
-	}
-	if m.config.Adopt && !exists {
-		return nil, ErrNoTable
-	}
-	if !m.config.Adopt && exists {
-		steps, err := m.Status(ctx)
-		if err != nil {
+	if m.config.Queue != nil {
+		if err := m.survey(ctx); err != nil {
 			return nil, err
 		}
-		if len(steps) > 0 && !steps[0].Applied {
-			return nil, ErrTableExists
-		}
+	} else if err := m.refuseForeign(ctx); err != nil {
+		return nil, err
 	}
 	results, err := m.provider.Up(ctx)
 	return steps(results, true), unwrapPartial(err)
+}
+
+// refuseForeign refuses a stream, or an audit log, that these migrations have not made.
+func (m *Migrator) refuseForeign(ctx context.Context) error {
+	exists, err := m.exists(ctx, m.config.Table)
+	if err != nil || !exists {
+		return err
+	}
+	steps, err := m.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if len(steps) > 0 && !steps[0].Applied {
+		return ErrTableExists
+	}
+	return nil
 }
 
 // Down undoes everything that Up applied. A table that was adopted stays.
@@ -208,46 +222,6 @@ func (m *Migrator) exists(ctx context.Context, table string) (exists bool, err e
 		return false, fmt.Errorf("look for table %q: %w", table, err)
 	}
 	return exists, nil
-}
-
-// adopted are the versions that are left out because their tables are somebody else's. They are never noted as
-// applied, so that Down does not drop those tables.
-func (m *Migrator) adopted(ctx context.Context) ([]int64, error) {
-	if !m.config.Adopt {
-		return nil, nil
-	}
-	list := []int64{1}
-	for version, table := range m.config.Makes {
-		exists, err := m.exists(ctx, table)
-		if err != nil {
-			return nil, err
-		}
-		if !exists {
-			continue
-		}
-		// The version is noted in the transaction that makes the table, so it is looked up after the table.
-		ours, err := m.noted(ctx, version)
-		if err != nil {
-			return nil, err
-		}
-		if !ours {
-			list = append(list, version)
-		}
-	}
-	return list, nil
-}
-
-// noted is whether a version is noted as applied. Unlike goose it writes nothing.
-func (m *Migrator) noted(ctx context.Context, version int64) (noted bool, err error) {
-	if started, err := m.exists(ctx, m.versions); err != nil || !started {
-		return false, err
-	}
-	err = m.db.QueryRowContext(ctx,
-		`SELECT EXISTS (SELECT FROM `+m.versions+` WHERE version_id = $1 AND is_applied)`, version).Scan(&noted)
-	if err != nil {
-		return false, fmt.Errorf("read the state of the migrations: %w", err)
-	}
-	return noted, nil
 }
 
 // refuseEvents keeps Down from deleting events: undelivered ones would be lost for good.

@@ -1,0 +1,31 @@
+package survey_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/layouts/survey"
+)
+
+// A type of somebody else has a name of the outbox. That is known before anything is made.
+func Example() {
+	ctx := context.Background()
+	pool, done, err := pgtest.Example(`CREATE TYPE aggregate_type_enum AS ENUM ('user')`)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+	layout := packfinderz.Layout()
+	files, err := packfinderz.Migrations(layout)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = survey.Set{Files: files, Versions: "goose_db_version"}.NewPlan(ctx, pool, layout)
+	fmt.Println(err)
+	// Output:
+	// nothing was changed: type "aggregate_type_enum" is there already and has no value vendor_order, checkout_group, license and 5 more: rename it (ALTER TYPE "aggregate_type_enum" RENAME TO …), or, if it is meant to be the outbox's, add what it lacks (ALTER TYPE "aggregate_type_enum" ADD VALUE …); then migrate again
+}

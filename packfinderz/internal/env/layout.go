@@ -1,0 +1,45 @@
+package env
+
+import (
+	"github.com/packfinderz/outbox/layoutfile"
+	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+const layoutVariable = "PACKFINDERZ_OUTBOX_LAYOUT_FILE"
+
+// Layout is the contract's table, or the one of a file: a table that differs in its names, or lacks what the contract lets it.
+func (r *Reader) Layout() pgstore.Layout {
+	file := r.Text("", layoutVariable)
+	if file == "" {
+		return packfinderz.Layout()
+	}
+	layout, err := layoutfile.Load(file)
+	switch {
+	case err != nil:
+		r.Refuse(layoutVariable, "cannot be used: %v", err)
+	case layout.DeadLetter == nil:
+		r.Refuse(layoutVariable, "cannot be used: the layout %s has no dead-letter table, and the publisher writes why it gave an event up", file)
+	default:
+		return layout
+	}
+	return packfinderz.Layout() // what else is wrong is told as well
+}
+
+// ContractTables refuses a layout file that names other tables than the contract's, which are all that api migrate can make: the
+// publisher would look at tables that stay empty.
+func (r *Reader) ContractTables() {
+	layout, contract := r.Layout(), packfinderz.Layout()
+	if layout.Schema != contract.Schema || layout.Table != contract.Table || layout.DeadLetter.Table != contract.DeadLetter.Table {
+		r.Refuse(layoutVariable, "names the tables %s and %s, and api migrate makes none but %s and %s: make yours with migrations of your own, "+
+			"or unset the variable to have these", qualified(layout, layout.Table), qualified(layout, layout.DeadLetter.Table),
+			contract.Table, contract.DeadLetter.Table)
+	}
+}
+
+func qualified(layout pgstore.Layout, table string) string {
+	if layout.Schema == "" {
+		return table
+	}
+	return layout.Schema + "." + table
+}
