@@ -52,8 +52,8 @@ var (
 	literal        = regexp.MustCompile(`'([^']*)'`)
 )
 
-// objects are what goose files make, in their order, and the values that they add to enums afterwards.
-func objects(files fs.FS) (list []Object, added []string, err error) {
+// objects are what goose files make, in their order, and the enums that they add values to afterwards, with these values.
+func objects(files fs.FS) (list, added []Object, err error) {
 	paths, err := fs.Glob(files, "*.sql")
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the migrations: %w", err)
@@ -74,7 +74,7 @@ func objects(files fs.FS) (list []Object, added []string, err error) {
 			list = append(list, o)
 		}
 		for _, m := range addValue.FindAllStringSubmatch(up, -1) {
-			added = append(added, m[2])
+			added = append(added, Object{Version: version, Kind: Type, Name: plain(m[1]), values: []string{m[2]}})
 		}
 	}
 	return list, added, nil

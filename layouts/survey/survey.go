@@ -40,7 +40,8 @@ type Findings struct {
 	Lost []Object
 
 	all, made []Object
-	added     []string // values, to enums that are there
+	added     []Object // values, to enums that are there
+	noted     []int64
 	versions  string
 }
 
@@ -64,7 +65,7 @@ func (s Set) Look(ctx context.Context, db DB) (*Findings, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Findings{all: list, added: added, versions: s.Versions}
+	f := &Findings{all: list, added: added, noted: before, versions: s.Versions}
 	for _, o := range list {
 		found, exists := there[key{o.Kind, o.Name}]
 		switch {
@@ -87,12 +88,7 @@ func (f *Findings) LostError() error {
 	if len(lost) == 0 {
 		return nil
 	}
-	var versions []int64
-	for _, o := range f.Lost { // those of the indexes, too, which went with their tables
-		if !slices.Contains(versions, o.Version) {
-			versions = append(versions, o.Version)
-		}
-	}
+	versions := f.lostVersions()
 	var statements []string
 	for _, o := range f.made {
 		if o.Kind == Table && slices.Contains(versions, o.Version) {
@@ -103,6 +99,22 @@ func (f *Findings) LostError() error {
 	return fmt.Errorf("%w: %s notes the migrations %s as applied, and what they made is gone: %s. Restore it from a backup; "+
 		"or, to have it made again and empty, run %s; and then migrate again",
 		ErrConflict, f.versions, join(versions, ", "), join(lost, ", "), strings.Join(statements, "; "))
+}
+
+// lostVersions are the migrations to apply again: those of the indexes, too, which went with their tables, and those that added a value
+// to an enum.
+func (f *Findings) lostVersions() (versions []int64) {
+	for _, o := range f.Lost {
+		versions = append(versions, o.Version)
+	}
+	for _, value := range f.added {
+		sameType := func(o Object) bool { return o.Kind == Type && o.Name == value.Name }
+		if slices.Contains(f.noted, value.Version) && slices.ContainsFunc(f.Lost, sameType) {
+			versions = append(versions, value.Version)
+		}
+	}
+	slices.Sort(versions)
+	return slices.Compact(versions)
 }
 
 func join[T any](list []T, separator string) string {

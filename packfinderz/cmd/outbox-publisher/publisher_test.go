@@ -20,6 +20,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/migrate"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
+	"github.com/packfinderz/outbox/packfinderz/internal/program"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 	"github.com/packfinderz/outbox/pgstore"
@@ -217,7 +218,7 @@ func TestRefusesToStart(t *testing.T) {
 	}
 	delete(b.env, "PACKFINDERZ_PUBSUB_ANALYTICS_TOPIC")
 	b.env["PACKFINDERZ_DATABASE_URL"] = testdb.URL(t)
-	if err := b.run(ctx); !errors.Is(err, pgstore.ErrMismatch) || !strings.Contains(err.Error(), "migrate") {
+	if err := b.run(ctx); !errors.Is(err, pgstore.ErrMismatch) || program.ExitCode(err) != 2 || !strings.Contains(err.Error(), "; api migrate does it, too") {
 		t.Errorf("without its tables: %v", err)
 	}
 }

@@ -63,7 +63,7 @@ func missing(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, message 
 	case errors.Is(err, survey.ErrConflict):
 		return fmt.Errorf("%w: %s, and api migrate will not make it: %w", env.ErrUsage, message, err)
 	case len(taken) > 0:
-		return fmt.Errorf("%w: the tables are not the sample's (%s; %s belongs to others): %s",
+		return fmt.Errorf("%w: the tables are not the sample's (%s; others have %s): %s",
 			env.ErrUsage, message, strings.Join(taken, ", "), leftOut)
 	}
 	// A role that may not read what goose noted does not know more than this.

@@ -153,3 +153,59 @@ func TestMigrateAdoptKeepsDeadLetters(t *testing.T) {
 	ok(t, "", args("down")...)
 	pgtest.Exec(t, pool, `SELECT FROM outbox_events, outbox_dlq`)
 }
+
+// TestMigrateLooksFirst refuses, with a name and what to do, what would stop the migrations half-way, and writes nothing.
+func TestMigrateLooksFirst(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ layout, state, says string }{
+		"a type":        {"packfinderz", `CREATE TYPE event_type_enum AS ENUM ('a')`, `type "event_type_enum" is there already and has no value order_created`},
+		"a function":    {"packfinderz", `CREATE FUNCTION outbox_dlq_append_only() RETURNS int LANGUAGE sql AS 'SELECT 1'`, `ALTER FUNCTION "outbox_dlq_append_only"() RENAME`},
+		"an index":      {"modkit", `CREATE TABLE mine (id int); CREATE INDEX idx_modkit_outbox_events_claim ON mine (id)`, `on table "mine"`},
+		"a constraint":  {"doorito", `CREATE TABLE mine (id int CONSTRAINT unique_event_type_idempotency_key UNIQUE)`, `on table "mine"`},
+		"a version":     {"doorito", `CREATE TABLE outbox_event_doorito_goose (v int)`, `ALTER TABLE outbox_event_doorito_goose RENAME`},
+		"dead letters":  {"packfinderz", `CREATE TABLE outbox_dlq (id int)`, `use --adopt to keep it`},
+		"another table": {"modkit", `CREATE TABLE modkit_outbox_events (id uuid)`, `use --adopt to keep it`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			pool := connect(t, url)
+			pgtest.Exec(t, pool, c.state)
+			before := relations(t, pool)
+			refused(t, c.says, "", "migrate", "up", "--from", url, "--layout", c.layout)
+			if strings.Contains(c.says, "--adopt") {
+				refused(t, "RENAME TO", "", "migrate", "up", "--adopt", "--from", url, "--layout", c.layout)
+			}
+			if after := relations(t, pool); after != before {
+				t.Errorf("%s became %s", before, after)
+			}
+		})
+	}
+}
+
+// TestMigrateDropped says how to make again what somebody dropped.
+func TestMigrateDropped(t *testing.T) {
+	t.Parallel()
+	for _, shipped := range layouts.All() {
+		t.Run(shipped.Layout.Name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			pool := connect(t, url)
+			args := func(command string, more ...string) []string {
+				return append([]string{"migrate", command, "--from", url, "--layout", shipped.Layout.Name}, more...)
+			}
+			ok(t, "", args("up")...)
+			made := relations(t, pool)
+			pgtest.Exec(t, pool, `DROP TABLE `+shipped.Layout.Table)
+			versions := shipped.Layout.Table + "_" + shipped.Layout.Name + "_goose"
+			for _, adopt := range [][]string{nil, {"--adopt"}} {
+				refused(t, "run DELETE FROM "+versions+" WHERE version_id IN (1, ", "", args("up", adopt...)...)
+			}
+			pgtest.Exec(t, pool, `DELETE FROM `+versions+` WHERE version_id > 0 AND (version_id <> 2 OR NOT $1)`, shipped.Layout.DeadLetter != nil)
+			ok(t, "", args("up")...)
+			if got := relations(t, pool); got != made {
+				t.Errorf("made again are %s, want %s", got, made)
+			}
+		})
+	}
+}
