@@ -34,7 +34,8 @@ func newMigrateUp(a *app) *cobra.Command {
 		Use:   "up",
 		Short: "Make the tables, or bring them up to date",
 		Long: `Makes the layout's tables and indexes, and the schema if it is missing. Running it
-again does nothing.
+again does nothing. It looks first: what others have under the layout's names is
+refused, before anything is made.
 
 A stream (layout standard) has a shape for life: a ring of slots, each written for
 --slot-length and emptied when its turn comes again, and shards, into which keys are divided.
