@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -17,7 +17,7 @@ import (
 func FitsEmit(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, fitsTimeout)
 	defer cancel()
-	err := packfinderz.Layout().VerifyEmit(ctx, pool)
+	err := registry.Layout().VerifyEmit(ctx, pool)
 	switch {
 	case errors.Is(err, pgstore.ErrNoTable):
 		log.Warn("a table of the outbox is not there yet, and nothing can be emitted without it: run api migrate", "error", err)

@@ -2,7 +2,7 @@ package env
 
 import (
 	"github.com/packfinderz/outbox/layoutfile"
-	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -12,7 +12,7 @@ const layoutVariable = "PACKFINDERZ_OUTBOX_LAYOUT_FILE"
 func (r *Reader) Layout() pgstore.Layout {
 	file := r.Text("", layoutVariable)
 	if file == "" {
-		return packfinderz.Layout()
+		return registry.Layout()
 	}
 	layout, err := layoutfile.Load(file)
 	switch {
@@ -23,13 +23,13 @@ func (r *Reader) Layout() pgstore.Layout {
 	default:
 		return layout
 	}
-	return packfinderz.Layout() // what else is wrong is told as well
+	return registry.Layout() // what else is wrong is told as well
 }
 
 // ContractTables refuses a layout file that names other tables than the contract's, which are all that api migrate can make: the
 // publisher would look at tables that stay empty.
 func (r *Reader) ContractTables() {
-	layout, contract := r.Layout(), packfinderz.Layout()
+	layout, contract := r.Layout(), registry.Layout()
 	if layout.Schema != contract.Schema || layout.Table != contract.Table || layout.DeadLetter.Table != contract.DeadLetter.Table {
 		r.Refuse(layoutVariable, "names the tables %s and %s, and api migrate makes none but %s and %s: make yours with migrations of your own, "+
 			"or unset the variable to have these", qualified(layout, layout.Table), qualified(layout, layout.DeadLetter.Table),
