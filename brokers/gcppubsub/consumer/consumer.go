@@ -30,10 +30,10 @@ const (
 	DefaultGrace       = 30 * time.Second
 )
 
-// The service's limits for a deadline.
+// The service's limits of Config.AckDeadline.
 const (
-	leastAckDeadline = 10 * time.Second
-	mostAckDeadline  = 10 * time.Minute
+	LeastAckDeadline = 10 * time.Second
+	MostAckDeadline  = 10 * time.Minute
 )
 
 // Config says what to consume, and what to do with it.
@@ -133,8 +133,8 @@ func (c Config) check() error {
 		return errors.New("Config.Topic is missing; a subscription is created for one")
 	case c.Concurrency < 0 || c.Grace < 0:
 		return errors.New("Config.Concurrency and Config.Grace must be above zero")
-	case c.AckDeadline < leastAckDeadline || c.AckDeadline > mostAckDeadline:
-		return fmt.Errorf("Config.AckDeadline is %s; it must be between %s and %s", c.AckDeadline, leastAckDeadline, mostAckDeadline)
+	case c.AckDeadline < LeastAckDeadline || c.AckDeadline > MostAckDeadline:
+		return fmt.Errorf("Config.AckDeadline is %s; it must be between %s and %s", c.AckDeadline, LeastAckDeadline, MostAckDeadline)
 	}
 	return nil
 }

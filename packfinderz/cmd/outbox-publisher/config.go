@@ -5,6 +5,7 @@ import (
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
+	"github.com/packfinderz/outbox/packfinderz/internal/pubsub"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 	"github.com/packfinderz/outbox/pgstore"
 )
@@ -23,12 +24,11 @@ type config struct {
 
 func readConfig(lookup func(string) (string, bool)) (config, error) {
 	r := env.NewReader(lookup)
-	emulator := r.Text("", env.EmulatorVariable)
 	layout := r.Layout()
 	c := config{
 		database:  r.Database(),
 		layout:    layout,
-		pubsub:    gcppubsub.Config{Project: r.Project(), Endpoint: emulator, Insecure: emulator != "", CredentialsJSON: r.Credentials()},
+		pubsub:    pubsub.Read(r),
 		topics:    r.Topics(),
 		batchSize: r.Int("PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE", 50, 1, 10_000),
 		// A third of the lease is the most that the relay takes.
@@ -57,9 +57,9 @@ func readCleanupConfig(lookup func(string) (string, bool)) (cleanupConfig, error
 	c := cleanupConfig{
 		database:  r.Database(),
 		layout:    r.Layout(),
-		published: r.Duration("PACKFINDERZ_OUTBOX_RETENTION", defaultRetention, leastRetention),
+		published: r.Duration("PACKFINDERZ_OUTBOX_RETENTION", defaultRetention, leastRetention, env.Endless),
 		// What nobody has looked at is not thrown away by default.
-		dead: r.Duration("PACKFINDERZ_OUTBOX_DLQ_RETENTION", 0, leastRetention),
+		dead: r.Duration("PACKFINDERZ_OUTBOX_DLQ_RETENTION", 0, leastRetention, env.Endless),
 	}
 	return c, r.Err()
 }

@@ -59,9 +59,9 @@ func TestEnvironment(t *testing.T) {
 		read  func(lookup func(string) (string, bool)) (any, error)
 		bad   []string
 	}{
-		"PACKFINDERZ_DATABASE_URL":   {"postgres://other", "postgres://other", publisher(func(c config) any { return c.database }), []string{""}},
-		"PACKFINDERZ_PUBSUB_PROJECT": {"other", "other", publisher(func(c config) any { return c.pubsub.Project }), []string{""}},
-		"PUBSUB_EMULATOR_HOST":       {"localhost:8085", "localhost:8085", publisher(func(c config) any { return c.pubsub.Endpoint }), nil},
+		"PACKFINDERZ_DATABASE_URL":   {"postgres://other", "postgres://other", publisher(func(c config) any { return c.database }), []string{"", "postgres://host:port/db"}},
+		"PACKFINDERZ_PUBSUB_PROJECT": {"other", "other", publisher(func(c config) any { return c.pubsub.Project }), []string{"", "My Project"}},
+		"PUBSUB_EMULATOR_HOST":       {"localhost:8085", "localhost:8085", publisher(func(c config) any { return c.pubsub.Endpoint }), []string{"localhost"}},
 		"PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE": {
 			"200", 200, publisher(func(c config) any { return c.batchSize }), []string{"0", "-1", "many", "1.5", "10001"}},
 		"PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS": {
@@ -74,7 +74,7 @@ func TestEnvironment(t *testing.T) {
 		"PACKFINDERZ_PUBSUB_NOTIFICATIONS_TOPIC": {
 			"notes", "notes", publisher(func(c config) any { return c.topics.Notifications }), []string{"a/b"}},
 		"PACKFINDERZ_PUBSUB_BILLING_TOPIC": {"money", "money", publisher(func(c config) any { return c.topics.Billing }), []string{"a/b"}},
-		"PACKFINDERZ_PUBLISHER_LISTEN":     {":9", ":9", publisher(func(c config) any { return c.listen }), []string{"9", "here"}},
+		"PACKFINDERZ_PUBLISHER_LISTEN":     {":9", ":9", publisher(func(c config) any { return c.listen }), []string{"9", "here", ":99999"}},
 		"PACKFINDERZ_OUTBOX_RETENTION": {
 			"48h", 48 * time.Hour, cleaner(func(c cleanupConfig) any { return c.published }), []string{"30 days", "-1h", "59m", "30"}},
 		"PACKFINDERZ_OUTBOX_DLQ_RETENTION": {

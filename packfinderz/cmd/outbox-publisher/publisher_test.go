@@ -212,11 +212,14 @@ func TestRefusesToStart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	b := newBed(t)
-	b.env["PACKFINDERZ_PUBSUB_ANALYTICS_TOPIC"] = "not-there"
-	if err := b.run(ctx); err == nil || !strings.Contains(err.Error(), "not-there") {
+	const create, instead = "gcloud pubsub topics create not-there --project " + pubsubtest.Project,
+		"PACKFINDERZ_PUBSUB_ANALYTICS_TOPIC and PACKFINDERZ_PUBSUB_BILLING_TOPIC"
+	b.env["PACKFINDERZ_PUBSUB_ANALYTICS_TOPIC"], b.env["PACKFINDERZ_PUBSUB_BILLING_TOPIC"] = "not-there", "not-there"
+	if err := b.run(ctx); program.ExitCode(err) != 2 || strings.Count(err.Error(), create) != 1 || !strings.Contains(err.Error(), instead) {
 		t.Errorf("with a topic that is missing: %v", err)
 	}
 	delete(b.env, "PACKFINDERZ_PUBSUB_ANALYTICS_TOPIC")
+	delete(b.env, "PACKFINDERZ_PUBSUB_BILLING_TOPIC")
 	b.env["PACKFINDERZ_DATABASE_URL"] = testdb.URL(t)
 	if err := b.run(ctx); !errors.Is(err, pgstore.ErrMismatch) || program.ExitCode(err) != 2 || !strings.Contains(err.Error(), "; api migrate does it, too") {
 		t.Errorf("without its tables: %v", err)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,6 +16,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/metrics"
+	"github.com/packfinderz/outbox/packfinderz/internal/pubsub"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 	"github.com/packfinderz/outbox/pgstore"
 )
@@ -42,12 +43,12 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 		return err
 	}
 	defer pool.Close()
-	broker, err := gcppubsub.New(config.pubsub)
+	broker, err := pubsub.Open(config.pubsub)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, broker.Close()) }()
-	if err := check(ctx, store, broker, config.topics, log); err != nil {
+	if err := check(ctx, store, broker, &config, log); err != nil {
 		return err
 	}
 	counted := &numbers{pool: pool, store: store, dlq: dlqSQL(config.layout)}
@@ -102,9 +103,9 @@ func open(ctx context.Context, database string, layout pgstore.Layout, config pg
 	return pool, store, nil
 }
 
-// check refuses to start on tables that are not the outbox's, and with topics that are not there: every
-// event would use its attempts up in vain. A server that does not answer is no reason not to start.
-func check(ctx context.Context, store *pgstore.Store, broker *gcppubsub.Publisher, topics registry.Topics, log *slog.Logger) error {
+// check refuses to start on tables that are not the outbox's, and with topics that are not there: their events would only wait. A
+// server that does not answer is no reason not to start.
+func check(ctx context.Context, store *pgstore.Store, broker *gcppubsub.Publisher, config *config, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	err := store.Verify(ctx)
@@ -116,12 +117,14 @@ func check(ctx context.Context, store *pgstore.Store, broker *gcppubsub.Publishe
 	case err != nil:
 		log.Warn("PostgreSQL does not answer yet", "error", err)
 	}
-	missing, err := broker.MissingTopics(ctx, topics.Names()...)
-	switch {
-	case len(missing) > 0:
-		return fmt.Errorf("Pub/Sub has no topic %s: create it, or set PACKFINDERZ_PUBSUB_…_TOPIC", strings.Join(missing, ", "))
-	case err != nil:
+	topics := slices.Compact(slices.Sorted(slices.Values(config.topics.Names()))) // they may share a name
+	missing, err := broker.MissingTopics(ctx, topics...)
+	if err != nil {
 		log.Warn("Pub/Sub does not answer yet", "error", err)
 	}
-	return nil
+	errs := make([]error, len(missing))
+	for i, topic := range missing {
+		errs[i] = pubsub.MissingTopic(config.pubsub.Project, topic, env.TopicVariables(config.topics, topic)...)
+	}
+	return errors.Join(errs...)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/packfinderz/outbox/inbox"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
+	"github.com/packfinderz/outbox/packfinderz/internal/pubsub"
 )
 
 // config is the environment of the worker.
@@ -28,25 +29,24 @@ func readConfig(lookup program.Lookup) (config, error) {
 	r := env.NewReader(lookup)
 	c := config{
 		// The worker has a database role of its own; see migrations/roles.
-		database:      r.Text("", "PACKFINDERZ_WORKER_DATABASE_URL"),
+		database:      r.Database("PACKFINDERZ_WORKER_DATABASE_URL"),
 		redis:         r.Redis(),
 		redisInsecure: r.RedisInsecure(),
-		pubsub:        gcppubsub.Config{Project: r.Project(), Endpoint: r.Text("", env.EmulatorVariable), CredentialsJSON: r.Credentials()},
+		pubsub:        pubsub.Read(r),
 		subscription:  r.DomainSubscription(),
 		deadLetters:   r.DeadLetterTopic(),
 		remember:      idempotencyTTL(r),
-		processing:    r.Duration("PACKFINDERZ_EVENTING_PROCESSING_TTL", inbox.DefaultProcessing, time.Second),
-		ackDeadline:   r.Duration("PACKFINDERZ_WORKER_ACK_DEADLINE", consumer.DefaultAckDeadline, 10*time.Second),
+		processing:    r.Duration(processingName, inbox.DefaultProcessing, time.Second, env.Endless),
+		ackDeadline:   r.Duration("PACKFINDERZ_WORKER_ACK_DEADLINE", consumer.DefaultAckDeadline, consumer.LeastAckDeadline, consumer.MostAckDeadline),
 		concurrency:   r.Int("PACKFINDERZ_WORKER_CONCURRENCY", consumer.DefaultConcurrency, 1, 1000),
 		listen:        r.Listen("127.0.0.1:8082", "PACKFINDERZ_WORKER_LISTEN"),
 	}
-	c.pubsub.Insecure = c.pubsub.Endpoint != "" // an emulator knows no TLS
-	if c.database == "" {
-		c.database = r.Database()
+	if c.processing > c.remember {
+		r.Refuse(processingName, "is %s, and handled events are remembered for only %s: make it shorter, or %s longer", c.processing, c.remember, ttlName)
 	}
 	if topics := r.Topics(); slices.Contains(topics.Names(), c.deadLetters) {
 		// It would come back, be given up again, and so on for ever.
-		r.Refuse("PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC", "is %q, a topic of events; dead letters need one of their own", c.deadLetters)
+		r.Refuse(env.DeadLetterTopicVariable, "is %q, a topic of events; dead letters need one of their own", c.deadLetters)
 	}
 	return c, r.Err()
 }

@@ -57,11 +57,32 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestTooLong has times that do not go with others: each is refused with its name, and that of the other.
+func TestTooLong(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{
+		"PACKFINDERZ_EVENTING_PROCESSING_TTL":  "721h",
+		"PACKFINDERZ_EVENTING_IDEMPOTENCY_TTL": "30s",
+	} {
+		_, err := read(name, value)
+		if program.ExitCode(err) != 2 || !strings.Contains(err.Error(), processingName) || !strings.Contains(err.Error(), ttlName) {
+			t.Errorf("%s=%s: %v", name, value, err)
+		}
+	}
+	if _, err := read("PACKFINDERZ_WORKER_ACK_DEADLINE", "11m"); program.ExitCode(err) != 2 || !strings.Contains(err.Error(), "to 10m") {
+		t.Error(err)
+	}
+}
+
 // TestConfigRefuses has values that make no sense: each is refused with its name.
 func TestConfigRefuses(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
 		"PACKFINDERZ_DATABASE_URL":                 "",
+		"PACKFINDERZ_WORKER_DATABASE_URL":          "postgres://host:port/db",
+		"PUBSUB_EMULATOR_HOST":                     "localhost",
+		"GOOGLE_APPLICATION_CREDENTIALS":           "none.json",
+		"PACKFINDERZ_PUBSUB_DOMAIN_SUBSCRIPTION":   "a subscription",
 		"PACKFINDERZ_REDIS_URL":                    "",
 		"PACKFINDERZ_PUBSUB_PROJECT":               "",
 		"PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC":     "a topic",

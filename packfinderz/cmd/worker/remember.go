@@ -7,8 +7,10 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 )
 
-// The older name of the idempotency TTL counts in hours.
+// How long events are remembered, and how long they are held. The older name of the first counts in hours.
 const (
+	processingName = "PACKFINDERZ_EVENTING_PROCESSING_TTL"
+
 	ttlName     = "PACKFINDERZ_EVENTING_IDEMPOTENCY_TTL"
 	hoursName   = "PACKFINDERZ_OUTBOX_IDEMPOTENCY_TTL_HOURS"
 	maxTTLHours = 10 * 365 * 24
@@ -20,5 +22,5 @@ func idempotencyTTL(r *env.Reader) time.Duration {
 		hours := r.Int(hoursName, int(inbox.DefaultDone/time.Hour), 1, maxTTLHours)
 		return time.Duration(hours) * time.Hour
 	}
-	return r.Duration(ttlName, inbox.DefaultDone, time.Second)
+	return r.Duration(ttlName, inbox.DefaultDone, time.Second, env.Endless)
 }

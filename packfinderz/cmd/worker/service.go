@@ -16,6 +16,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/metrics"
+	"github.com/packfinderz/outbox/packfinderz/internal/pubsub"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
 )
 
@@ -82,17 +83,16 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 // openDeadLetters refuses to start without the dead-letter topic: an event that can never be handled would be delivered for ever, and
 // hold up the others of its key.
 func openDeadLetters(ctx context.Context, config config, log *slog.Logger) (*gcppubsub.Publisher, error) {
-	letters, err := gcppubsub.New(config.pubsub)
+	letters, err := pubsub.Open(config.pubsub)
 	if err != nil {
-		return nil, fmt.Errorf("set up the dead letters: %w", err)
+		return nil, err
 	}
 	missing, err := letters.MissingTopics(ctx, config.deadLetters)
 	if err != nil {
 		log.Warn("Pub/Sub does not answer yet", "error", err)
 	}
 	if len(missing) > 0 {
-		err := fmt.Errorf("%w: Pub/Sub has no dead-letter topic %[2]s: create it (gcloud pubsub topics create %[2]s --project %[3]s), "+
-			"or name another in PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC", env.ErrUsage, config.deadLetters, config.pubsub.Project)
+		err := pubsub.MissingTopic(config.pubsub.Project, config.deadLetters, env.DeadLetterTopicVariable)
 		return nil, errors.Join(err, letters.Close())
 	}
 	return letters, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
+	"github.com/packfinderz/outbox/packfinderz/internal/pubsub"
 )
 
 // Credentials is the key of a service account, as Google hands it out, of an account that there is not.
@@ -70,13 +71,13 @@ func RefusesCredentials(
 			"-----END PRIVATE KEY-----"),
 	} {
 		var log strings.Builder
-		err := run(ctx, nil, Lookup(environment(map[string]string{env.CredentialsVariable: value, env.EmulatorVariable: ""})),
+		err := run(ctx, nil, Lookup(environment(map[string]string{pubsub.CredentialsVariable: value, pubsub.EmulatorVariable: ""})),
 			slog.New(slog.NewTextHandler(&log, nil)))
-		if !errors.Is(err, env.ErrUsage) || !strings.Contains(err.Error(), env.CredentialsVariable) || strings.Contains(err.Error()+log.String(), secret) {
+		if !errors.Is(err, env.ErrUsage) || !strings.Contains(err.Error(), pubsub.CredentialsVariable) || strings.Contains(err.Error()+log.String(), secret) {
 			t.Errorf("%s: the error is %v, and the log %s", name, err, log.String())
 		}
 	}
-	both := environment(map[string]string{env.CredentialsVariable: Credentials(t), env.EmulatorVariable: "127.0.0.1:1"})
+	both := environment(map[string]string{pubsub.CredentialsVariable: Credentials(t), pubsub.EmulatorVariable: "127.0.0.1:1"})
 	if err := run(ctx, nil, Lookup(both), slog.New(slog.DiscardHandler)); !errors.Is(err, env.ErrUsage) {
 		t.Errorf("with an emulator: %v", err)
 	}

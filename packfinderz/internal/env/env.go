@@ -6,6 +6,7 @@ package env
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strconv"
 	"time"
@@ -36,13 +37,21 @@ func (r *Reader) Refuse(name, format string, args ...any) {
 	r.errs = append(r.errs, fmt.Errorf("%s %s", name, fmt.Sprintf(format, args...)))
 }
 
-// Text is the value of the first variable that has one, or the fallback. An empty value is none, as in
+// First is the first variable that has a value, and the value; the first of all, and none, if none has. An empty value is none, as in
 // every .env file that leaves a line to be filled in.
-func (r *Reader) Text(fallback string, names ...string) string {
+func (r *Reader) First(names ...string) (name, value string) {
 	for _, name := range names {
 		if value, ok := r.lookup(name); ok && value != "" {
-			return value
+			return name, value
 		}
+	}
+	return names[0], ""
+}
+
+// Text is the value of the first variable that has one, or the fallback.
+func (r *Reader) Text(fallback string, names ...string) string {
+	if _, value := r.First(names...); value != "" {
+		return value
 	}
 	return fallback
 }
@@ -79,34 +88,46 @@ func (r *Reader) Bool(name string) bool {
 	return value == "true"
 }
 
-// Duration is a time such as 720h, from low on.
-func (r *Reader) Duration(name string, fallback, low time.Duration) time.Duration {
+// Endless is the upper bound of a time that has none.
+const Endless time.Duration = math.MaxInt64
+
+// Duration is a time such as 720h, from low to high.
+func (r *Reader) Duration(name string, fallback, low, high time.Duration) time.Duration {
 	value := r.Text("", name)
 	if value == "" {
 		return fallback
 	}
 	d, err := time.ParseDuration(value)
-	if err != nil || d < low {
+	switch {
+	case err == nil && d >= low && d <= high:
+		return d
+	case high == Endless:
 		r.Refuse(name, "is %q; it must be a time such as 720h or 90s, of %s or more", value, low)
-		return fallback
+	default:
+		r.Refuse(name, "is %q; it must be a time such as 90s, from %s to %s", value, low, high)
 	}
-	return d
+	return fallback
 }
 
-// Listen is the address to listen on: that of a variable, or any at Heroku's PORT, or the fallback.
+// Listen is the address to listen on: that of a variable, or any at Heroku's PORT, or the fallback. The host may be empty.
 func (r *Reader) Listen(fallback, name string) string {
 	const highest = 65_535
 	if port := r.Int("PORT", 0, 1, highest); port != 0 {
 		fallback = ":" + strconv.Itoa(port)
 	}
-	return r.Address(fallback, name)
-}
-
-// Address is a host and port to listen on; the host may be empty.
-func (r *Reader) Address(fallback, name string) string {
 	value := r.Text(fallback, name)
-	if _, _, err := net.SplitHostPort(value); err != nil {
-		r.Refuse(name, "is %q; it must be an address such as :8080", value)
+	if _, _, ok := SplitAddress(value); !ok {
+		r.Refuse(name, "is %q; it must be an address such as :8080, with a port up to %d", value, highest)
 	}
 	return value
+}
+
+// SplitAddress is the host and the port of host:port, and whether it is that.
+func SplitAddress(address string) (host string, port uint16, ok bool) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, false
+	}
+	number, err := strconv.ParseUint(text, 10, 16)
+	return host, uint16(number), err == nil
 }

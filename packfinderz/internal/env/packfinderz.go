@@ -1,20 +1,13 @@
 package env
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 )
 
 // What several of the programs read.
-
-// Database is the address of PostgreSQL. DATABASE_URL is what Heroku sets.
-func (r *Reader) Database() string { return r.Needed("PACKFINDERZ_DATABASE_URL", "DATABASE_URL") }
-
-// Project is the Google Cloud project of the topics.
-func (r *Reader) Project() string {
-	return r.Needed("PACKFINDERZ_PUBSUB_PROJECT", "GOOGLE_CLOUD_PROJECT")
-}
 
 // Redis is the address of Redis. REDIS_URL is what Heroku sets.
 func (r *Reader) Redis() string { return r.Needed(redisNames()...) }
@@ -34,12 +27,7 @@ func (r *Reader) RedisInsecure() bool {
 // Topics are the names of the topics.
 func (r *Reader) Topics() registry.Topics {
 	topics := registry.DefaultTopics()
-	for name, topic := range map[string]*string{
-		"PACKFINDERZ_PUBSUB_DOMAIN_TOPIC":        &topics.Domain,
-		"PACKFINDERZ_PUBSUB_ANALYTICS_TOPIC":     &topics.Analytics,
-		"PACKFINDERZ_PUBSUB_NOTIFICATIONS_TOPIC": &topics.Notifications,
-		"PACKFINDERZ_PUBSUB_BILLING_TOPIC":       &topics.Billing,
-	} {
+	for name, topic := range topicVariables(&topics) {
 		*topic = r.Text(*topic, name)
 		if err := registry.CheckTopic(*topic); err != nil {
 			r.Refuse(name, "is not right: %v", err)
@@ -48,18 +36,48 @@ func (r *Reader) Topics() registry.Topics {
 	return topics
 }
 
-// DomainSubscription is the subscription that the worker consumes.
-func (r *Reader) DomainSubscription() string {
-	return r.Text("pf-domain-events-worker", "PACKFINDERZ_PUBSUB_DOMAIN_SUBSCRIPTION")
+func topicVariables(topics *registry.Topics) map[string]*string {
+	return map[string]*string{
+		"PACKFINDERZ_PUBSUB_DOMAIN_TOPIC":        &topics.Domain,
+		"PACKFINDERZ_PUBSUB_ANALYTICS_TOPIC":     &topics.Analytics,
+		"PACKFINDERZ_PUBSUB_NOTIFICATIONS_TOPIC": &topics.Notifications,
+		"PACKFINDERZ_PUBSUB_BILLING_TOPIC":       &topics.Billing,
+	}
 }
 
-// DeadLetterTopic is where the worker puts what it gives up. It has one always: without it an event that can never be handled
-// would be delivered for ever, and hold up its key.
+// TopicVariables are the variables that name a topic: more than one where topics are shared.
+func TopicVariables(topics registry.Topics, topic string) (names []string) {
+	for name, value := range topicVariables(&topics) {
+		if *value == topic {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// DomainSubscriptionVariable is the subscription that the worker consumes.
+const DomainSubscriptionVariable = "PACKFINDERZ_PUBSUB_DOMAIN_SUBSCRIPTION"
+
+// DomainSubscription is that of DomainSubscriptionVariable.
+func (r *Reader) DomainSubscription() string {
+	subscription := r.Text("pf-domain-events-worker", DomainSubscriptionVariable)
+	if registry.CheckTopic(subscription) != nil { // the rules are the same
+		r.Refuse(DomainSubscriptionVariable, "is %q; the name of a Pub/Sub subscription has 3 to 255 letters, digits and ._~+%%-, "+
+			"and begins with a letter and not with goog", subscription)
+	}
+	return subscription
+}
+
+// DeadLetterTopicVariable is where the worker puts what it gives up.
+const DeadLetterTopicVariable = "PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC"
+
+// DeadLetterTopic is that of DeadLetterTopicVariable. There is one always: without it an event that can never be handled would be
+// delivered for ever, and hold up its key.
 func (r *Reader) DeadLetterTopic() string {
-	const name = "PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC"
-	topic := r.Text("pf-domain-events-dead", name)
+	topic := r.Text("pf-domain-events-dead", DeadLetterTopicVariable)
 	if err := registry.CheckTopic(topic); err != nil {
-		r.Refuse(name, "is not right: %v", err)
+		r.Refuse(DeadLetterTopicVariable, "is not right: %v", err)
 	}
 	return topic
 }

@@ -1,0 +1,61 @@
+// Package pubsub is what the publisher and the worker have in common of Pub/Sub: its settings, and what to say when it lacks something.
+package pubsub
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/packfinderz/internal/env"
+)
+
+const (
+	// ProjectVariable is the Google Cloud project of the topics.
+	ProjectVariable = "PACKFINDERZ_PUBSUB_PROJECT"
+	// EmulatorVariable is the address of a Pub/Sub emulator, as Google's own programs read it.
+	EmulatorVariable = "PUBSUB_EMULATOR_HOST"
+)
+
+// Read reads where Pub/Sub is, and as whom to go there.
+func Read(r *env.Reader) gcppubsub.Config {
+	config := gcppubsub.Config{Project: project(r), Endpoint: emulator(r)}
+	config.Insecure = config.Endpoint != "" // an emulator knows no TLS
+	config.CredentialsJSON = credentials(r, config.Insecure)
+	return config
+}
+
+func project(r *env.Reader) string {
+	name, value := r.First(ProjectVariable, "GOOGLE_CLOUD_PROJECT")
+	if value == "" {
+		r.Refuse(name, "is not set")
+		return ""
+	}
+	if _, err := (gcppubsub.Config{Project: value}).ClientOptions(); err != nil {
+		r.Refuse(name, "is %q; it must be the id of a Google Cloud project, such as my-project: see gcloud projects list", value)
+	}
+	return value
+}
+
+func emulator(r *env.Reader) string {
+	value := r.Text("", EmulatorVariable)
+	if host, port, ok := env.SplitAddress(value); value != "" && (!ok || host == "" || port == 0) {
+		r.Refuse(EmulatorVariable, "is %q; it must be a host and a port, such as localhost:8085, or unset", value)
+	}
+	return value
+}
+
+// Open makes a publisher. It needs no Pub/Sub yet, so that what is wrong are the settings.
+func Open(config gcppubsub.Config) (*gcppubsub.Publisher, error) {
+	broker, err := gcppubsub.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w; set %s or %s to the credentials of a service account, or %s to the address of an emulator",
+			env.ErrUsage, err, CredentialsVariable, CredentialsFileVariable, EmulatorVariable)
+	}
+	return broker, nil
+}
+
+// MissingTopic says how to make a topic, or by which of the variables to name another.
+func MissingTopic(project, topic string, variables ...string) error {
+	return fmt.Errorf("%w: Pub/Sub has no topic %[2]s: create it (gcloud pubsub topics create %[2]s --project %[3]s), or name another in %[4]s",
+		env.ErrUsage, topic, project, strings.Join(variables, " and "))
+}
