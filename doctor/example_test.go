@@ -47,3 +47,26 @@ func Example() {
 	// ok keys: a queue table keeps no order of keys, so that none waits
 	// the worst is a warning
 }
+
+// A relay's readiness asks whether its role may do what it has to.
+func ExampleRights() {
+	files, err := modkit.Migrations(modkit.Layout())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pool, done, err := pgtest.Example(`SELECT`, files) // a database of the example's own
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+
+	target, err := doctor.Table(modkit.Layout())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(doctor.Rights(context.Background(), pool, target, doctor.UseRelay))
+	// Output: <nil>
+}

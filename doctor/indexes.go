@@ -21,7 +21,7 @@ WHERE i.indrelid = ANY(SELECT to_regclass(name)::oid FROM unnest($1::text[]) AS 
 ORDER BY 1`
 
 func lookAtIndexes(ctx context.Context, e *exam) error {
-	relations, err := e.withSlots(ctx)
+	relations, err := withSlots(ctx, e.tx, e.target)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func lookAtLocks(ctx context.Context, e *exam) error {
 	if _, err := e.seesAll(ctx); err != nil {
 		return err
 	}
-	relations, err := e.withSlots(ctx)
+	relations, err := withSlots(ctx, e.tx, e.target)
 	if err != nil {
 		return err
 	}

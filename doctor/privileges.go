@@ -6,30 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox/ops"
 )
-
-// lackingSQL are the rights $2 on the tables $1 that the connected role lacks. A right that names a
-// column in $3 is one on that column. A table that is not there is left out.
-const lackingSQL = `
-SELECT n::int FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[]) WITH ORDINALITY AS u(name, privilege, col, sequence, n)
-WHERE NOT CASE WHEN u.sequence THEN has_sequence_privilege(to_regclass(u.name)::oid, u.privilege)
-  WHEN u.col <> '' THEN has_column_privilege(to_regclass(u.name)::oid, u.col, u.privilege)
-  ELSE has_table_privilege(to_regclass(u.name)::oid, u.privilege) END
-ORDER BY n`
 
 // right is one right on one table. The privilege is as in GRANT: SELECT, or SELECT (id) on a column.
 type right struct {
 	table, privilege string
 	sequence         bool
-}
-
-// need is a right without its column, and the column.
-func (r right) need() (privilege, column string) {
-	privilege, column, _ = strings.Cut(r.privilege, " (")
-	return privilege, strings.TrimSuffix(column, ")")
 }
 
 func lookAtPrivileges(ctx context.Context, e *exam) error {
@@ -46,16 +30,16 @@ SELECT quote_ident(current_user), EXISTS (SELECT FROM pg_namespace WHERE nspname
 			fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; then examine again.", qualified("", e.target.schema()), role))
 		return nil
 	}
-	relations, err := e.withSlots(ctx)
+	relations, err := withSlots(ctx, e.tx, e.target)
 	if err != nil {
 		return err
 	}
 	relations = append(relations, auditLog(e.target.schema())...)
-	relay, err := e.lacking(ctx, relations, func(r relation) []string { return r.relay })
+	relay, err := lacking(ctx, e.tx, relations, func(r relation) []string { return r.relay })
 	if err != nil {
 		return err
 	}
-	emit, err := e.lacking(ctx, relations, func(r relation) []string { return r.emit })
+	emit, err := lacking(ctx, e.tx, relations, func(r relation) []string { return r.emit })
 	if err != nil {
 		return err
 	}
@@ -68,14 +52,14 @@ SELECT quote_ident(current_user), EXISTS (SELECT FROM pg_namespace WHERE nspname
 		rights func(relation) []string
 	}{
 		{"purge", func(r relation) []string { return r.purge }},
-		{"look at events, nor write down who changes them", func(r relation) []string { return r.operate }},
+		{"look at events or retry them, nor write down who does", func(r relation) []string { return r.operate }},
 	} {
-		lacking, err := e.lacking(ctx, relations, use.rights)
+		lacks, err := lacking(ctx, e.tx, relations, use.rights)
 		if err != nil {
 			return err
 		}
-		if len(lacking) > 0 {
-			e.add(Warning, mayNot(role, use.what, lacking), grants(lacking, role))
+		if len(lacks) > 0 {
+			e.add(Warning, mayNot(role, use.what, lacks), grants(lacks, role))
 		}
 	}
 	return nil
@@ -116,63 +100,6 @@ func auditLog(schema string) []relation {
 		{name: qualified(schema, ops.AuditTable), operate: []string{"SELECT", "INSERT", "UPDATE"}},
 		{name: qualified(schema, ops.AuditTable+"_events"), operate: []string{"SELECT", "INSERT"}},
 	}
-}
-
-// withSlots are the target's relations, with each slot by itself.
-func (e *exam) withSlots(ctx context.Context) ([]relation, error) {
-	var list []relation
-	for _, r := range e.target.relations() {
-		if !r.slots {
-			list = append(list, r)
-			continue
-		}
-		slots, err := e.partitions(ctx, r.name)
-		if err != nil {
-			return nil, err
-		}
-		for _, slot := range slots {
-			list = append(list, relation{name: slot, relay: r.relay, purge: r.purge, emit: r.emit, operate: r.operate})
-		}
-	}
-	return list, nil
-}
-
-// partitions are those of a table, as SQL.
-func (e *exam) partitions(ctx context.Context, table string) ([]string, error) {
-	rows, err := e.tx.Query(ctx, `
-SELECT format('%I.%I', n.nspname, c.relname) FROM pg_inherits
-JOIN pg_class AS c ON c.oid = inhrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE inhparent = to_regclass($1) ORDER BY length(c.relname), c.relname`, table)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
-// lacking are the rights of one use that the connected role lacks.
-func (e *exam) lacking(ctx context.Context, relations []relation, needed func(relation) []string) ([]right, error) {
-	var all []right
-	var tables, privileges, columns []string
-	var sequences []bool
-	for _, r := range relations {
-		for _, privilege := range needed(r) {
-			all = append(all, right{r.name, privilege, r.sequence})
-			privilege, column := all[len(all)-1].need()
-			tables, privileges, columns = append(tables, r.name), append(privileges, privilege), append(columns, column)
-			sequences = append(sequences, r.sequence)
-		}
-	}
-	rows, err := e.tx.Query(ctx, lackingSQL, tables, privileges, columns, sequences)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r right, err error) {
-		var n int
-		if err = row.Scan(&n); err == nil {
-			r = all[n-1]
-		}
-		return r, err
-	})
 }
 
 // grouped joins the rights on each table, and the tables of each set of rights.

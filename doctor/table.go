@@ -30,16 +30,38 @@ func (t queueTable) flags(e *exam) string {
 }
 
 func (t queueTable) relations() []relation {
+	c := &t.layout.Columns
 	list := []relation{{
 		name: t.table(), churns: true, relay: []string{"SELECT", "UPDATE"}, purge: []string{"DELETE"}, emit: []string{"INSERT", "SELECT"},
+		written: map[string][]string{"UPDATE": there(
+			c.Status, c.Attempts, c.NextAttemptAt, c.LockedBy, c.LockedUntil, c.LastError, c.UpdatedAt, c.DeliveredAt)},
 	}}
 	if letters := t.layout.DeadLetter; letters != nil {
-		list = append(list, relation{
+		d := &letters.Columns
+		r := relation{
 			name: qualified(t.layout.Schema, letters.Table), churns: true,
-			relay: []string{"SELECT", "INSERT", "UPDATE"}, purge: []string{"DELETE"},
-		})
+			relay: []string{"SELECT", "INSERT"}, purge: []string{"DELETE"},
+			written: map[string][]string{
+				"INSERT": there(d.ID, d.EventID, d.Type, d.AggregateType, d.AggregateID, d.Payload, d.Reason, d.FailedAt, d.CreatedAt, d.Attempts, d.LastError),
+				"UPDATE": there(d.RetriedAt),
+			},
+		}
+		if !d.RetriedAt.IsZero() {
+			r.operate = []string{"UPDATE"} // without it a retry deletes the letter
+		}
+		list = append(list, r)
 	}
 	return list
+}
+
+// there are the names of those columns that a table has.
+func there(columns ...pgstore.Column) (names []string) {
+	for _, column := range columns {
+		if !column.IsZero() {
+			names = append(names, column.Name)
+		}
+	}
+	return names
 }
 
 func (t queueTable) deaf() (severity Severity, means, do string) {

@@ -68,4 +68,6 @@ type relation struct {
 	// relay, purge, emit and operate are the rights that each needs, such as SELECT, or SELECT (id) on a
 	// column. operate is what a person needs to look at events and to change them, beside relay.
 	relay, purge, emit, operate []string
+	// written are the columns that INSERT and UPDATE write: rights on these are enough.
+	written map[string][]string
 }

@@ -14,7 +14,7 @@ func TestDependencies(t *testing.T) {
 	module := list(t, "-f", "{{.Module.Path}}/", ".")[0] // wherever the backend has its own copy
 	allowed := []string{
 		module + "cmd/outbox-publisher", module + "internal/env", module + "internal/httpserver", module + "internal/metrics", module + "internal/program",
-		module + "internal/pubsub", module + "internal/reason",
+		module + "internal/pubsub", module + "internal/outage",
 		module + "pkg/enums", module + "pkg/outbox/payloads", module + "pkg/outbox/registry",
 	}
 	forbidden := []string{

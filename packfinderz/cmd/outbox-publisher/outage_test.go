@@ -9,9 +9,9 @@ import (
 	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
-// outage is how long Pub/Sub is away: long enough that attempts which are counted would be used up many
+// outageTime is how long Pub/Sub is away: long enough that attempts which are counted would be used up many
 // times over.
-const outage = 8 * time.Second
+const outageTime = 8 * time.Second
 
 // Pub/Sub is away under load, with two attempts for each event. Nothing is counted, nothing dies, and everything
 // is published when it is back.
@@ -24,7 +24,7 @@ func TestOutage(t *testing.T) {
 	await.Until(t, "the first events to arrive", func() bool { return len(b.messages()) > 0 })
 	b.broker.Stop(t)
 	var later []uuid.UUID
-	pace, over := time.NewTicker(50*time.Millisecond), time.After(outage)
+	pace, over := time.NewTicker(50*time.Millisecond), time.After(outageTime)
 	defer pace.Stop()
 	for away := true; away || len(later) < 100; {
 		later = append(later, b.emitMany(10)...)

@@ -16,6 +16,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/metrics"
+	"github.com/packfinderz/outbox/packfinderz/internal/outage"
 	"github.com/packfinderz/outbox/packfinderz/internal/pubsub"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 	"github.com/packfinderz/outbox/pgstore"
@@ -115,7 +116,7 @@ func check(ctx context.Context, store *pgstore.Store, broker *gcppubsub.Publishe
 	case errors.Is(err, pgstore.ErrMismatch):
 		return fmt.Errorf("%w: %w", env.ErrUsage, err)
 	case err != nil:
-		log.Warn("PostgreSQL does not answer yet", "error", err)
+		log.Warn(outage.Reason("PostgreSQL", err)+"; waiting for it", "error", err)
 	}
 	topics := slices.Compact(slices.Sorted(slices.Values(config.topics.Names()))) // they may share a name
 	missing, err := broker.MissingTopics(ctx, topics...)

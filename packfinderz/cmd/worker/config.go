@@ -18,7 +18,7 @@ type config struct {
 	redisInsecure        bool
 	pubsub               gcppubsub.Config
 	subscription         string
-	deadLetters          string // a topic
+	domain, deadLetters  string // topics
 	remember, processing time.Duration
 	ackDeadline          time.Duration
 	concurrency          int
@@ -44,7 +44,9 @@ func readConfig(lookup program.Lookup) (config, error) {
 	if c.processing > c.remember {
 		r.Refuse(processingName, "is %s, and handled events are remembered for only %s: make it shorter, or %s longer", c.processing, c.remember, ttlName)
 	}
-	if topics := r.Topics(); slices.Contains(topics.Names(), c.deadLetters) {
+	topics := r.Topics()
+	c.domain = topics.Domain
+	if slices.Contains(topics.Names(), c.deadLetters) {
 		// It would come back, be given up again, and so on for ever.
 		r.Refuse(env.DeadLetterTopicVariable, "is %q, a topic of events; dead letters need one of their own", c.deadLetters)
 	}

@@ -8,6 +8,8 @@ import (
 	"net/http"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
 	"github.com/packfinderz/outbox/brokers/gcppubsub/consumer"
@@ -16,6 +18,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/metrics"
+	"github.com/packfinderz/outbox/packfinderz/internal/outage"
 	"github.com/packfinderz/outbox/packfinderz/internal/pubsub"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
 )
@@ -43,6 +46,9 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := events.Ping(ctx); err != nil {
+		log.Warn(outage.Reason("Redis", err)+"; waiting for it", "error", err)
+	}
 	handler, err := compliance.New(pool, events, log)
 	if err != nil {
 		return err
@@ -67,9 +73,11 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	}
 
 	mux := http.NewServeMux()
-	httpserver.Health(mux, httpserver.Check{Name: "PostgreSQL", Ping: pool.Ping}, httpserver.Check{Name: "Redis", Ping: events.Ping},
+	httpserver.Health(mux,
+		httpserver.Check{Name: "PostgreSQL", Ping: func(ctx context.Context) error { return compliance.Ready(ctx, pool) }},
+		httpserver.Check{Name: "Redis", Ping: events.Ping},
 		httpserver.Check{Name: "Pub/Sub", Ping: func(ctx context.Context) error {
-			return errors.Join(consumer.Check(), letters.PingTopic(ctx, config.deadLetters))
+			return errors.Join(receives(consumer, &config), letters.PingTopic(ctx, config.deadLetters))
 		}, Tell: true})
 	metrics.Handle(mux, counted.write)
 	server, err := httpserver.Start(config.listen, mux, log)
@@ -78,6 +86,18 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	return consumer.Run(ctx)
+}
+
+// receives is nil while the worker gets events. Of a subscription that is not there it says how to make it: it may be made while the
+// worker waits.
+func receives(from *consumer.Consumer, config *config) error {
+	err := from.Check()
+	if status.Code(err) == codes.NotFound {
+		return fmt.Errorf("there is no subscription %[1]s: create it (gcloud pubsub subscriptions create %[1]s --topic %[2]s "+
+			"--enable-message-ordering --project %[3]s), or name another in %[4]s",
+			config.subscription, config.domain, config.pubsub.Project, env.DomainSubscriptionVariable)
+	}
+	return err
 }
 
 // openDeadLetters refuses to start without the dead-letter topic: an event that can never be handled would be delivered for ever, and

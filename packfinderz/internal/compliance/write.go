@@ -37,9 +37,14 @@ func (h *Handler) write(
 
 // Fits refuses a database whose table notifications is not the one that the handler writes: every event would fail on it.
 func Fits(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
-	return database.Fits(ctx, pool, log, database.Statement{
-		SQL: writeSQL, Args: []any{uuid.Nil, audienceAdmin, uuid.Nil, uuid.Nil, string(payloads.LicensePending), "", ""},
-	})
+	return database.Fits(ctx, pool, log, writes())
+}
+
+// Ready is nil if PostgreSQL would let the handler write.
+func Ready(ctx context.Context, pool *pgxpool.Pool) error { return database.Ready(ctx, pool, writes()) }
+
+func writes() database.Statement {
+	return database.Statement{SQL: writeSQL, Args: []any{uuid.Nil, audienceAdmin, uuid.Nil, uuid.Nil, string(payloads.LicensePending), "", ""}}
 }
 
 // classify decides what an error of the database says about the event. Values that do not fit never will. Anything

@@ -13,6 +13,7 @@ import (
 
 	"github.com/packfinderz/outbox/layouts/survey"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
+	"github.com/packfinderz/outbox/packfinderz/internal/outage"
 )
 
 // Statement is one that a program will run, with arguments of the right types.
@@ -27,28 +28,32 @@ const undefinedTable = "42P01"
 // fitsTimeout bounds the look at the tables before the start.
 const fitsTimeout = 10 * time.Second
 
-// Fits asks PostgreSQL to plan statements, and runs none. Where the tables are somebody else's, and where api migrate will not make the
-// sample's, it is an env.ErrUsage. Anything else may be mended while the program waits, and is only logged: a server that is away, a
-// table that is not made yet.
+// Ready is nil if PostgreSQL would run the statements: it answers, has the tables, and the role has the rights. It plans them and runs
+// none.
+func Ready(ctx context.Context, pool *pgxpool.Pool, statements ...Statement) error {
+	for _, statement := range statements {
+		if _, err := pool.Exec(ctx, "EXPLAIN "+statement.SQL, statement.Args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Fits asks at the start what Ready asks. Where the tables are somebody else's, and where api migrate will not make the sample's, it is
+// an env.ErrUsage. Anything else may be mended while the program waits, and is only logged: a server that is away, a table that is not
+// made yet.
 func Fits(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, statements ...Statement) error {
 	ctx, cancel := context.WithTimeout(ctx, fitsTimeout)
 	defer cancel()
-	for _, statement := range statements {
-		_, err := pool.Exec(ctx, "EXPLAIN "+statement.SQL, statement.Args...)
-		var refused *pgconn.PgError
-		switch {
-		case err == nil:
-		case errors.As(err, &refused) && refused.Code == undefinedTable:
-			return missing(ctx, pool, log, refused.Message)
-		case errors.As(err, &refused) && misfit(refused.Code):
-			return fmt.Errorf("%w: the tables are not the sample's (%s): %s", env.ErrUsage, refused.Message, leftOut)
-		case errors.As(err, &refused):
-			log.Warn("PostgreSQL refuses what this program will do, until it is mended", "error", err)
-			return nil
-		default:
-			log.Warn("PostgreSQL does not answer yet", "error", err)
-			return nil
-		}
+	err := Ready(ctx, pool, statements...)
+	var refused *pgconn.PgError
+	switch {
+	case errors.As(err, &refused) && refused.Code == undefinedTable:
+		return missing(ctx, pool, log, refused.Message)
+	case errors.As(err, &refused) && misfit(refused.Code):
+		return fmt.Errorf("%w: the tables are not the sample's (%s): %s", env.ErrUsage, refused.Message, leftOut)
+	case err != nil:
+		log.Warn(outage.Reason("PostgreSQL", err)+"; waiting for it", "error", err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/packfinderz/internal/outage"
 )
 
 // checkTime bounds the checks of one request.
@@ -18,7 +19,8 @@ type Check struct {
 	Name string
 	// Ping is nil if it is there.
 	Ping func(ctx context.Context) error
-	// Tell is set where the error may be shown: whoever asks for readiness need not be somebody we know.
+	// Tell is set where the whole error may be shown: whoever asks for readiness need not be somebody we know. Otherwise it is only what
+	// the server itself has said.
 	Tell bool
 }
 
@@ -37,7 +39,7 @@ func Health(mux *http.ServeMux, checks ...Check) {
 				http.Error(w, check.Name+": "+outbox.ErrorText(err), http.StatusServiceUnavailable)
 				return
 			case err != nil:
-				http.Error(w, check.Name+" does not answer", http.StatusServiceUnavailable)
+				http.Error(w, outage.Reason(check.Name, err), http.StatusServiceUnavailable)
 				return
 			}
 		}

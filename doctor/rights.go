@@ -1,0 +1,138 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Querier asks PostgreSQL: a pool, a connection or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// ErrRights matches a role that lacks rights, and tables that it cannot see.
+var ErrRights = errors.New("the role lacks rights")
+
+// Rights is nil if the connected role has all rights on a target that a use needs. Otherwise it is an ErrRights with the GRANT that is
+// lacking, or what kept it from asking. It asks the catalogue only, so that a program can be asked often whether it is ready.
+func Rights(ctx context.Context, db Querier, target Target, use Use) error {
+	relations, err := withSlots(ctx, db, target)
+	if err != nil {
+		return fmt.Errorf("outbox: look for the tables: %w", err)
+	}
+	needed := func(r relation) []string { return r.relay }
+	if use == UseEmit {
+		needed = func(r relation) []string { return r.emit }
+	}
+	var tables []string
+	for _, r := range relations {
+		if len(needed(r)) > 0 {
+			tables = append(tables, r.name)
+		}
+	}
+	var role string
+	var unseen []string
+	err = db.QueryRow(ctx, `SELECT quote_ident(current_user), ARRAY(SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL)`,
+		tables).Scan(&role, &unseen)
+	if err != nil {
+		return fmt.Errorf("outbox: look for the tables: %w", err)
+	}
+	if len(unseen) > 0 {
+		return fmt.Errorf("outbox: %w: role %s sees no table %s: migrate, or GRANT USAGE ON SCHEMA", ErrRights, role, strings.Join(unseen, ", "))
+	}
+	lacks, err := lacking(ctx, db, relations, needed)
+	if err != nil {
+		return fmt.Errorf("outbox: ask for the rights: %w", err)
+	}
+	if len(lacks) > 0 {
+		return fmt.Errorf("outbox: %w: %s: %s", ErrRights, mayNot(role, string(use), lacks), grants(lacks, role))
+	}
+	return nil
+}
+
+// lackingSQL are the rights of which the connected role lacks something: number $1 is the privilege $3 on the table $2, or on its column
+// $4, or, by $5, on a sequence. A table or column that is not there is left out.
+const lackingSQL = `
+SELECT DISTINCT u.n FROM unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::boolean[]) AS u(n, name, privilege, col, sequence)
+WHERE NOT CASE WHEN u.sequence THEN has_sequence_privilege(to_regclass(u.name)::oid, u.privilege)
+  WHEN u.col <> '' THEN has_column_privilege(to_regclass(u.name)::oid,
+    (SELECT attnum FROM pg_attribute WHERE attrelid = to_regclass(u.name) AND attname = u.col AND NOT attisdropped), u.privilege)
+  ELSE has_table_privilege(to_regclass(u.name)::oid, u.privilege) END
+ORDER BY 1`
+
+// lacking are the rights of one use that the connected role lacks.
+func lacking(ctx context.Context, db Querier, relations []relation, needed func(relation) []string) ([]right, error) {
+	var all []right
+	var numbers []int
+	var tables, privileges, columns []string
+	var sequences []bool
+	for _, r := range relations {
+		for _, privilege := range needed(r) {
+			for _, column := range r.columnsOf(privilege) {
+				numbers, tables, columns = append(numbers, len(all)), append(tables, r.name), append(columns, column)
+				word, _, _ := strings.Cut(privilege, " (")
+				privileges, sequences = append(privileges, word), append(sequences, r.sequence)
+			}
+			all = append(all, right{r.name, privilege, r.sequence})
+		}
+	}
+	rows, err := db.Query(ctx, lackingSQL, numbers, tables, privileges, columns, sequences)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r right, err error) {
+		var n int
+		if err = row.Scan(&n); err == nil {
+			r = all[n]
+		}
+		return r, err
+	})
+}
+
+// columnsOf are the columns on which a privilege is enough: that of SELECT (id), or those that are written; an empty one is the table.
+func (r relation) columnsOf(privilege string) []string {
+	word, column, one := strings.Cut(privilege, " (")
+	switch columns := r.written[word]; {
+	case one:
+		return []string{strings.TrimSuffix(column, ")")}
+	case len(columns) > 0:
+		return columns
+	}
+	return []string{""}
+}
+
+// withSlots are the target's relations, with each slot by itself.
+func withSlots(ctx context.Context, db Querier, target Target) ([]relation, error) {
+	var list []relation
+	for _, r := range target.relations() {
+		if !r.slots {
+			list = append(list, r)
+			continue
+		}
+		slots, err := partitions(ctx, db, r.name)
+		if err != nil {
+			return nil, err
+		}
+		for _, slot := range slots {
+			list = append(list, relation{name: slot, relay: r.relay, purge: r.purge, emit: r.emit, operate: r.operate})
+		}
+	}
+	return list, nil
+}
+
+// partitions are those of a table, as SQL.
+func partitions(ctx context.Context, db Querier, table string) ([]string, error) {
+	rows, err := db.Query(ctx, `
+SELECT format('%I.%I', n.nspname, c.relname) FROM pg_inherits
+JOIN pg_class AS c ON c.oid = inhrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE inhparent = to_regclass($1) ORDER BY length(c.relname), c.relname`, table)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
