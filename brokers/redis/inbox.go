@@ -76,15 +76,25 @@ func NewInbox(config InboxConfig) (*Inbox, error) {
 // Close closes the connections, unless they are those of a client that was given.
 func (i *Inbox) Close() error { return i.close() }
 
-// Ping is nil if Redis answers, and lets us in.
+// Ping is nil if Redis answers, lets us in, and does what an inbox needs: it takes a key, and gives it back. One that is full, or a
+// replica, still answers when it is asked for nothing.
 func (i *Inbox) Ping(ctx context.Context) error {
 	ctx, cancel := i.bound(ctx)
 	defer cancel()
-	if err := i.client.Ping(ctx).Err(); err != nil {
-		return away("asking whether it is there", err)
+	// No consumer has an empty name, so that this is no event's key; and the rights are those on the keys of events.
+	key, token := i.config.KeyPrefix+":evt:processed::ping", uuid.NewString()
+	err := i.client.Set(ctx, key, token, pingTTL).Err()
+	if err == nil {
+		err = releaseScript.Run(ctx, i.client, []string{key}, token).Err() // 0 if another asks at the same time
+	}
+	if err != nil {
+		return away("asking whether it takes keys", err)
 	}
 	return nil
 }
+
+// pingTTL is how long the key of a ping stays if its sender dies.
+const pingTTL = time.Second
 
 // The two states of a key.
 const (

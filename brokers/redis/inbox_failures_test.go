@@ -54,7 +54,7 @@ func refused(t *testing.T, in *redis.Inbox) {
 		t.Errorf("a Redis that is away answered: handled %t, processed %t", ran, processed)
 	}
 	publishertest.Fails(t, in.Delete(t.Context(), inboxConsumer, uuid.New()), outbox.ClassUnavailable, "redis: forgetting the event")
-	publishertest.Fails(t, in.Ping(t.Context()), outbox.ClassUnavailable, "redis: asking whether it is there")
+	publishertest.Fails(t, in.Ping(t.Context()), outbox.ClassUnavailable, "redis: asking whether it takes keys")
 }
 
 // TestInboxFlushed empties Redis in the middle of a handler, and after it. The handler is told, and
@@ -265,5 +265,30 @@ func TestInboxSecret(t *testing.T) {
 	publishertest.Fails(t, err, outbox.ClassUnavailable, "WRONGPASS")
 	if strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("the password shows: %v", err)
+	}
+}
+
+// A Redis that is full answers, and takes no key: a ping says so, in its words. It leaves nothing behind where there is room.
+func TestInboxPingOfAFullRedis(t *testing.T) {
+	t.Parallel()
+	broker := redistest.New(t)
+	in := openInbox(t, broker.URL(), redis.InboxConfig{})
+	fill := func(limit string) {
+		t.Helper()
+		if err := broker.Client().ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill("1")
+	if err := broker.Client().Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	publishertest.Fails(t, in.Ping(t.Context()), outbox.ClassUnavailable, "OOM command not allowed")
+	fill("0")
+	if err := in.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if keys := broker.Client().Keys(t.Context(), "*evt*").Val(); len(keys) > 0 {
+		t.Errorf("a ping has left %v", keys)
 	}
 }

@@ -18,7 +18,7 @@ import (
 func TestRights(t *testing.T) {
 	t.Parallel()
 	broker := redistest.New(t)
-	url := broker.Grant(t, "~pf:evt:processed:* +set +get +pttl +del +pexpire +evalsha +eval +info +ping")
+	url := broker.Grant(t, "~pf:evt:processed:* +set +get +pttl +del +pexpire +evalsha +eval +info")
 	var log bytes.Buffer
 	in := openInbox(t, url, redis.InboxConfig{TTL: inbox.TTL{Processing: time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err := in.Ping(t.Context()); err != nil {

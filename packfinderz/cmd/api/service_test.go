@@ -73,6 +73,19 @@ func TestNotReady(t *testing.T) {
 	backendtest.AwaitStatus(t, address, "/readyz", http.StatusServiceUnavailable)
 }
 
+// TestNotReadyWithoutTables loses a table: readiness has the words of PostgreSQL.
+func TestNotReadyWithoutTables(t *testing.T) {
+	t.Parallel()
+	url, pool := backendtest.Database(t)
+	address, _ := start(t, url)
+	backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
+	testdb.Exec(t, pool, `ALTER TABLE licenses RENAME TO away`)
+	backendtest.AwaitStatus(t, address, "/readyz", http.StatusServiceUnavailable)
+	if why := backendtest.Answer(t, "http://"+address+"/readyz"); !strings.Contains(why, `PostgreSQL: ERROR: relation "licenses" does not exist`) {
+		t.Errorf("the answer is %q", why)
+	}
+}
+
 // TestConfig has the address that Heroku asks for, and values that make no sense.
 func TestConfig(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"path"
 	"regexp"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
-	"github.com/packfinderz/outbox/packfinderz/internal/migrate"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
@@ -297,28 +295,4 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("the oldest is not an hour old:\n%s", body)
 	}
 	b.broker.Start(t)
-}
-
-// Readiness is that of PostgreSQL and Pub/Sub, at the start and later; health is the process's own.
-func TestReadiness(t *testing.T) {
-	t.Parallel()
-	server := testdb.NewServer(t)
-	url := server.TCPURL("postgres")
-	if err := migrate.Up(t.Context(), url, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
-	b := newBedOn(t, url, testdb.Connect(t, url))
-	b.broker.Stop(t)
-	b.start()
-	await.Until(t, "the publisher to be alive, and not ready", func() bool { return b.get("/healthz") == 200 && b.ready() == 503 })
-	b.broker.Start(t)
-	await.Until(t, "readiness with Pub/Sub there", func() bool { return b.ready() == 200 })
-	if err := server.Crash(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	await.Until(t, "no readiness without PostgreSQL", func() bool { return b.get("/healthz") == 200 && b.ready() == 503 })
-	if err := server.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	await.Until(t, "readiness with PostgreSQL back", func() bool { return b.ready() == 200 })
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/doctor"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/metrics"
@@ -36,6 +37,10 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 		return err
 	}
 	routes, err := registry.New(config.topics)
+	if err != nil {
+		return err
+	}
+	tables, err := doctor.Table(config.layout)
 	if err != nil {
 		return err
 	}
@@ -65,8 +70,7 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	}
 
 	mux := http.NewServeMux()
-	httpserver.Health(mux, httpserver.Check{Name: "PostgreSQL", Ping: pool.Ping},
-		httpserver.Check{Name: "Pub/Sub", Ping: func(ctx context.Context) error { return reachable(ctx, relay) }, Tell: true})
+	httpserver.Health(mux, checks(pool, tables, relay)...)
 	metrics.Handle(mux, counted.write)
 	server, err := httpserver.Start(config.listen, mux, log)
 	if err != nil {
@@ -74,20 +78,6 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	return relay.Run(ctx)
-}
-
-// reachable asks for Pub/Sub and for every topic that the registry names: while one is missing, its events wait. A route that the
-// relay has closed for another reason is told as well.
-func reachable(ctx context.Context, relay *outbox.Relay) error {
-	if err := relay.Check(ctx); err != nil {
-		return err
-	}
-	for _, route := range relay.Routes() {
-		if !route.Open {
-			return fmt.Errorf("the route %s is closed: %s", route.Name(), route.Error)
-		}
-	}
-	return nil
 }
 
 // open makes the store on a pool of its own. It needs no server yet.

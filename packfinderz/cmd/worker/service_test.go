@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"maps"
-	"net/http"
 	"path"
 	"strings"
 	"testing"
 
-	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -167,35 +165,6 @@ func TestStopFinishesWhatItHasBegun(t *testing.T) {
 	}
 }
 
-// TestReadiness takes away what the worker needs.
-func TestReadiness(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	address := backendtest.Address(t)
-	b.start(map[string]string{"PACKFINDERZ_WORKER_LISTEN": address})
-	backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
-	b.deleteTopic(letterTopic)
-	backendtest.AwaitStatus(t, address, "/readyz", http.StatusServiceUnavailable)
-	b.broker.CreateTopic(t, letterTopic)
-	backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
-	b.redis.Stop(t)
-	backendtest.AwaitStatus(t, address, "/readyz", http.StatusServiceUnavailable)
-	backendtest.AwaitStatus(t, address, "/healthz", http.StatusOK)
-}
-
-// Without its subscription the worker waits, and is not ready: readiness names what is missing.
-func TestNoSubscription(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	address := backendtest.Address(t)
-	b.start(map[string]string{"PACKFINDERZ_WORKER_LISTEN": address, "PACKFINDERZ_PUBSUB_DOMAIN_SUBSCRIPTION": "another"})
-	await.Until(t, "readiness to name the subscription", func() bool {
-		return strings.Contains(backendtest.Answer(t, "http://"+address+"/readyz"), "subscriptions/another is not there")
-	})
-	b.broker.Subscribe(t, "another")
-	backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
-}
-
 // letters are the dead letters.
 func (b *bench) letters() (list []*pstest.Message) {
 	for _, m := range b.broker.Server.Messages() {
@@ -204,14 +173,6 @@ func (b *bench) letters() (list []*pstest.Message) {
 		}
 	}
 	return list
-}
-
-// deleteTopic takes a topic away.
-func (b *bench) deleteTopic(topic string) {
-	b.Helper()
-	if _, err := b.broker.Server.GServer.DeleteTopic(b.Context(), &pubsubpb.DeleteTopicRequest{Topic: pubsubtest.TopicPath(topic)}); err != nil {
-		b.Fatal(err)
-	}
 }
 
 // TestMetrics has an event handled and one given up: the numbers say so, and those that did not happen are there with nothing.

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/doctor"
+	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
+)
+
+// checks are what the publisher needs to work: PostgreSQL, the rights on its tables, and Pub/Sub with the topics.
+func checks(pool *pgxpool.Pool, tables doctor.Target, relay *outbox.Relay) []httpserver.Check {
+	return []httpserver.Check{
+		{Name: "PostgreSQL", Ping: pool.Ping},
+		{Name: "PostgreSQL", Ping: func(ctx context.Context) error { return doctor.Rights(ctx, pool, tables, doctor.UseRelay) }, Tell: true},
+		{Name: "Pub/Sub", Ping: func(ctx context.Context) error { return reachable(ctx, relay) }, Tell: true},
+	}
+}
+
+// reachable asks for Pub/Sub and for every topic that the registry names: while one is missing, its events wait. A route that the
+// relay has closed for another reason is told as well.
+func reachable(ctx context.Context, relay *outbox.Relay) error {
+	if err := relay.Check(ctx); err != nil {
+		return err
+	}
+	for _, route := range relay.Routes() {
+		if !route.Open {
+			return fmt.Errorf("the route %s is closed: %s", route.Name(), route.Error)
+		}
+	}
+	return nil
+}
