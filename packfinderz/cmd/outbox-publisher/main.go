@@ -14,9 +14,15 @@ import (
 
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
+	"github.com/packfinderz/outbox/packfinderz/internal/pubsub"
 )
 
-func main() { program.Main("publisher", run) }
+func main() {
+	program.Main("publisher", func(ctx context.Context, args []string, lookup program.Lookup, log *slog.Logger) error {
+		pubsub.LogTo(log) // the client has one log for the whole process, and would write lines of its own to standard error
+		return run(ctx, args, lookup, log)
+	})
+}
 
 func run(ctx context.Context, args []string, lookup program.Lookup, log *slog.Logger) error {
 	switch {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"maps"
+	"os"
 	"path"
 	"testing"
 
@@ -21,7 +22,15 @@ import (
 	"github.com/packfinderz/outbox/publishertest"
 )
 
-func TestMain(m *testing.M) { backendtest.Main(m) }
+// asProgram has this binary be the worker.
+const asProgram = "TEST_AS_THE_WORKER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	backendtest.Main(m)
+}
 
 const (
 	subscription = "pf-domain-events-worker"

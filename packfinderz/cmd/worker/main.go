@@ -7,11 +7,21 @@ import (
 	"fmt"
 	"log/slog"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
+	"github.com/packfinderz/outbox/packfinderz/internal/pubsub"
 )
 
-func main() { program.Main("worker", run) }
+func main() {
+	program.Main("worker", func(ctx context.Context, args []string, lookup program.Lookup, log *slog.Logger) error {
+		// Both clients have one log for the whole process, and would write lines of their own to standard error.
+		goredis.SetLogger(redisLog{log})
+		pubsub.LogTo(log)
+		return run(ctx, args, lookup, log)
+	})
+}
 
 func run(ctx context.Context, args []string, lookup program.Lookup, log *slog.Logger) error {
 	if len(args) > 0 {

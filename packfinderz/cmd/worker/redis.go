@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -24,4 +26,12 @@ func openRedis(config config) (goredis.UniversalClient, error) {
 		return nil, fmt.Errorf("%w: PACKFINDERZ_REDIS_URL: %w", env.ErrUsage, err)
 	}
 	return goredis.NewUniversalClient(options), nil
+}
+
+// redisLog has what the client of Redis logs.
+type redisLog struct{ log *slog.Logger }
+
+// Printf is a line of the client.
+func (r redisLog) Printf(ctx context.Context, format string, args ...any) {
+	r.log.WarnContext(ctx, "the Redis client says", "message", fmt.Sprintf(format, args...))
 }

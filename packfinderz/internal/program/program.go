@@ -16,9 +16,10 @@ import (
 type Lookup = func(name string) (value string, ok bool)
 
 // Main runs a program until it ends, or is told to by SIGTERM or SIGINT, and exits. It logs JSON, a line each, to standard
-// output, as Heroku wants it.
+// output, as Heroku wants it, and nothing else.
 func Main(name string, run func(ctx context.Context, args []string, lookup Lookup, log *slog.Logger) error) {
 	log := slog.New(slog.NewJSONHandler(os.Stdout, nil))
+	slog.SetDefault(log) // for libraries, and for package log
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.LookupEnv, log)
 	stop()
