@@ -131,28 +131,29 @@ func TestTopicless(t *testing.T) {
 	b.wantOnce(slices.Concat(fine, waiting))
 }
 
-// TestInvalidRow has one row of twenty that cannot be read. It is dead, with the reason, and the
-// others are delivered at their first attempt.
+// TestInvalidRow has two rows of twenty that cannot be read: one of no time, and one of a year that no consumer can read. They are
+// dead, with the reason, and the others are delivered at their first attempt.
 func TestInvalidRow(t *testing.T) {
 	t.Parallel()
 	forEachStore(t, func(b *bed) {
 		ids := b.emit(20)
 		spoil := map[string]string{
 			"packfinderz": `ALTER TABLE outbox_events DISABLE TRIGGER ALL`,
-			"doorito":     `UPDATE outbox_event SET created_at = '-infinity' WHERE id = $1`,
-			"modkit":      `UPDATE modkit_outbox_events SET created_at = '-infinity' WHERE id = $1`,
-			stream:        `UPDATE outbox_stream SET headers = '[1]' WHERE id = $1`,
+			"doorito":     `UPDATE outbox_event SET created_at = $2::text::timestamptz WHERE id = $1`,
+			"modkit":      `UPDATE modkit_outbox_events SET created_at = $2::text::timestamptz WHERE id = $1`,
+			stream:        `UPDATE outbox_stream SET headers = '[1]' WHERE id = $1 AND $2::text <> ''`,
 		}[b.name]
 		if b.name == "packfinderz" { // whose rows do not change
 			pgtest.Exec(b.T, b.pool, spoil)
-			spoil = `UPDATE outbox_events SET created_at = '-infinity' WHERE id = $1`
+			spoil = `UPDATE outbox_events SET created_at = $2::text::timestamptz WHERE id = $1`
 		}
 		if b.name == stream { // as it may be from before the database refused it
 			pgtest.Exec(b.T, b.pool, `ALTER TABLE outbox_stream DROP CONSTRAINT outbox_stream_headers_check`)
 		}
-		pgtest.Exec(b.T, b.pool, spoil, ids[7])
+		pgtest.Exec(b.T, b.pool, spoil, ids[7], "-infinity")
+		pgtest.Exec(b.T, b.pool, spoil, ids[9], "20000-01-01")
 		b.drain(b.config(4, pgstore.Config{}))
-		whole := slices.DeleteFunc(slices.Clone(ids), func(id uuid.UUID) bool { return id == ids[7] })
+		whole := slices.DeleteFunc(slices.Clone(ids), func(id uuid.UUID) bool { return id == ids[7] || id == ids[9] })
 		b.wantOnce(whole)
 		if n := len(b.broker.Received()); n != len(whole) {
 			b.Errorf("%d messages arrived, want %d", n, len(whole))
@@ -162,12 +163,14 @@ func TestInvalidRow(t *testing.T) {
 				b.Errorf("event %s was delivered at attempt %d, want its first", m.ID, m.Attempt)
 			}
 		}
-		b.wantSQL(map[string]string{
+		dead := map[string]string{
 			"packfinderz": `SELECT attempt_count = 0 AND last_error LIKE 'the row cannot be read: created_at%'
 				AND EXISTS (SELECT FROM outbox_dlq WHERE event_id = e.id AND error_reason = 'invalid_row') FROM outbox_events e WHERE id = $1`,
 			"doorito": `SELECT status = 'failed' AND attempts = 0 AND error_message LIKE 'the row cannot be read: created_at%' FROM outbox_event WHERE id = $1`,
 			"modkit":  `SELECT status = 'dead' AND last_error LIKE 'the row cannot be read: created_at%' FROM modkit_outbox_events WHERE id = $1`,
 			stream:    `SELECT state = 'dead' AND attempts = 0 AND reason = 'invalid_row' AND last_error LIKE '%headers%' FROM outbox_parked WHERE id = $1`,
-		}[b.name], ids[7])
+		}[b.name]
+		b.wantSQL(dead, ids[7])
+		b.wantSQL(dead, ids[9])
 	})
 }

@@ -67,13 +67,14 @@ func scanned(l *Layout) []scannedField {
 // scanner reads the rows of a claim.
 type scanner struct {
 	fields       []scannedField
+	createdAt    string // the name of the column
 	maxAttempts  int
 	countedAhead bool
 	key          func(*outbox.Message) string
 }
 
 func newScanner(l *Layout, maxAttempts int) *scanner {
-	s := &scanner{fields: scanned(l), maxAttempts: maxAttempts, countedAhead: l.Count == CountOnClaim}
+	s := &scanner{fields: scanned(l), createdAt: l.Columns.CreatedAt.Name, maxAttempts: maxAttempts, countedAhead: l.Count == CountOnClaim}
 	if l.Columns.Key.IsZero() && !l.Columns.AggregateType.IsZero() && !l.Columns.AggregateID.IsZero() {
 		// A queue table's key is its aggregate.
 		s.key = func(m *outbox.Message) string { return m.AggregateType + "/" + m.AggregateID }
@@ -160,6 +161,10 @@ func (s *scanner) finish(row *claimed) {
 		row.Key = s.key(&row.Message)
 	}
 	row.CreatedAt = row.CreatedAt.In(time.UTC)
+	if year := row.CreatedAt.Year(); row.Invalid == nil && (year < 1 || year > 9999) {
+		// PostgreSQL knows such years. RFC 3339, in which the time travels, does not: every consumer would stumble over it.
+		row.Invalid = fmt.Errorf("the row cannot be read: %s: the year is %d; it must be between 1 and 9999", s.createdAt, year)
+	}
 	if len(row.headers) > 0 {
 		if err := json.Unmarshal(row.headers, &row.Headers); err != nil && row.Invalid == nil {
 			row.Headers = nil

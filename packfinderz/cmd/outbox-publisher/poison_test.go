@@ -58,6 +58,13 @@ func TestPoisonedRows(t *testing.T) {
 	nobodys := uuid.New()
 	b.insertRow(nobodys, "order_expired", "vendor_order", uuid.Nil, envelope(1, expired))
 	want[nobodys] = enums.ReasonInvalidAggregate
+	// Times that no consumer can read.
+	for _, at := range []string{"infinity", "20000-01-01", "0044-03-15 BC"} {
+		id := b.insert("order_expired", "vendor_order", envelope(1, expired))
+		testdb.Exec(t, b.pool, `ALTER TABLE outbox_events DISABLE TRIGGER USER; UPDATE outbox_events SET created_at = '`+at+`' WHERE id = '`+id.String()+`';
+			ALTER TABLE outbox_events ENABLE TRIGGER USER`)
+		want[id] = enums.ReasonInvalidRow
+	}
 	// An empty object is data, where the event type needs none.
 	healthy = append(healthy, b.insert("ad_paused", "ad", envelope(1, `{}`)))
 	healthy = append(healthy, b.emitMany(10)...)

@@ -148,6 +148,7 @@ func TestEmitRefuses(t *testing.T) {
 			"invalid data":    {AggregateID: license, Data: payloads.LicenseStatusChanged{LicenseID: license, Status: "lost"}},
 			"another's data":  {AggregateID: uuid.New(), Data: licenseEvent().Data},
 			"unknown type":    {AggregateID: uuid.New(), Data: unknown{}},
+			"a far year":      {AggregateID: license, OccurredAt: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC), Data: payloads.AdPaused{}},
 		} {
 			if _, err := service.Emit(tx, event); !errors.Is(err, engine.ErrInvalidEvent) {
 				t.Errorf("%s: %v", name, err)
