@@ -40,7 +40,7 @@ func (t queueTable) relations() []relation {
 		d := &letters.Columns
 		r := relation{
 			name: qualified(t.layout.Schema, letters.Table), churns: true,
-			relay: []string{"SELECT", "INSERT"}, purge: []string{"DELETE"},
+			relay: []string{"SELECT", "INSERT"}, purge: []string{"UPDATE", "DELETE"}, // which locks them first
 			written: map[string][]string{
 				"INSERT": there(d.ID, d.EventID, d.Type, d.AggregateType, d.AggregateID, d.Payload, d.Reason, d.FailedAt, d.CreatedAt, d.Attempts, d.LastError),
 				"UPDATE": there(d.RetriedAt),

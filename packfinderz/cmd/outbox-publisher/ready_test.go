@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -76,23 +78,79 @@ func TestPostgresRefuses(t *testing.T) {
 	}
 }
 
-// A right that the role has lost is told, with what gives it back.
-func TestLostRights(t *testing.T) {
-	t.Parallel()
-	b := newBed(t)
-	role := "publisher_of_" + b.pool.Config().ConnConfig.Database
-	testdb.Exec(t, b.pool, `CREATE ROLE `+role+` LOGIN; GRANT SELECT, UPDATE ON outbox_events TO `+role+`; GRANT SELECT, INSERT ON outbox_dlq TO `+role)
-	t.Cleanup(func() {
+// asRole has the publisher be a role of its own, with no rights yet.
+func (b *bed) asRole() (role string) {
+	b.Helper()
+	role = "publisher_of_" + b.pool.Config().ConnConfig.Database
+	testdb.Exec(b, b.pool, `CREATE ROLE `+role+` LOGIN`)
+	b.Cleanup(func() {
 		if _, err := b.pool.Exec(context.Background(), `DROP OWNED BY `+role+`; DROP ROLE `+role); err != nil {
-			t.Error(err)
+			b.Error(err)
 		}
 	})
 	at, err := url.Parse(b.url)
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	at.User = url.User(role)
 	b.env["PACKFINDERZ_DATABASE_URL"] = at.String()
+	return role
+}
+
+// grants are those of docs/outbox.md.
+func grants(t *testing.T, role string) (list []string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "outbox.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(page)) {
+		if statement, is := strings.CutPrefix(line, "    GRANT "); is {
+			list = append(list, "GRANT "+strings.ReplaceAll(statement, "packfinderz_publisher", role))
+		}
+	}
+	const publishes, all = 2, 4
+	if len(list) != all {
+		t.Fatalf("%d grants: the first %d are to publish, the others to clean up", len(list), publishes)
+	}
+	return list
+}
+
+// The rights that the documentation names are enough: to publish, to give up, and to clean up.
+func TestDocumentedRights(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	all := grants(t, b.asRole())
+	for _, grant := range all[:2] {
+		testdb.Exec(t, b.pool, grant)
+	}
+	stop := b.start()
+	await.Until(t, "readiness", func() bool { return b.ready() == 200 })
+	b.emitMany(3)
+	b.insert("order_expired", "vendor_order", []byte(`null`))
+	b.await()
+	stop()
+	for _, grant := range all[2:] {
+		testdb.Exec(t, b.pool, grant)
+	}
+	testdb.Exec(t, b.pool, `UPDATE outbox_events SET published_at = now() - interval '1 year' WHERE published_at IS NOT NULL`)
+	testdb.Exec(t, b.pool, `ALTER TABLE outbox_dlq DISABLE TRIGGER USER; UPDATE outbox_dlq SET failed_at = now() - interval '1 year';
+		ALTER TABLE outbox_dlq ENABLE TRIGGER USER`)
+	b.env["PACKFINDERZ_OUTBOX_DLQ_RETENTION"] = "24h"
+	if err := b.run(t.Context(), "cleanup"); err != nil {
+		t.Error(err)
+	}
+	if n := b.number(`SELECT (SELECT count(*) FROM outbox_events) + (SELECT count(*) FROM outbox_dlq)`); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+// A right that the role has lost is told, with what gives it back.
+func TestLostRights(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	role := b.asRole()
+	testdb.Exec(t, b.pool, `GRANT SELECT, UPDATE ON outbox_events TO `+role+`; GRANT SELECT, INSERT ON outbox_dlq TO `+role)
 	stop := b.start()
 	await.Until(t, "readiness", func() bool { return b.ready() == 200 })
 	for _, right := range []string{`UPDATE ON TABLE "outbox_events"`, `SELECT ON TABLE "outbox_events"`, `INSERT ON TABLE "outbox_dlq"`} {
