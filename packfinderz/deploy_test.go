@@ -24,7 +24,7 @@ var variable = regexp.MustCompile(`\bPACKFINDERZ_[A-Z_]+[A-Z]\b`)
 func TestEnvironmentIsWrittenDown(t *testing.T) {
 	t.Parallel()
 	var sources strings.Builder
-	for _, pattern := range []string{"cmd/*/*.go", "internal/env/*.go"} {
+	for _, pattern := range []string{"cmd/*/*.go", "internal/env/*.go", "internal/pubsub/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
