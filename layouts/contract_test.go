@@ -87,6 +87,7 @@ func TestContracts(t *testing.T) {
 				"idx_outbox_event_pending_next_attempt (next_attempt_at) WHERE ((status)::text = 'pending'::text)",
 				"idx_outbox_event_claim (next_attempt_at, id) WHERE ((status)::text = 'pending'::text)",
 				"idx_outbox_event_dead (created_at, id) WHERE ((status)::text = 'failed'::text)",
+				"idx_outbox_event_delivered (delivered_at) WHERE ((status)::text = 'delivered'::text)",
 			},
 		}},
 		"modkit": {{

@@ -258,6 +258,9 @@ func (c *compiler) renew() *statement {
 func (c *compiler) mark(column Column, proof func() string) *statement {
 	columns := &c.l.Columns
 	c.begin(2)
-	return c.end(fmt.Sprintf("UPDATE %s AS t SET %s = %s\nFROM unnest($2::uuid[]) AS s(id)\nWHERE %s = s.id\n  AND %s\nRETURNING %s, t.ctid, %s",
-		c.table(), quote(column.Name), c.until(c.now()), t(columns.ID), proof(), t(columns.ID), t(column)))
+	var a assignments
+	a.set(column, c.until(c.now()))
+	a.set(columns.UpdatedAt, c.now())
+	return c.end(fmt.Sprintf("UPDATE %s AS t SET %s\nFROM unnest($2::uuid[]) AS s(id)\nWHERE %s = s.id\n  AND %s\nRETURNING %s, t.ctid, %s",
+		c.table(), a, t(columns.ID), proof(), t(columns.ID), t(column)))
 }

@@ -220,3 +220,33 @@ func TestSettleTakesItsOwnTime(t *testing.T) {
 		})
 	}
 }
+
+// TestRenewIsAnUpdate has a claim be kept: the row says when it was changed last, as after every other change.
+func TestRenewIsAnUpdate(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"doorito", "modkit"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, name)
+			h.Emit(t, 1)
+			batch := claimOne(t, h.open(t, pgstore.Config{}))
+			defer batch.Abandon()
+			updated := func() (at time.Time) {
+				t.Helper()
+				if err := h.pool.QueryRow(t.Context(), `SELECT updated_at FROM `+h.table()).Scan(&at); err != nil {
+					t.Fatal(err)
+				}
+				return at
+			}
+			for range 2 { // the first may be what marks the row
+				before := updated()
+				if err := batch.Renew(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if after := updated(); !after.After(before) {
+					t.Errorf("a renewed claim was changed at %s, as before", after)
+				}
+			}
+		})
+	}
+}

@@ -17,10 +17,24 @@ CREATE TABLE "outbox_event" (
     error_message   text         NOT NULL DEFAULT '',
     created_at      timestamptz  NOT NULL DEFAULT now(),
     updated_at      timestamptz  NOT NULL DEFAULT now(),
-    CONSTRAINT unique_event_type_idempotency_key UNIQUE (event_type, idempotency_key)
+    CONSTRAINT "outbox_event_unique_event_type_idempotency_key" UNIQUE (event_type, idempotency_key)
 );
 
-CREATE INDEX idx_outbox_event_pending_next_attempt ON "outbox_event" (next_attempt_at) WHERE status = 'pending';
+CREATE INDEX "outbox_event_idx_pending_next_attempt" ON "outbox_event" (next_attempt_at) WHERE status = 'pending';
+
+-- The contract names both, whatever the table is called. Of several tables in one schema only the first can have them.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relname = 'unique_event_type_idempotency_key') THEN
+        ALTER TABLE "outbox_event" RENAME CONSTRAINT "outbox_event_unique_event_type_idempotency_key" TO unique_event_type_idempotency_key;
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relname = 'idx_outbox_event_pending_next_attempt') THEN
+        ALTER INDEX "outbox_event_idx_pending_next_attempt" RENAME TO idx_outbox_event_pending_next_attempt;
+    END IF;
+END
+$$;
+-- +goose StatementEnd
 
 -- +goose Down
 DROP TABLE "outbox_event";

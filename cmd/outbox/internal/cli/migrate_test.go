@@ -116,7 +116,7 @@ func TestMigrateAdopt(t *testing.T) {
 			pgtest.Exec(t, pool, `DROP TABLE `+shipped.Layout.Table+`_`+shipped.Layout.Name+`_goose`)
 			table := pgx.Identifier{shipped.Layout.Table}.Sanitize()
 			pgtest.Exec(t, pool, `DROP INDEX idx_`+shipped.Layout.Table+`_claim`)
-			pgtest.Exec(t, pool, `DROP INDEX IF EXISTS idx_`+shipped.Layout.Table+`_dead`)
+			pgtest.Exec(t, pool, `DROP INDEX IF EXISTS idx_`+shipped.Layout.Table+`_dead, idx_`+shipped.Layout.Table+`_delivered`)
 			pgtest.Exec(t, pool, `DROP TABLE IF EXISTS outbox_dlq; DROP FUNCTION IF EXISTS outbox_dlq_append_only; DROP TYPE IF EXISTS outbox_dlq_reason_enum`)
 			before := relations(t, pool)
 
@@ -206,6 +206,36 @@ func TestMigrateDropped(t *testing.T) {
 			if got := relations(t, pool); got != made {
 				t.Errorf("made again are %s, want %s", got, made)
 			}
+		})
+	}
+}
+
+// TestMigrateTwoTables makes two tables of a layout in one schema. Of the names that the Doorito contract fixes, the first
+// table has the contract's, whatever it is called itself; those of the second follow it.
+func TestMigrateTwoTables(t *testing.T) {
+	t.Parallel()
+	for layout, want := range map[string][2][]string{
+		"doorito": {
+			{"unique_event_type_idempotency_key", "idx_outbox_event_pending_next_attempt"},
+			{"billing_events_unique_event_type_idempotency_key", "billing_events_idx_pending_next_attempt"},
+		},
+		"modkit": {},
+	} {
+		t.Run(layout, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			pool := connect(t, url)
+			for i, table := range []string{"common_outboxevent", "billing_events"} {
+				ok(t, "", "migrate", "up", "--from", url, "--layout", layout, "--table", table)
+				for _, index := range want[i] {
+					var on string
+					if err := pool.QueryRow(t.Context(), `SELECT tablename FROM pg_indexes WHERE indexname = $1`, index).Scan(&on); err != nil || on != table {
+						t.Errorf("index %s is on %q (%v), want %s", index, on, err, table)
+					}
+				}
+			}
+			ok(t, "", "migrate", "down", "--from", url, "--layout", layout, "--table", "billing_events")
+			ok(t, "", "stats", "--from", url, "--layout", layout, "--table", "common_outboxevent")
 		})
 	}
 }
