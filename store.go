@@ -224,9 +224,15 @@ type Stats struct {
 	Dead int64
 	// Exhausted are the events at their maximum of attempts that are not dead yet.
 	Exhausted int64
+	// Strays are rows that no state accounts for, such as those of a status that nobody knows, or without a time to be tried
+	// at: no relay ever takes them. It is NotCounted where counting would read the whole of a large table.
+	Strays int64
 	// OldestAge is the age of the oldest event that is neither delivered nor dead.
 	OldestAge time.Duration
 }
+
+// NotCounted is in place of a number that was too costly to find out.
+const NotCounted = -1
 
 // StatsLimit is where the counts of Stats stop.
 const StatsLimit = 1_000_000

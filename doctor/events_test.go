@@ -138,6 +138,23 @@ func TestTimeless(t *testing.T) {
 	}
 }
 
+// TestUnknownStatus has rows whose status is none that a relay knows.
+func TestUnknownStatus(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	for layout, table := range map[string]string{"doorito": "outbox_event", "modkit": "modkit_outbox_events"} {
+		p := newTable(t, pool, layout)
+		pgtest.Exec(t, pool, map[string]string{"doorito": insertDoorito, "modkit": insertModkit}[layout]+`; UPDATE `+table+` SET status = 'archived'`)
+		found := p.finds(t, "stuck", doctor.Problem, "1 row has a status that the layout does not name")
+		statement, _, _ := strings.Cut(found.Do, ";")
+		if tag, err := pool.Exec(t.Context(), statement); err != nil || tag.RowsAffected() != 1 {
+			t.Errorf("%s finds %d rows (%v)", statement, tag.RowsAffected(), err)
+		}
+		pgtest.Exec(t, pool, `UPDATE `+table+` SET status = 'delivered'`)
+		p.isWell(t, "stuck")
+	}
+}
+
 // TestRowsKeptLocked has somebody lock rows and go to lunch.
 func TestRowsKeptLocked(t *testing.T) {
 	t.Parallel()

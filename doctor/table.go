@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -129,6 +130,7 @@ func (t queueTable) stuck(ctx context.Context, e *exam) error {
 		e.add(Problem, atLeast(w.Timeless, "event waits", "events wait")+" without a time to be tried at, so that no relay "+
 			"ever takes them", w.Revive)
 	}
+	t.unknown(e, &w)
 	if t.layout.Hold != pgstore.HoldLease {
 		if err := t.longHolds(ctx, e); err != nil {
 			return err
@@ -136,6 +138,20 @@ func (t queueTable) stuck(ctx context.Context, e *exam) error {
 	}
 	e.well("no event is held past its lease")
 	return nil
+}
+
+// unknown tells of rows whose status nobody knows.
+func (t queueTable) unknown(e *exam, w *pgstore.Waiting) {
+	status := t.layout.Columns.Status.Name
+	switch {
+	case w.Unknown == outbox.NotCounted:
+		e.add(Note, fmt.Sprintf("rows whose %s is none that the layout names were not looked for: the table is large, and has no index of them", status),
+			fmt.Sprintf("outbox migrate up %s --adopt adds one.", t.flags(e)))
+	case w.Unknown > 0:
+		e.add(Problem, fmt.Sprintf("%s a %s that the layout does not name, so that no relay ever takes or purges them",
+			atLeast(w.Unknown, "row has", "rows have"), status),
+			w.FindUnknown+" Give each a state that the layout names, or delete it.")
+	}
 }
 
 // longHolds looks for sessions that keep rows locked for longer than a lease: the server ends

@@ -88,6 +88,7 @@ func TestContracts(t *testing.T) {
 				"idx_outbox_event_claim (next_attempt_at, id) WHERE ((status)::text = 'pending'::text)",
 				"idx_outbox_event_dead (created_at, id) WHERE ((status)::text = 'failed'::text)",
 				"idx_outbox_event_delivered (delivered_at) WHERE ((status)::text = 'delivered'::text)",
+				"idx_outbox_event_stray (id) WHERE (((status)::text = ANY ((ARRAY['pending'::character varying, 'delivered'::character varying, 'failed'::character varying])::text[])) IS NOT TRUE)",
 			},
 		}},
 		"modkit": {{
@@ -114,6 +115,7 @@ func TestContracts(t *testing.T) {
 				"idx_modkit_outbox_events_locked_until (locked_until)",
 				"idx_modkit_outbox_events_dedupe UNIQUE (namespace, topic, dedupe_key) WHERE (dedupe_key IS NOT NULL)",
 				"idx_modkit_outbox_events_claim (next_attempt_at, id) WHERE (status = 'pending'::text)",
+				"idx_modkit_outbox_events_stray (id) WHERE ((status = ANY (ARRAY['pending'::text, 'processing'::text, 'delivered'::text, 'dead'::text])) IS NOT TRUE)",
 			},
 		}},
 	} {

@@ -152,6 +152,7 @@ func (p *planner) purge() {
 		return
 	}
 	const age = 100 * 365 * 24 * time.Hour
+	p.explain("unknown", wanted{indexes: []string{strings.TrimSuffix(p.c.due, "_claim") + "_stray"}, rows: 1, perRow: 20})
 	p.explain("purge", wanted{indexes: []string{p.c.purge}, rows: 1, perRow: 20, tid: true}, age.Seconds(), planBatch)
 }
 

@@ -23,7 +23,7 @@ func PlanStatements(s *Store) map[string]PlanStatement {
 		"claimDue": s.sql.claimDue.all, "claimDueFrom": s.sql.claimDueFrom.all, "claimExpired": s.sql.claimExpired.all,
 		"claimDue but for some": s.sql.claimDue.some, "claimDueFrom but for some": s.sql.claimDueFrom.some,
 		"claimExpired but for some": s.sql.claimExpired.some,
-		"dead":                      s.sql.dead, "waiting": waiting.waiting(), "renew": s.sql.renew, "sweep": s.sql.sweep, "purge": s.sql.purge,
+		"dead":                      s.sql.dead, "waiting": waiting.waiting(), "renew": s.sql.renew, "sweep": s.sql.sweep, "purge": s.sql.purge, "unknown": s.sql.unknown,
 		"push":       s.sql.push,
 		"far leases": s.sql.farLeases, "end leases": s.sql.endLeases,
 		"delivered by locks": s.sql.locked.delivered, "failed by locks": s.sql.locked.failed, "died by locks": s.sql.locked.died,

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox"
 )
 
 // statement is compiled SQL. Its first parameters come with each call; those that are the
@@ -28,6 +30,7 @@ type statements struct {
 	purge, purgeCount                    *statement
 	purgeLetters, purgeLettersCount      *statement
 	stats                                *statement
+	timeless, unknown                    *statement
 	retry                                *statement
 }
 
@@ -52,6 +55,8 @@ func compile(l *Layout, config *Config) *statements {
 		purgeLetters:      c.purgeLetters(false),
 		purgeLettersCount: c.purgeLetters(true),
 		stats:             c.stats(),
+		timeless:          c.timelessCount(),
+		unknown:           c.unknownCount(outbox.StatsLimit),
 		retry:             c.retry(),
 	}
 }

@@ -29,6 +29,11 @@ type Waiting struct {
 	Timeless int64
 	// Revive is the statement that makes them due.
 	Revive string
+	// Unknown are the rows whose status is none that the layout names: nobody takes them. It is outbox.NotCounted where
+	// counting would read the whole of a large table.
+	Unknown int64
+	// FindUnknown is the statement that shows some of them; empty where there is no status.
+	FindUnknown string
 }
 
 // Waiting looks for events that wait for longer than patience. Lease is that of the relays.
@@ -45,6 +50,12 @@ func (l Layout) Waiting(ctx context.Context, tx pgx.Tx, lease, patience time.Dur
 		Scan(&w.Due, &due, &w.Held, &w.Expired, &expired, &w.Timeless)
 	if err != nil {
 		return w, fmt.Errorf("outbox: look for events of %s that wait: %w", l.Table, err)
+	}
+	if l.Done == DoneStatus {
+		w.FindUnknown = fmt.Sprintf("SELECT * FROM %s WHERE %s LIMIT 10;", c.table(), c.unknown(func(column Column) string { return quote(column.Name) }))
+		if w.Unknown, err = c.unknownCount(WaitingLimit).countIfCheap(ctx, tx); err != nil {
+			return w, fmt.Errorf("outbox: look for rows of %s in no known state: %w", l.Table, err)
+		}
 	}
 	w.DueFor, w.ExpiredFor = time.Duration(due*float64(time.Second)), time.Duration(expired*float64(time.Second))
 	return w, nil
@@ -77,7 +88,7 @@ SELECT (SELECT count(*) FROM due), coalesce(extract(epoch FROM now() - (SELECT m
   %s,
   (SELECT count(*) FROM expired), coalesce(extract(epoch FROM now() - (SELECT min(at) FROM expired)), 0)::float8,
   (SELECT count(*) FROM timeless)`,
-		c.late(order, c.pending()+" AND "+c.notDead()), expired, c.timeless(), held))
+		c.late(order, c.pending()+" AND "+c.notDead()), expired, c.timeless(WaitingLimit), held))
 }
 
 // late are the first rows of a kind whose time was more than $1 seconds ago.
@@ -86,17 +97,17 @@ func (c *compiler) late(column Column, kind string) string {
 		t(column), c.table(), kind, t(column), t(column), WaitingLimit)
 }
 
-// timeless are rows that a time decides about and that have none.
-func (c *compiler) timeless() string {
+// timeless are rows that a time decides about and that have none, up to limit of each kind.
+func (c *compiler) timeless(limit int) string {
 	columns := &c.l.Columns
 	kinds := "SELECT WHERE false"
 	if next := columns.NextAttemptAt; !next.IsZero() {
-		kinds = fmt.Sprintf("(SELECT FROM %s AS t WHERE %s AND %s IS NULL LIMIT %d)", c.table(), c.pending(), t(next), WaitingLimit)
+		kinds = fmt.Sprintf("(SELECT FROM %s AS t WHERE %s AND %s IS NULL AND %s LIMIT %d)", c.table(), c.pending(), t(next), c.mine(), limit)
 	}
 	if c.l.Hold == HoldLease && c.l.Done == DoneStatus {
 		// Not IS NULL: an index on the lease would be read through all rows that nobody holds.
-		kinds += fmt.Sprintf("\n  UNION ALL (SELECT FROM %s AS t WHERE %s AND coalesce(%s, '-infinity') = '-infinity' LIMIT %d)",
-			c.table(), c.leased(), t(columns.LockedUntil), WaitingLimit)
+		kinds += fmt.Sprintf("\n  UNION ALL (SELECT FROM %s AS t WHERE %s AND coalesce(%s, '-infinity') = '-infinity' AND %s LIMIT %d)",
+			c.table(), c.leased(), t(columns.LockedUntil), c.mine(), limit)
 	}
 	return kinds
 }

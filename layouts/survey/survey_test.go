@@ -62,12 +62,16 @@ func TestWhatMigrationsMake(t *testing.T) {
 				var got []string
 				for _, o := range found.Taken {
 					got = append(got, fmt.Sprint(o.Kind, " ", o.Name))
-					if o.Problem != "" && o.Name != "unique_event_type_idempotency_key" { // of a constraint, which is not judged
+					if o.Problem != "" {
 						t.Errorf("%s is what the migration makes: %s", o, o.Problem)
 					}
 				}
 				slices.Sort(got)
-				if want := names(t, pool); !slices.Equal(got, want) {
+				want := slices.DeleteFunc(names(t, pool), func(name string) bool {
+					// These stand in nobody's way: the migration gives them only where they are free.
+					return name == "index unique_event_type_idempotency_key" || name == "index idx_outbox_event_pending_next_attempt"
+				})
+				if !slices.Equal(got, want) {
 					t.Errorf("the files make\n%q\nand the database has\n%q", got, want)
 				}
 			})

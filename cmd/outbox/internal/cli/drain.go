@@ -25,7 +25,9 @@ that wait behind such. At the end it says how many it delivered and what is left
 standard output, or on standard error if the events go to standard output.
 
 A destination that is closed is waited for, however long; --timeout limits that. When the
-time is over, or on SIGTERM or SIGINT, it exits with 1 and says what is left, and why.`,
+time is over, or on SIGTERM or SIGINT, it exits with 1 and says what is left, and why. It
+exits with 1, too, if the table has rows that no relay will ever take; outbox doctor shows how to
+find them.`,
 		Example: "  outbox drain --from postgres://localhost/shop --to file:events.jsonl --timeout 10m",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

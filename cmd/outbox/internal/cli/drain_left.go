@@ -30,20 +30,20 @@ var leftStates = []ops.State{
 	ops.StateDead, ops.StateHeld, ops.StateWaiting, ops.StateStopped, ops.StateRetrying, ops.StateScheduled, ops.StateDue,
 }
 
-// left counts the events that are not delivered, by state.
-func (o *opened) left(ctx context.Context) (map[ops.State]int64, error) {
+// left counts the events that are not delivered, by state, and the rows that no state accounts for.
+func (o *opened) left(ctx context.Context) (left map[ops.State]int64, strays int64, err error) {
 	stats, err := o.store.Stats(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	left := map[ops.State]int64{
+	left = map[ops.State]int64{
 		ops.StateDue: stats.Due + stats.Exhausted, ops.StateScheduled: stats.Scheduled, ops.StateRetrying: stats.Retrying,
 		ops.StateHeld: stats.Held, ops.StateDead: stats.Dead,
 	}
 	if o.parked != nil {
 		parked, err := o.parked(ctx)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		// A stream counts what waits behind another event among what is retried, and does not count what
 		// somebody holds.
@@ -56,15 +56,15 @@ func (o *opened) left(ctx context.Context) (map[ops.State]int64, error) {
 			delete(left, state)
 		}
 	}
-	return left, nil
+	return left, max(0, stats.Strays), nil
 }
 
 // printDrained says what a drain did, and what it left: that it ends well does not mean that everything
-// is delivered.
+// is delivered. Rows that no relay will ever take are an error.
 func (a *app) printDrained(ctx context.Context, on *running, delivered int64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
 	defer cancel()
-	left, failed := on.from.left(ctx)
+	left, strays, failed := on.from.left(ctx)
 	out := a.Out
 	if strings.HasPrefix(dest.Name(on.to), "stdout:") {
 		out = a.Err // nothing comes between the events
@@ -74,8 +74,9 @@ func (a *app) printDrained(ctx context.Context, on *running, delivered int64) er
 		doc := struct {
 			Delivered int64               `json:"delivered"`
 			Left      map[ops.State]int64 `json:"left"`
+			Strays    int64               `json:"strays,omitempty"`
 			Error     string              `json:"error,omitempty"`
-		}{Delivered: delivered, Left: left}
+		}{Delivered: delivered, Left: left, Strays: strays}
 		if failed != nil {
 			doc.Error = outbox.ErrorText(failed)
 		}
@@ -87,6 +88,9 @@ func (a *app) printDrained(ctx context.Context, on *running, delivered int64) er
 	}
 	if _, err := fmt.Fprintln(out, line); err != nil {
 		return fmt.Errorf("write the answer: %w", err)
+	}
+	if strays > 0 {
+		return fmt.Errorf("left for ever: %s in no state that a relay knows; outbox doctor says how to find them", plural(strays, "row"))
 	}
 	return nil
 }

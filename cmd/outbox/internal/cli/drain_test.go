@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -97,4 +98,26 @@ func TestNoReader(t *testing.T) {
 	if n := s.count(`outbox_shards WHERE owner IS NOT NULL`); n != 0 {
 		t.Errorf("%d shards are still the relay's", n)
 	}
+}
+
+// TestDrainTellsOfStrays ends with an error while there are rows that no relay will ever take.
+func TestDrainTellsOfStrays(t *testing.T) {
+	t.Parallel()
+	source, _ := modkit(t)
+	pool := connect(t, source[1])
+	ok(t, strings.Repeat(`{"namespace":"shop","topic":"orders","payload":{}}`+"\n", 2), slices.Concat([]string{"emit"}, source)...)
+	pgtest.Exec(t, pool, `UPDATE modkit_outbox_events SET status = 'archived' WHERE id = (SELECT min(id::text)::uuid FROM modkit_outbox_events)`)
+	drain := slices.Concat([]string{"drain", "--to", "discard:"}, source)
+	got := run(t, "", drain...)
+	if got.code != 1 || got.out != "delivered 1 event; left: nothing\n" || !strings.Contains(got.err, "left for ever: 1 row in no state that a relay knows") {
+		t.Errorf("exit code %d: %s%s", got.code, got.out, got.err)
+	}
+	if got := ok(t, "", slices.Concat([]string{"stats"}, source)...); !regexp.MustCompile(`in no known state +1\n`).MatchString(got) {
+		t.Errorf("stats prints %s", got)
+	}
+	if got := ok(t, "", slices.Concat([]string{"stats", "--json"}, source)...); !strings.Contains(got, `"strays":1`) {
+		t.Errorf("stats prints %s", got)
+	}
+	pgtest.Exec(t, pool, `UPDATE modkit_outbox_events SET status = 'pending' WHERE status = 'archived'`)
+	ok(t, "", drain...)
 }

@@ -116,7 +116,7 @@ func TestMigrateAdopt(t *testing.T) {
 			pgtest.Exec(t, pool, `DROP TABLE `+shipped.Layout.Table+`_`+shipped.Layout.Name+`_goose`)
 			table := pgx.Identifier{shipped.Layout.Table}.Sanitize()
 			pgtest.Exec(t, pool, `DROP INDEX idx_`+shipped.Layout.Table+`_claim`)
-			pgtest.Exec(t, pool, `DROP INDEX IF EXISTS idx_`+shipped.Layout.Table+`_dead, idx_`+shipped.Layout.Table+`_delivered`)
+			pgtest.Exec(t, pool, `DROP INDEX IF EXISTS idx_`+shipped.Layout.Table+`_dead, idx_`+shipped.Layout.Table+`_delivered, idx_`+shipped.Layout.Table+`_stray`)
 			pgtest.Exec(t, pool, `DROP TABLE IF EXISTS outbox_dlq; DROP FUNCTION IF EXISTS outbox_dlq_append_only; DROP TYPE IF EXISTS outbox_dlq_reason_enum`)
 			before := relations(t, pool)
 
@@ -161,7 +161,7 @@ func TestMigrateLooksFirst(t *testing.T) {
 		"a type":        {"packfinderz", `CREATE TYPE event_type_enum AS ENUM ('a')`, `type "event_type_enum" is there already and has no value order_created`},
 		"a function":    {"packfinderz", `CREATE FUNCTION outbox_dlq_append_only() RETURNS int LANGUAGE sql AS 'SELECT 1'`, `ALTER FUNCTION "outbox_dlq_append_only"() RENAME`},
 		"an index":      {"modkit", `CREATE TABLE mine (id int); CREATE INDEX idx_modkit_outbox_events_claim ON mine (id)`, `on table "mine"`},
-		"a constraint":  {"doorito", `CREATE TABLE mine (id int CONSTRAINT unique_event_type_idempotency_key UNIQUE)`, `on table "mine"`},
+		"a constraint":  {"doorito", `CREATE TABLE mine (id int CONSTRAINT outbox_event_unique_event_type_idempotency_key UNIQUE)`, `on table "mine"`},
 		"a version":     {"doorito", `CREATE TABLE outbox_event_doorito_goose (v int)`, `ALTER TABLE outbox_event_doorito_goose RENAME`},
 		"dead letters":  {"packfinderz", `CREATE TABLE outbox_dlq (id int)`, `use --adopt to keep it`},
 		"another table": {"modkit", `CREATE TABLE modkit_outbox_events (id uuid)`, `use --adopt to keep it`},

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -74,33 +75,43 @@ func (a *app) printReports(reports []report) error {
 
 // tableReport are the numbers of a queue table.
 type tableReport struct {
-	Layout        string  `json:"layout"`
-	Due           int64   `json:"due"`
-	Scheduled     int64   `json:"scheduled"`
-	Retrying      int64   `json:"retrying"`
-	Held          int64   `json:"held"`
-	Dead          int64   `json:"dead"`
-	Exhausted     int64   `json:"exhausted"`
+	Layout    string `json:"layout"`
+	Due       int64  `json:"due"`
+	Scheduled int64  `json:"scheduled"`
+	Retrying  int64  `json:"retrying"`
+	Held      int64  `json:"held"`
+	Dead      int64  `json:"dead"`
+	Exhausted int64  `json:"exhausted"`
+	// Strays is null where they were not counted.
+	Strays        *int64  `json:"strays"`
 	OldestSeconds float64 `json:"oldestSeconds"`
 	// Overview is the same in more detail, with counts that stop earlier.
 	Overview *ops.Overview `json:"overview"`
 }
 
 func newTableReport(layout string, stats outbox.Stats, overview *ops.Overview) tableReport {
-	return tableReport{
+	report := tableReport{
 		Overview: overview,
 		Layout:   layout, Due: stats.Due, Scheduled: stats.Scheduled, Retrying: stats.Retrying, Held: stats.Held,
 		Dead: stats.Dead, Exhausted: stats.Exhausted, OldestSeconds: stats.OldestAge.Seconds(),
 	}
+	if stats.Strays != outbox.NotCounted {
+		report.Strays = &stats.Strays
+	}
+	return report
 }
 
 func (r tableReport) write(columns io.Writer) {
+	strays := "not counted; outbox doctor says why"
+	if r.Strays != nil {
+		strays = strconv.FormatInt(*r.Strays, 10)
+	}
 	for _, row := range []struct {
 		name  string
 		value any
 	}{
 		{"layout", r.Layout}, {"due", r.Due}, {"scheduled", r.Scheduled}, {"retrying", r.Retrying}, {"held", r.Held},
-		{"dead", r.Dead}, {"at their maximum of attempts", r.Exhausted}, {"oldest undelivered", seconds(r.OldestSeconds)},
+		{"dead", r.Dead}, {"at their maximum of attempts", r.Exhausted}, {"in no known state", strays}, {"oldest undelivered", seconds(r.OldestSeconds)},
 	} {
 		_, _ = fmt.Fprintf(columns, "%s\t%v\n", row.name, row.value)
 	}

@@ -131,6 +131,7 @@ func (m *Metrics) write(ctx context.Context, out io.Writer) error {
 		{"outbox_held_events", "gauge", "Events a relay holds.", m.stats.Held},
 		{"outbox_dead_events", "gauge", "Events that are dead.", m.stats.Dead},
 		{"outbox_max_attempts_events", "gauge", "Undelivered events at their maximum of attempts.", m.stats.Exhausted},
+		{"outbox_stray_events", "gauge", "Rows that no state accounts for, so that no relay takes them; -1 if they were not counted.", m.stats.Strays},
 		{"outbox_oldest_undelivered_seconds", "gauge", "Age of the oldest undelivered event.", m.stats.OldestAge.Seconds()},
 	} {
 		if _, err := fmt.Fprintf(out, "# HELP %s %s\n# TYPE %s %s\n%s %v\n",
