@@ -205,8 +205,11 @@ func TestSwallowedSettle(t *testing.T) {
 			published++
 		}
 	}
-	const pause = 10 * time.Second
-	if most := 1 + int(time.Since(began)/pause); published < 1 || published > most {
+	const (
+		pause = 10 * time.Second
+		ahead = 2 // claims that were on their way when the settle failed
+	)
+	if most := 1 + ahead + int(time.Since(began)/pause); published < 1 || published > most {
 		t.Errorf("the event was published %d times in %s, want at most %d", published, time.Since(began), most)
 	}
 	b.waitLogged("events could not be settled; they will be published again")
