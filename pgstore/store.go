@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"database/sql"
 	"fmt"
 	"math"
 	"sync"
@@ -41,8 +42,9 @@ type Filter struct {
 
 // Store claims and settles the events of one queue table. It is an outbox.Store.
 type Store struct {
-	given  *pgxpool.Pool   // the caller's
+	given  *pgxpool.Pool   // the caller's; nil on database/sql
 	pool   *pgsession.Pool // the same, behind a pooler too
+	conns  func() int      // how many it may open; zero for any number
 	layout Layout
 	config Config
 	sql    *statements
@@ -60,8 +62,11 @@ type Store struct {
 	slowScan time.Duration
 	// idle is set when the last claim found nothing.
 	idle bool
-	// expiredAt is when expired leases were last looked for.
-	expiredAt time.Time
+	// expiredAt and expiredTook are when expired leases were last looked for, and how long it took.
+	expiredAt   time.Time
+	expiredTook time.Duration
+	// farAt is when leases that end too far ahead were last looked for.
+	farAt time.Time
 	// far are the leases that end further ahead than this store's would.
 	far map[[16]byte]watched
 }
@@ -70,6 +75,27 @@ var _ outbox.Store = (*Store)(nil)
 
 // New compiles the layout's statements. It does not connect; see Verify.
 func New(pool *pgxpool.Pool, layout Layout, config Config) (*Store, error) {
+	return open(&Store{
+		given: pool, pool: pgsession.Borrow(pool), conns: func() int { return int(pool.Config().MaxConns) },
+	}, layout, config)
+}
+
+// ErrNotPGX is returned for an *sql.DB that is not on pgx.
+var ErrNotPGX = pgsession.ErrNotPGX
+
+// NewSQL is New on the connections of database/sql, which have to be those of pgx's stdlib: any
+// other driver is refused with ErrNotPGX. Such a store is not woken by notifications: it polls.
+func NewSQL(db *sql.DB, layout Layout, config Config) (*Store, error) {
+	if err := pgsession.CheckSQL(db); err != nil {
+		return nil, err
+	}
+	return open(&Store{
+		pool: pgsession.BorrowSQL(db), conns: func() int { return db.Stats().MaxOpenConnections },
+	}, layout, config)
+}
+
+// open completes a store that has its connections.
+func open(s *Store, layout Layout, config Config) (*Store, error) {
 	if err := layout.Validate(); err != nil {
 		return nil, err
 	}
@@ -91,11 +117,10 @@ func New(pool *pgxpool.Pool, layout Layout, config Config) (*Store, error) {
 	if err := config.Filter.check(&layout); err != nil {
 		return nil, err
 	}
-	return &Store{
-		given: pool, pool: pgsession.Borrow(pool), layout: layout, config: config,
-		sql: compile(&layout, &config), scan: newScanner(&layout, config.MaxAttempts),
-		begin: beginLocked(config.Lease), slowScan: slowScan,
-	}, nil
+	s.layout, s.config = layout, config
+	s.sql, s.scan = compile(&layout, &config), newScanner(&layout, config.MaxAttempts)
+	s.begin, s.slowScan = beginLocked(config.Lease), slowScan
+	return s, nil
 }
 
 func (f *Filter) check(layout *Layout) error {
@@ -127,7 +152,7 @@ func (s *Store) Traits() outbox.Traits {
 	}
 	if s.layout.locks() {
 		// Each open batch keeps a connection.
-		traits.OpenBatches = int(s.given.Config().MaxConns)
+		traits.OpenBatches = s.conns()
 	}
 	return traits
 }

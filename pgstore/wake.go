@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -37,7 +38,13 @@ func Wake(ctx context.Context, db wake.Execer, layout Layout) error {
 
 // Listen calls wake for every notification until ctx ends; see outbox.Listener.
 func (s *Store) Listen(ctx context.Context, wakeUp func()) error {
+	if s.given == nil {
+		return errNoListening
+	}
 	return wake.Listen(ctx, s.given, s.layout.qualified(s.layout.Table), func(string) { wakeUp() })
 }
+
+// errNoListening is what a store on database/sql answers: a listener keeps a connection of its own.
+var errNoListening = errors.New("outbox: a store on database/sql hears no notifications; give it a *pgxpool.Pool")
 
 var _ outbox.Listener = (*Store)(nil)

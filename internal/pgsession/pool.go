@@ -8,11 +8,11 @@ package pgsession
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,7 +24,7 @@ type Setting struct{ Name, Value string }
 
 // Pool is a pool of connections whose statements run with some settings, at READ COMMITTED.
 type Pool struct {
-	pool *pgxpool.Pool
+	lender lender
 	// local are the statements that begin a transaction with the settings; nil if there are none.
 	local  []string
 	log    *slog.Logger
@@ -63,15 +63,19 @@ func New(
 		}
 		return check(ctx, conn)
 	}
-	var err error
-	if p.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil {
+	own, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
 		return nil, err
 	}
+	p.lender = pgxLender{own}
 	return p, nil
 }
 
 // Borrow uses the connections of another pool, without settings. It must not be closed.
-func Borrow(pool *pgxpool.Pool) *Pool { return &Pool{pool: pool} }
+func Borrow(pool *pgxpool.Pool) *Pool { return &Pool{lender: pgxLender{pool}} }
+
+// BorrowSQL is Borrow for connections of database/sql. They have to be those of pgx's stdlib.
+func BorrowSQL(db *sql.DB) *Pool { return &Pool{lender: sqlLender{db}} }
 
 // SessionSQL makes settings for a session, with READ COMMITTED.
 func SessionSQL(settings []Setting) string {
@@ -94,16 +98,16 @@ func localSQL(settings []Setting) string {
 
 // Acquire takes a connection.
 func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
-	conn, err := p.pool.Acquire(ctx)
+	lent, err := p.lender.lend(ctx)
 	if err != nil {
 		return nil, err
 	}
-	known, err := of(ctx, conn.Conn())
+	known, err := of(ctx, lent.Conn())
 	if err != nil {
-		conn.Release()
+		lent.Release()
 		return nil, err
 	}
-	return &Conn{lent: conn, pool: p, shared: known.shared()}, nil
+	return &Conn{conn: lent.Conn(), lent: lent, pool: p, shared: known.shared()}, nil
 }
 
 // Query runs a statement.
@@ -158,14 +162,15 @@ func (p *Pool) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, erro
 func (p *Pool) Begin(ctx context.Context) (pgx.Tx, error) { return p.BeginTx(ctx, pgx.TxOptions{}) }
 
 // Reset closes the idle connections, and the others when they come back.
-func (p *Pool) Reset() { p.pool.Reset() }
+func (p *Pool) Reset() { p.lender.reset() }
 
 // Close closes all connections. It waits for those that are in use.
-func (p *Pool) Close() { p.pool.Close() }
+func (p *Pool) Close() { p.lender.close() }
 
 // Conn is a connection of a pool.
 type Conn struct {
-	lent   *pgxpool.Conn
+	conn   *pgx.Conn
+	lent   loan
 	pool   *Pool
 	shared bool
 }
@@ -174,7 +179,7 @@ type Conn struct {
 func (c *Conn) Shared() bool { return c.shared }
 
 // Conn is the connection itself.
-func (c *Conn) Conn() *pgx.Conn { return c.lent.Conn() }
+func (c *Conn) Conn() *pgx.Conn { return c.conn }
 
 // Release gives the connection back.
 func (c *Conn) Release() { c.lent.Release() }
@@ -182,7 +187,7 @@ func (c *Conn) Release() { c.lent.Release() }
 // Query runs a statement. Behind a pooler its transaction ends with its rows.
 func (c *Conn) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if !c.shared {
-		return c.lent.Query(ctx, sql, args...)
+		return c.conn.Query(ctx, sql, args...)
 	}
 	return c.query(ctx, sql, args, func() {})
 }
@@ -190,7 +195,7 @@ func (c *Conn) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, er
 // query runs a statement, and release after it.
 func (c *Conn) query(ctx context.Context, sql string, args []any, release func()) (pgx.Rows, error) {
 	if !c.shared {
-		found, err := c.lent.Query(ctx, sql, args...)
+		found, err := c.conn.Query(ctx, sql, args...)
 		if err != nil {
 			release()
 			return failedRows{err}, err
@@ -214,7 +219,7 @@ func (c *Conn) query(ctx context.Context, sql string, args []any, release func()
 // QueryRow runs a statement and reads its first row.
 func (c *Conn) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	if !c.shared {
-		return c.lent.QueryRow(ctx, sql, args...)
+		return c.conn.QueryRow(ctx, sql, args...)
 	}
 	rows, _ := c.Query(ctx, sql, args...) // the row says it
 	return row{rows}
@@ -223,7 +228,7 @@ func (c *Conn) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 // Exec runs a statement.
 func (c *Conn) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
 	if !c.shared {
-		return c.lent.Exec(ctx, sql, args...)
+		return c.conn.Exec(ctx, sql, args...)
 	}
 	results := c.send(ctx, []statement{parse(sql, args)})
 	tag, err = results.Exec()
@@ -236,7 +241,7 @@ func (c *Conn) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.Co
 // SendBatch runs statements in one round trip and one transaction.
 func (c *Conn) SendBatch(ctx context.Context, queue *pgx.Batch) pgx.BatchResults {
 	if !c.shared {
-		return c.lent.SendBatch(ctx, queue)
+		return c.conn.SendBatch(ctx, queue)
 	}
 	return c.send(ctx, parseBatch(queue))
 }
@@ -244,23 +249,23 @@ func (c *Conn) SendBatch(ctx context.Context, queue *pgx.Batch) pgx.BatchResults
 // send runs statements in a transaction with the settings. It ends when the results are closed.
 func (c *Conn) send(ctx context.Context, list []statement) pgx.BatchResults {
 	if c.pool.local == nil { // a transaction that is open is the caller's
-		sent, err := send(ctx, c.lent.Conn(), nil, list, nil)
+		sent, err := send(ctx, c.conn, nil, list, nil)
 		if err != nil {
 			return failedResults{err}
 		}
 		return sent
 	}
-	sent, err := send(ctx, c.lent.Conn(), c.pool.local, list, []string{"COMMIT"})
+	sent, err := send(ctx, c.conn, c.pool.local, list, []string{"COMMIT"})
 	if err != nil {
-		end(c.lent.Conn())
+		end(c.conn)
 		return failedResults{err}
 	}
-	return &lentResults{sent, func() { end(c.lent.Conn()) }}
+	return &lentResults{sent, func() { end(c.conn) }}
 }
 
 // BeginTx begins a transaction with the settings.
 func (c *Conn) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error) {
-	tx, err := c.lent.BeginTx(ctx, options)
+	tx, err := c.conn.BeginTx(ctx, options)
 	if err != nil || !c.shared {
 		return tx, err
 	}
@@ -276,12 +281,5 @@ func (c *Conn) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, erro
 // Begin begins a transaction with the settings.
 func (c *Conn) Begin(ctx context.Context) (pgx.Tx, error) { return c.BeginTx(ctx, pgx.TxOptions{}) }
 
-// discardTimeout bounds a good-bye.
-const discardTimeout = time.Second
-
 // Discard closes the connection: after an error it may be in the middle of an answer.
-func (c *Conn) Discard() {
-	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
-	defer cancel()
-	_ = c.lent.Hijack().Close(ctx) // there is nothing to lose
-}
+func (c *Conn) Discard() { c.lent.discard() }
