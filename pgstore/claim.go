@@ -18,8 +18,8 @@ const (
 	fullScanShare = 10
 	// slowScan is what such a scan may take before it is held back at all.
 	slowScan = 50 * time.Millisecond
-	// expiredShare of a lease passes at most between two looks for expired leases.
-	expiredShare = 10
+	// farShare of a lease passes at most between two looks for leases that end too far ahead.
+	farShare = 10
 )
 
 // onTheFly plans a statement anew with its actual values. A prepared statement's plan, made
@@ -56,11 +56,8 @@ func (s *Store) claim(ctx context.Context, request *outbox.ClaimRequest) (*batch
 	b := &batch{store: s}
 	var rows []claimed
 	if s.layout.Hold == HoldLease && s.lookForExpired() {
-		err := s.endFarLeases(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if rows, err = s.query(ctx, s.pool, s.sql.claimExpired, request, n); err != nil {
+		var err error
+		if rows, err = s.claimExpired(ctx, request, n); err != nil {
 			return nil, err
 		}
 		for i := range rows {
@@ -133,18 +130,43 @@ func (s *Store) advance(rows []claimed) {
 	s.watermark = rows[len(rows)-1].ordered.Time
 }
 
+// claimExpired claims rows whose lease has run out.
+func (s *Store) claimExpired(ctx context.Context, request *outbox.ClaimRequest, n int) ([]claimed, error) {
+	if s.lookForFar() {
+		if err := s.endFarLeases(ctx); err != nil {
+			return nil, err
+		}
+	}
+	start := time.Now()
+	rows, err := s.query(ctx, s.pool, s.sql.claimExpired, request, n)
+	s.mu.Lock()
+	s.expiredAt, s.expiredTook = time.Now(), time.Since(start)
+	s.mu.Unlock()
+	return rows, err
+}
+
+// lookForExpired is true for every claim: a look finds nothing at the head of an index, and that is
+// all it costs. Only where vacuum is kept from its work, so that the look has to pass what was
+// settled long since, looks are kept to about a tenth of the time.
 func (s *Store) lookForExpired() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.expiredAt) < s.config.Lease/expiredShare {
+	return s.expiredTook <= s.slowScan || time.Since(s.expiredAt) >= fullScanShare*s.expiredTook
+}
+
+func (s *Store) lookForFar() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.farAt) < s.config.Lease/farShare {
 		return false
 	}
-	s.expiredAt = time.Now()
+	s.farAt = time.Now()
 	return true
 }
 
 // query runs a claim. While there is work, the planner is told how, in the same round trip
-// and transaction; an idle poll is one statement, and there is nothing to plan badly.
+// and transaction; an idle poll for what is due is one statement, and there is nothing to plan
+// badly. What has expired is always found among all that is held.
 func (s *Store) query(
 	ctx context.Context, db querier, kind claims, request *outbox.ClaimRequest, n int, args ...any,
 ) (list []claimed, err error) {
@@ -159,7 +181,7 @@ func (s *Store) query(
 		before, tx.begin = tx.begin, nil
 	}
 	var rows pgx.Rows
-	if idle && !locks {
+	if idle && !locks && kind != s.sql.claimExpired {
 		rows, err = db.Query(ctx, statement.sql, append([]any{onTheFly}, statement.with(args...)...)...)
 	} else {
 		queue := &pgx.Batch{}

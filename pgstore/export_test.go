@@ -13,7 +13,7 @@ func (s *Store) ScansAreQuick() *Store {
 func (s *Store) PassTime(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expiredAt = s.expiredAt.Add(-by)
+	s.expiredAt, s.farAt = s.expiredAt.Add(-by), s.farAt.Add(-by)
 	for id, w := range s.far {
 		w.since = w.since.Add(-by)
 		s.far[id] = w

@@ -137,7 +137,6 @@ type wanted struct {
 	rows    int
 	perRow  float64 // buffers
 	passed  int     // rows that are passed over, and must be
-	sorted  int     // rows that may be sorted beyond the batch
 }
 
 func (p *planner) judge(name string, want wanted, doc []byte) {
@@ -162,7 +161,7 @@ func (p *planner) judge(name string, want wanted, doc []byte) {
 			used = append(used, n.Index)
 		case strings.HasSuffix(n.Type, "Sort"):
 			// An incremental sort reads a little ahead.
-			if rows := n.Plans[0].Rows * n.Plans[0].Loops; rows > float64(planBatch+want.sorted)*1.1 {
+			if rows := n.Plans[0].Rows * n.Plans[0].Loops; rows > planBatch*1.1 {
 				faults = append(faults, fmt.Sprintf("a sort of %.0f rows", rows))
 			}
 		}
