@@ -148,14 +148,14 @@ func (c *compiler) retry() *statement {
 	a.set(columns.UpdatedAt, "now()")
 	if c.l.Terminal == TerminalStatus {
 		a.set(columns.Status, literal(c.l.States.Pending))
-		return c.end(fmt.Sprintf("UPDATE %s AS t SET %s\nWHERE %s = ANY($1::uuid[]) AND %s = %s\nRETURNING %s",
-			c.table(), a, t(columns.ID), t(columns.Status), literal(c.l.States.Dead), t(columns.ID)))
+		return c.end(fmt.Sprintf("UPDATE %s AS t SET %s\nWHERE %s = ANY($1::uuid[]) AND %s = %s AND %s\nRETURNING %s",
+			c.table(), a, t(columns.ID), t(columns.Status), literal(c.l.States.Dead), c.mine(), t(columns.ID)))
 	}
 	d := &c.l.DeadLetter.Columns
 	mark := fmt.Sprintf("UPDATE %s AS d SET %s = now()", c.letters(), quote(d.RetriedAt.Name))
 	if d.RetriedAt.IsZero() {
 		mark = fmt.Sprintf("DELETE FROM %s AS d", c.letters()) // nothing else can close it
 	}
-	return c.end(fmt.Sprintf("WITH letters AS (\n  %s\n  WHERE d.%s = ANY($1::uuid[]) AND %s\n  RETURNING d.%s AS id\n)\nUPDATE %s AS t SET %s\nWHERE %s IN (SELECT id FROM letters) AND %s\nRETURNING %s",
-		mark, quote(d.EventID.Name), c.openLetter(), quote(d.EventID.Name), c.table(), a, t(columns.ID), c.pending(), t(columns.ID)))
+	return c.end(fmt.Sprintf("WITH letters AS (\n  %s\n  WHERE d.%s = ANY($1::uuid[]) AND %s AND %s\n  RETURNING d.%s AS id\n)\nUPDATE %s AS t SET %s\nWHERE %s IN (SELECT id FROM letters) AND %s\nRETURNING %s",
+		mark, quote(d.EventID.Name), c.openLetter(), c.mineOfLetters(), quote(d.EventID.Name), c.table(), a, t(columns.ID), c.pending(), t(columns.ID)))
 }
