@@ -25,6 +25,9 @@ type claimed struct {
 	batch Batch
 	// trial is set when it is to find out whether the destination is back.
 	trial bool
+	// lost ends when the lease does, which is renewed until stopRenewing is called.
+	lost         context.Context
+	stopRenewing func() (lost bool)
 }
 
 // claimLoop claims batch after batch and hands them to the workers. Polling is what makes
@@ -76,7 +79,9 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- claimed, held chan st
 				r.log.Warn("took over events whose lease ran out", "events", report.Reclaimed)
 			}
 			each(r.config.Hooks, func(h ClaimHook) { h.OnClaim(report) })
-			work <- claimed{batch, admitted.trial}
+			// From now on, not from its turn on: it may have to wait for longer than its lease.
+			lost, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+			work <- claimed{batch, admitted.trial, lost, r.keepLease(lost, batch, giveUp)}
 			if drain || n*trickle >= r.config.BatchSize {
 				continue
 			}

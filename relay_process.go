@@ -27,14 +27,15 @@ func (r *Relay) process(ctx context.Context, c claimed, outcomes []Outcome) []Ou
 	// The lease is kept while the broker is slow, and the publish is given up when the
 	// batch is no longer ours.
 	publishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.config.PublishTimeout)
-	stopRenewing := r.keepLease(publishing, batch, cancel)
+	watched := context.AfterFunc(c.lost, cancel)
 	start := time.Now()
 	a := r.publish(publishing, messages, taken, c.trial)
 	published := time.Now()
 	if !errors.Is(publishing.Err(), context.Canceled) {
 		r.askAfterSilence(context.WithoutCancel(ctx), a)
 	}
-	lostLease := stopRenewing()
+	lostLease := c.stopRenewing()
+	watched()
 	cancel()
 
 	outcomes = r.judge(a, lostLease, outcomes)
@@ -91,6 +92,7 @@ func (r *Relay) notSettled(messages []Message, some []uuid.UUID, err error) {
 func (r *Relay) giveBack(c claimed) {
 	batch := c.batch
 	defer batch.Abandon()
+	c.stopRenewing() // whether it was lost is found out by the settle
 	if c.trial {
 		defer r.routes.endTrial()
 	}
