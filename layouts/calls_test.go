@@ -41,34 +41,34 @@ func TestModKitCalls(t *testing.T) {
 	pool := migrated(t, "modkit")
 	emit(t, pool, modkit.Layout(), outbox.Event{Namespace: "mini-chat", Topic: "usage", Payload: []byte(`{}`)}, 4)
 	emit(t, pool, modkit.Layout(), outbox.Event{Namespace: "other", Topic: "usage", Payload: []byte(`{}`)}, 1)
-	store, err := modkit.NewStore(pool, modkit.StoreConfig{Namespace: "mini-chat", MaxAttempts: 1})
+	module, err := modkit.NewModule(pool, modkit.Config{Namespace: "mini-chat", MaxAttempts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	claimed, err := store.ClaimBatch(t.Context(), 10)
+	claimed, err := module.ClaimBatch(t.Context(), modkit.ClaimCfg{BatchSize: 10})
 	if err != nil || len(claimed) != 4 {
 		t.Fatalf("claimed %d: %v", len(claimed), err)
 	}
-	if err := store.Ack(t.Context(), claimed[0]); err != nil {
+	if err := module.Ack(t.Context(), claimed[0]); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Ack(t.Context(), claimed[0]); !errors.Is(err, outbox.ErrLeaseLost) {
+	if err := module.Ack(t.Context(), claimed[0]); !errors.Is(err, outbox.ErrLeaseLost) {
 		t.Errorf("a second ack: %v", err)
 	}
-	if err := store.Nack(t.Context(), claimed[1], errors.New("the callback said no")); err != nil {
+	if err := module.Nack(t.Context(), claimed[1], errors.New("the callback said no")); err != nil {
 		t.Fatal(err)
 	}
 	// Somebody else has it by now.
 	pgtest.Exec(t, pool, `UPDATE modkit_outbox_events SET locked_by = gen_random_uuid() WHERE id = $1`, claimed[2].ID)
-	if err := store.Ack(t.Context(), claimed[2]); !errors.Is(err, outbox.ErrLeaseLost) {
+	if err := module.Ack(t.Context(), claimed[2]); !errors.Is(err, outbox.ErrLeaseLost) {
 		t.Errorf("an ack of a row that is somebody else's: %v", err)
 	}
 	// Somebody wrote to the row, so that it stands elsewhere; it is still this claim's.
 	pgtest.Exec(t, pool, `UPDATE modkit_outbox_events SET updated_at = now() WHERE id = $1`, claimed[3].ID)
-	if err := store.Ack(t.Context(), claimed[3]); err != nil {
+	if err := module.Ack(t.Context(), claimed[3]); err != nil {
 		t.Errorf("an ack of a row that moved: %v", err)
 	}
-	if err := store.Ack(t.Context(), modkit.ClaimedMessage{}); err == nil {
+	if err := module.Ack(t.Context(), modkit.ClaimedMessage{}); err == nil {
 		t.Error("a message that nobody claimed was acked")
 	}
 	want := map[uuid.UUID]string{

@@ -11,6 +11,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/doorito"
+	"github.com/packfinderz/outbox/layouts/modkit"
 	"github.com/packfinderz/outbox/outboxgorm"
 )
 
@@ -62,5 +63,40 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// already enqueued: false
+	// <nil>
+}
+
+// A module that is on GORM gives its transaction to modkit.Enqueue.
+func ExampleTx() {
+	files, err := modkit.Migrations(modkit.Layout())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pool, done, err := pgtest.Example(``, files)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+	sqlDB := stdlib.OpenDBFromPool(pool)
+	defer func() { _ = sqlDB.Close() }()
+	db, err := gorm.Open(postgres.New(postgres.Config{Conn: sqlDB}), &gorm.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	err = db.Transaction(func(tx *gorm.DB) error {
+		// … the module's own changes …
+		enqueued, err := modkit.Enqueue(context.Background(), outboxgorm.Tx(tx), modkit.Message{
+			Namespace: "mini-chat", Topic: "usage", DedupeKey: "turn-1", Payload: []byte(`{"tokens": 17}`),
+		})
+		fmt.Println(len(enqueued), "enqueued")
+		return err
+	})
+	fmt.Println(err)
+	// Output:
+	// 1 enqueued
 	// <nil>
 }

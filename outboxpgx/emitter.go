@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/emit"
@@ -36,13 +35,13 @@ func New(target Target, config *outbox.EmitConfig) (*Emitter, error) {
 // *outbox.EventError) leaves the transaction usable; after any other error it has to be
 // rolled back, as after every failed statement.
 func (e *Emitter) Emit(ctx context.Context, tx pgx.Tx, event outbox.Event) (outbox.Emitted, error) {
-	return e.emitter.Emit(ctx, conn{tx}, event)
+	return e.emitter.Emit(ctx, emit.PGXConn{Tx: tx}, event)
 }
 
 // EmitMany writes many events in one statement, and says for each what became of it.
 // If one is refused, none is written.
 func (e *Emitter) EmitMany(ctx context.Context, tx pgx.Tx, events []outbox.Event) ([]outbox.Emitted, error) {
-	return e.emitter.EmitMany(ctx, conn{tx}, events)
+	return e.emitter.EmitMany(ctx, emit.PGXConn{Tx: tx}, events)
 }
 
 // InTx runs work in a transaction of its own, commits it, and then wakes the relay in
@@ -53,37 +52,4 @@ func (e *Emitter) InTx(ctx context.Context, db Beginner, work func(tx pgx.Tx) er
 	}
 	e.emitter.Nudge()
 	return nil
-}
-
-// conn is a transaction as the shared part of the emitters sees it.
-type conn struct{ tx pgx.Tx }
-
-func (c conn) Exec(ctx context.Context, sql string, args []any) (int64, error) {
-	tag, err := c.tx.Exec(ctx, sql, args...)
-	return tag.RowsAffected(), err
-}
-
-func (c conn) Query(
-	ctx context.Context, sql string, args []any, row func(scan func(dest ...any) error) error,
-) error {
-	rows, err := c.tx.Query(ctx, sql, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// Array leaves most values as they are: pgx encodes slices itself, but finds its way
-// through one of UUIDs by reflection.
-func (c conn) Array(values any) any {
-	if ids, ok := values.([]pgtype.UUID); ok {
-		return pgtype.FlatArray[pgtype.UUID](ids)
-	}
-	return values
 }

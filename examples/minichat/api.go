@@ -151,7 +151,7 @@ func (s *service) postFinalise(r *http.Request) (any, error) {
 }
 
 func (s *service) getOutbox(r *http.Request) (any, error) {
-	stats, err := s.events.Stats(r.Context())
+	stats, err := s.module.Stats(r.Context())
 	return outboxAnswer{Waiting: stats.Due + stats.Held + stats.Retrying, Dead: stats.Dead}, err
 }
 
@@ -160,7 +160,7 @@ func (s *service) postRetry(r *http.Request) (any, error) {
 	if err := read(r, nil, map[string]*uuid.UUID{"event": &id}); err != nil {
 		return nil, err
 	}
-	retried, err := s.events.Retry(r.Context(), id)
+	retried, err := s.module.Retry(r.Context(), id)
 	if err == nil && len(retried) == 0 {
 		err = fmt.Errorf("%w: event %s is not dead", errBadRequest, id)
 	}

@@ -12,8 +12,6 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/examples/internal/database"
 	"github.com/packfinderz/outbox/layouts/modkit"
-	"github.com/packfinderz/outbox/outboxpgx"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 //go:embed migrations/*.sql
@@ -28,16 +26,13 @@ const (
 // service is the chat, with its outbox.
 type service struct {
 	pool       *pgxpool.Pool
-	emitter    *outboxpgx.Emitter
+	module     *modkit.Module
 	dispatcher *outbox.Relay
-	// events is for what people want to know of them, and to do.
-	events *pgstore.Store
 }
 
 // newService makes the tables that are missing, and the parts of the service. Nothing runs yet.
 func newService(ctx context.Context, db *database.Database, log *slog.Logger) (*service, error) {
-	layout := modkit.Layout()
-	table, err := modkit.Migrations(layout)
+	table, err := modkit.Migrations(modkit.Layout())
 	if err != nil {
 		return nil, err
 	}
@@ -52,28 +47,18 @@ func newService(ctx context.Context, db *database.Database, log *slog.Logger) (*
 		}
 	}
 	s := &service{pool: db.Pool}
-	config := modkit.StoreConfig{
+	s.module, err = modkit.NewModule(db.Pool, modkit.Config{
 		Namespace: namespace,
 		// A killed process is noticed quickly here; a real service takes longer times.
 		LeaseDuration: 2 * time.Second,
 		MaxAttempts:   4,
 		Retry:         outbox.RetryPolicy{Base: 50 * time.Millisecond, Max: time.Second},
-	}
-	s.dispatcher, err = modkit.NewDispatcher(db.Pool, modkit.DispatcherConfig{
-		Store: config, PollInterval: 250 * time.Millisecond, Logger: log,
-		Concurrency: 2, // billing shares the pool with requests, and with the dispatcher's own claims
-	}, s.bill)
-	if err != nil {
-		return nil, err
-	}
-	s.events, err = pgstore.New(db.Pool, layout, pgstore.Config{
-		MaxAttempts: config.MaxAttempts, Filter: pgstore.Filter{Namespace: namespace},
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.emitter, err = outboxpgx.New(layout, &outbox.EmitConfig{
-		DefaultNamespace: namespace, DefaultTopic: topic, Nudge: s.dispatcher.Nudge,
+	s.dispatcher, err = modkit.NewDispatcher(s.module, modkit.DispatcherConfig{
+		Handlers: map[string]modkit.Handler{topic: s.bill}, Logger: log,
 	})
 	return s, err
 }

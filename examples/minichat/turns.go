@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts/modkit"
 )
 
 var (
@@ -83,11 +83,11 @@ func (s *service) exists(ctx context.Context, tx pgx.Tx, t turn) (err error) {
 // finalise ends a turn: what it used and the event that tells of it are in one transaction. The
 // first finalisation counts. A second one, such as a client's that got no answer, finds what the
 // first has written, and its event already enqueued.
-func (s *service) finalise(ctx context.Context, t turn, outcome, reply string) (u usage, emitted outbox.Emitted, err error) {
+func (s *service) finalise(ctx context.Context, t turn, outcome, reply string) (u usage, event modkit.Enqueued, err error) {
 	if !slices.Contains([]string{"completed", "failed", "aborted"}, outcome) {
-		return u, emitted, errOutcome
+		return u, event, errOutcome
 	}
-	err = s.emitter.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if u, err = s.settleTurn(ctx, tx, t, outcome, reply); err != nil {
 			return err
 		}
@@ -95,10 +95,16 @@ func (s *service) finalise(ctx context.Context, t turn, outcome, reply string) (
 		if err != nil {
 			return fmt.Errorf("write the event: %w", err)
 		}
-		emitted, err = s.emitter.Emit(ctx, tx, outbox.Event{TenantID: t.Tenant, DedupeKey: t.dedupeKey(), Payload: payload})
+		enqueued, err := s.module.Enqueue(ctx, tx, modkit.Message{
+			Topic: topic, TenantID: t.Tenant, DedupeKey: t.dedupeKey(), Payload: payload,
+		})
+		if err == nil {
+			event = enqueued[0]
+		}
 		return err
 	})
-	return u, emitted, err
+	s.dispatcher.Nudge()
+	return u, event, err
 }
 
 // settleTurn writes the outcome and what was used, unless that was done before. What was used is

@@ -93,7 +93,7 @@ func TestRace(t *testing.T) {
 		}
 	}
 	const racers = 8
-	var list [racers]outbox.Emitted
+	var list [racers]modkit.Enqueued
 	var errs [racers]error
 	var running sync.WaitGroup
 	for i := range racers {
@@ -130,11 +130,11 @@ func TestRedelivered(t *testing.T) {
 	if _, _, err := s.finalise(t.Context(), one, "aborted", ""); err != nil {
 		t.Fatal(err)
 	}
-	gone, err := modkit.NewStore(s.pool, modkit.StoreConfig{Namespace: namespace})
+	gone, err := modkit.NewModule(s.pool, modkit.Config{Namespace: namespace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	messages, err := gone.ClaimBatch(t.Context(), 10)
+	messages, err := gone.ClaimBatch(t.Context(), modkit.ClaimCfg{BatchSize: 10})
 	if err != nil || len(messages) != 1 {
 		t.Fatalf("claimed %d messages: %v", len(messages), err)
 	}
@@ -157,9 +157,7 @@ func TestForged(t *testing.T) {
 	t.Parallel()
 	s, id := newChat(t)
 	for _, payload := range []string{`7`, `{"tenant": "` + uuid.NewString() + `"}`} {
-		message := modkit.ClaimedMessage{Message: outbox.Message{Event: outbox.Event{
-			TenantID: id, DedupeKey: newTurn(id).dedupeKey(), Payload: []byte(payload),
-		}}}
+		message := modkit.ClaimedMessage{TenantID: id, DedupeKey: newTurn(id).dedupeKey(), Payload: []byte(payload)}
 		if err := s.bill(context.Background(), message); outbox.Classify(err) != outbox.ClassTerminal {
 			t.Errorf("%s: %v", payload, err)
 		}

@@ -3,34 +3,45 @@ package modkit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/handlers"
 )
 
-// Publish hands one message to whoever is downstream, in whatever way the module likes, and
-// returns nil once it is there. An error is a failed attempt; wrap it with outbox.Terminal to
-// have no other, or with outbox.Unavailable to have none counted while downstream is away. It
-// may see a message twice. The dispatcher settles the message: Publish must not ack it, and
-// nobody but Publish looks into its payload.
-type Publish func(ctx context.Context, message ClaimedMessage) error
+// Handler is the contract's publish: it hands one message to whoever is downstream, in whatever
+// way the module likes, and returns nil once it is there. An error is a failed attempt; wrap it
+// with outbox.Terminal to have no other, or with outbox.Unavailable to have none counted while
+// downstream is away. It may see a message twice. The dispatcher settles the message: a handler
+// must not ack it, and nobody but the handler looks into its payload.
+type Handler func(ctx context.Context, message ClaimedMessage) error
 
-// DispatcherConfig adjusts a dispatcher.
+// DispatcherConfig says what a dispatcher does. It needs a handler; all times follow from the
+// lease unless they are set.
 type DispatcherConfig struct {
-	// Store says which messages it claims, for how long, and when they are tried again.
-	Store StoreConfig
-	// PollInterval is the longest time between two looks at an idle table. Default 1 s; at
-	// most a third of the lease.
-	PollInterval time.Duration
-	// BatchSize is how many messages one claim takes. Default 100.
-	BatchSize int
-	// Concurrency is how many messages are published at once. Default 16.
+	// Handlers are by topic.
+	Handlers map[string]Handler
+	// Otherwise has the messages of all other topics. Without it they are left alone.
+	Otherwise Handler
+	// Claim is what one claim takes, and its terms. Default of BatchSize: four for each handler at
+	// work, at most 100.
+	Claim ClaimCfg
+	// Concurrency is how many handlers are at work at once. Each may use one connection of the
+	// module's, and the dispatcher needs two: one to claim, one for leases and outcomes. Default:
+	// 16, or what the connections allow; more than that is refused.
 	Concurrency int
-	// PublishTimeout bounds one call of Publish. Default 30 s.
+	// OffPool says that the handlers use no connection of the module's, so that Concurrency is not
+	// bounded by them.
+	OffPool bool
+	// PollInterval is the longest time between two looks at an idle table. Default: a third of the
+	// lease, at most 1 s. More than a third is refused.
+	PollInterval time.Duration
+	// PublishTimeout bounds one call of a handler. Default: the lease. A longer one is fine: leases
+	// are renewed while a handler works.
 	PublishTimeout time.Duration
 	// Hooks are observers; see outbox.Config.
 	Hooks []any
@@ -39,44 +50,102 @@ type DispatcherConfig struct {
 	Logger *slog.Logger
 }
 
-// NewDispatcher makes a relay that hands every due message to a function of the module's. Run
-// it with the context that is cancelled at the module's shutdown: it then claims no more,
-// finishes what is being published, and gives back the rest.
-func NewDispatcher(pool *pgxpool.Pool, config DispatcherConfig, publish Publish) (*outbox.Relay, error) {
-	if publish == nil {
-		return nil, errors.New("outbox: the dispatcher has no function to publish with")
+const (
+	// ownConnections are what a dispatcher needs besides its handlers.
+	ownConnections = 2
+	// batchShare is how many messages a claim takes for each handler at work.
+	batchShare = 4
+	maxBatch   = 100
+	maxPoll    = time.Second
+	// pollsPerLease is the contract's: looks that are seldom let leases run out unseen.
+	pollsPerLease = 3
+)
+
+// NewDispatcher makes a relay that hands every due message of the module's to the handler of its
+// topic. Run it with the context that is cancelled at the module's shutdown: it then claims no
+// more, finishes what is being handled, and gives back the rest. A dispatcher that could not keep
+// its leases, because its handlers may take all connections, is refused.
+func NewDispatcher(module *Module, config DispatcherConfig) (*outbox.Relay, error) {
+	if err := config.checkHandlers(module); err != nil {
+		return nil, err
 	}
-	store, err := config.Store.open(pool)
+	if err := config.fitConnections(module.conns()); err != nil {
+		return nil, err
+	}
+	own := module
+	if config.Otherwise == nil {
+		own = module.only(slices.Sorted(maps.Keys(config.Handlers)))
+	}
+	store, err := own.store(config.Claim)
 	if err != nil {
 		return nil, err
 	}
-	// ModKit's messages have no type, so that one handler is given all of them.
+	lease := store.Traits().Lease
+	if config.PollInterval == 0 {
+		config.PollInterval = min(maxPoll, lease/pollsPerLease)
+	}
+	if config.PublishTimeout == 0 {
+		config.PublishTimeout = lease
+	}
+	if config.Claim.BatchSize == 0 {
+		config.Claim.BatchSize = min(maxBatch, batchShare*config.Concurrency)
+	}
+	// ModKit's messages have no type, so that one handler of the engine's is given all of them.
 	set, err := handlers.New(handlers.Options{
 		Timeout: config.PublishTimeout, Concurrency: config.Concurrency, Logger: config.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = set.Otherwise("publish", func(ctx context.Context, message outbox.Message) error {
-		return publish(ctx, ClaimedMessage{Message: message})
-	})
-	if err != nil {
+	if err := set.Otherwise("publish", config.publish); err != nil {
 		return nil, err
 	}
-	if config.BatchSize == 0 {
-		config.BatchSize = 100
-	}
 	return outbox.NewRelay(outbox.Config{
-		Store: store, Publisher: set, BatchSize: config.BatchSize, Poll: config.PollInterval, Retry: config.Store.Retry,
-		Hooks: config.Hooks, Logger: config.Logger, PublishTimeout: batchTime(config.PublishTimeout),
+		Store: store, Publisher: set, BatchSize: config.Claim.BatchSize, Poll: config.PollInterval, Retry: module.retry,
+		Hooks: config.Hooks, Logger: config.Logger,
+		// A call is begun only while it has its full time; those that are left are given back, uncounted.
+		PublishTimeout: 2 * config.PublishTimeout,
 	})
 }
 
-// batchTime leaves a batch twice the time of a call. A call is begun only while it has its
-// full time; those that are left are given back, uncounted.
-func batchTime(call time.Duration) time.Duration {
-	if call == 0 {
-		call = handlers.DefaultTimeout
+// publish hands a message to the handler of its topic.
+func (c *DispatcherConfig) publish(ctx context.Context, message outbox.Message) error {
+	handle := c.Handlers[message.Topic]
+	if handle == nil {
+		handle = c.Otherwise // only what has a handler is claimed
 	}
-	return 2 * call
+	return handle(ctx, claimedMessage(&message, nil))
+}
+
+// checkHandlers refuses handlers that are missing, or would never be called.
+func (c *DispatcherConfig) checkHandlers(module *Module) error {
+	if len(c.Handlers) == 0 && c.Otherwise == nil {
+		return errors.New("outbox: the dispatcher has no handler: set DispatcherConfig.Handlers or Otherwise")
+	}
+	for topic, handle := range c.Handlers {
+		switch topics := module.config.Topics; {
+		case handle == nil:
+			return fmt.Errorf("outbox: the handler of topic %q is nil", topic)
+		case len(topics) > 0 && !slices.Contains(topics, topic):
+			return fmt.Errorf("outbox: topic %q has a handler, but the module has only the topics %q", topic, topics)
+		}
+	}
+	return nil
+}
+
+// fitConnections holds the concurrency to the number of connections there are; zero for any number.
+func (c *DispatcherConfig) fitConnections(conns int) error {
+	room := handlers.DefaultConcurrency
+	if !c.OffPool && conns > 0 {
+		room = min(room, conns-ownConnections)
+		if asked := max(1, c.Concurrency); asked > conns-ownConnections {
+			return fmt.Errorf("outbox: %d handlers at once with a connection each, and %d connections for the dispatcher's claims and leases, are %d; "+
+				"the module has %d: give it more, lower Concurrency, or set OffPool if the handlers use none of them",
+				asked, ownConnections, asked+ownConnections, conns)
+		}
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = room
+	}
+	return nil
 }

@@ -23,11 +23,9 @@ func TestDispatcherFailures(t *testing.T) {
 	id := b.enqueue(1)[0]
 	const base, attempts = time.Hour, 4
 	deaths := &deathCounter{died: make(chan outbox.Reason, 1)}
-	b.dispatch(modkit.DispatcherConfig{
-		Store: modkit.StoreConfig{MaxAttempts: attempts, Retry: outbox.RetryPolicy{Base: base, Max: 3 * base}},
-		Hooks: []any{deaths},
-	}, func(_ context.Context, m modkit.ClaimedMessage) error {
-		return fmt.Errorf("downstream refused attempt %d", m.Attempt)
+	module := modkit.Config{MaxAttempts: attempts, Retry: outbox.RetryPolicy{Base: base, Max: 3 * base}}
+	b.dispatch(module, modkit.DispatcherConfig{Hooks: []any{deaths}}, func(_ context.Context, m modkit.ClaimedMessage) error {
+		return fmt.Errorf("downstream refused attempt %d", m.Attempts)
 	})
 	for i, ceiling := range []time.Duration{base, 2 * base, 3 * base} {
 		attempt := i + 1
@@ -86,7 +84,7 @@ func TestDispatcherAnswers(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
 			id := b.enqueue(1)[0]
-			b.dispatch(modkit.DispatcherConfig{Store: modkit.StoreConfig{Retry: outbox.RetryPolicy{Base: time.Hour, Max: time.Hour}}},
+			b.dispatch(modkit.Config{Retry: outbox.RetryPolicy{Base: time.Hour, Max: time.Hour}}, modkit.DispatcherConfig{},
 				func(context.Context, modkit.ClaimedMessage) error { return c.answer() })
 			await.Until(t, "the attempt to be settled", func() bool { r := b.row(id); return r.lastError != "" && !r.held })
 			b.want(id, c.status, c.attempts)
@@ -100,7 +98,7 @@ func TestDispatcherOutage(t *testing.T) {
 	b := newBed(t)
 	id := b.enqueue(1)[0]
 	calls := 0 // one message, one call at a time
-	b.dispatch(modkit.DispatcherConfig{Store: modkit.StoreConfig{MaxAttempts: 1}}, func(context.Context, modkit.ClaimedMessage) error {
+	b.dispatch(modkit.Config{MaxAttempts: 1}, modkit.DispatcherConfig{}, func(context.Context, modkit.ClaimedMessage) error {
 		if calls++; calls <= 3 {
 			return outbox.Unavailable(errors.New("downstream is away"))
 		}
@@ -122,8 +120,8 @@ func TestDispatcherLosesItsLease(t *testing.T) {
 			b := newBed(t)
 			id := b.enqueue(1)[0]
 			thief := uuid.New()
-			b.dispatch(modkit.DispatcherConfig{}, func(_ context.Context, m modkit.ClaimedMessage) error {
-				if m.Attempt > 1 {
+			b.dispatch(modkit.Config{}, modkit.DispatcherConfig{}, func(_ context.Context, m modkit.ClaimedMessage) error {
+				if m.Attempts > 1 {
 					return errors.New("it was given the message again")
 				}
 				_, err := b.pool.Exec(t.Context(), `UPDATE modkit_outbox_events SET locked_by = $1, attempts = 2 WHERE id = $2`, thief, id)
@@ -144,13 +142,13 @@ func TestDispatcherReclaims(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	ids := b.enqueue(3)
-	gone := b.store(modkit.StoreConfig{})
+	gone := b.module(modkit.Config{})
 	b.claim(gone, 3)
-	b.claim(b.store(modkit.StoreConfig{}), 0) // they are held
+	b.claim(b.module(modkit.Config{}), 0) // they are held
 	b.expire()
 	attempts := make(chan int, len(ids))
-	b.dispatch(modkit.DispatcherConfig{}, func(_ context.Context, m modkit.ClaimedMessage) error {
-		attempts <- m.Attempt
+	b.dispatch(modkit.Config{}, modkit.DispatcherConfig{}, func(_ context.Context, m modkit.ClaimedMessage) error {
+		attempts <- m.Attempts
 		return nil
 	})
 	for _, id := range ids {

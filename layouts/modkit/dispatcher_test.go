@@ -25,7 +25,7 @@ func TestDispatcher(t *testing.T) {
 	}
 	id := b.enqueue(0, event)[0]
 	got := make(chan modkit.ClaimedMessage, 1)
-	relay := b.dispatcher(modkit.DispatcherConfig{}, func(_ context.Context, m modkit.ClaimedMessage) error {
+	relay := b.dispatcher(modkit.Config{}, modkit.DispatcherConfig{}, func(_ context.Context, m modkit.ClaimedMessage) error {
 		got <- m
 		return nil
 	})
@@ -34,12 +34,12 @@ func TestDispatcher(t *testing.T) {
 	go func() { ended <- relay.Run(ctx) }()
 	m := <-got
 	if m.ID != id || m.Namespace != event.Namespace || m.Topic != event.Topic || m.TenantID != tenant ||
-		m.DedupeKey != event.DedupeKey || string(m.Payload) != string(event.Payload) || m.Attempt != 1 {
+		m.DedupeKey != event.DedupeKey || string(m.Payload) != string(event.Payload) || m.Attempts != 1 {
 		t.Errorf("it was given %+v", m)
 	}
 	b.awaitDelivered(id)
 	b.want(id, "delivered", 1)
-	if err := b.store(modkit.StoreConfig{}).Ack(t.Context(), m); err == nil {
+	if err := b.module(modkit.Config{}).Ack(t.Context(), m); err == nil {
 		t.Error("what the dispatcher settles was acked by hand")
 	}
 	shutdown()
@@ -55,7 +55,7 @@ func TestDispatcherShutdown(t *testing.T) {
 	b := newBed(t)
 	ids := b.enqueue(3)
 	entered, leave := make(chan uuid.UUID, len(ids)), make(chan struct{})
-	relay := b.dispatcher(modkit.DispatcherConfig{BatchSize: 1, Concurrency: 1}, func(_ context.Context, m modkit.ClaimedMessage) error {
+	relay := b.dispatcher(modkit.Config{}, modkit.DispatcherConfig{Claim: modkit.ClaimCfg{BatchSize: 1}, Concurrency: 1}, func(_ context.Context, m modkit.ClaimedMessage) error {
 		entered <- m.ID
 		<-leave
 		return nil
@@ -93,24 +93,24 @@ func TestDispatcherSeesOnlyItsOwn(t *testing.T) {
 	foreign, system := event("mini-chat", "usage", other), event("mini-chat", "usage", uuid.Nil)
 	elsewhere := event("mini-chat", "audit", mine)
 	for name, c := range map[string]struct {
-		config modkit.StoreConfig
+		config modkit.Config
 		want   []uuid.UUID
 	}{
-		"one namespace":    {modkit.StoreConfig{Namespace: "billing"}, []uuid.UUID{bill}},
-		"one topic":        {modkit.StoreConfig{Namespace: "mini-chat", Topics: []string{"audit"}}, []uuid.UUID{elsewhere}},
-		"one tenant":       {modkit.StoreConfig{Namespace: "mini-chat", TenantID: other}, []uuid.UUID{foreign}},
-		"another tenant":   {modkit.StoreConfig{Namespace: "mini-chat", Topics: []string{"usage"}, TenantID: mine}, []uuid.UUID{chat}},
-		"an unknown one":   {modkit.StoreConfig{Namespace: "nobody"}, nil},
-		"no tenant of it":  {modkit.StoreConfig{Namespace: "billing", TenantID: other}, nil},
-		"the exact string": {modkit.StoreConfig{Namespace: "mini-chat' OR true --"}, nil},
+		"one namespace":    {modkit.Config{Namespace: "billing"}, []uuid.UUID{bill}},
+		"one topic":        {modkit.Config{Namespace: "mini-chat", Topics: []string{"audit"}}, []uuid.UUID{elsewhere}},
+		"one tenant":       {modkit.Config{Namespace: "mini-chat", TenantID: other}, []uuid.UUID{foreign}},
+		"another tenant":   {modkit.Config{Namespace: "mini-chat", Topics: []string{"usage"}, TenantID: mine}, []uuid.UUID{chat}},
+		"an unknown one":   {modkit.Config{Namespace: "nobody"}, nil},
+		"no tenant of it":  {modkit.Config{Namespace: "billing", TenantID: other}, nil},
+		"the exact string": {modkit.Config{Namespace: "mini-chat' OR true --"}, nil},
 	} {
-		store := b.store(c.config)
-		messages := b.claim(store, len(c.want))
+		module := b.module(c.config)
+		messages := b.claim(module, len(c.want))
 		for i, m := range messages {
 			if m.ID != c.want[i] {
 				t.Errorf("%s: claimed %s, want %s", name, m.ID, c.want[i])
 			}
-			if err := store.Release(t.Context(), m); err != nil {
+			if err := module.Release(t.Context(), m); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -118,7 +118,7 @@ func TestDispatcherSeesOnlyItsOwn(t *testing.T) {
 	// Two dispatchers beside each other.
 	seen := make(chan string, 10)
 	for _, namespace := range []string{"mini-chat", "billing"} {
-		b.dispatch(modkit.DispatcherConfig{Store: modkit.StoreConfig{Namespace: namespace}},
+		b.dispatch(modkit.Config{Namespace: namespace}, modkit.DispatcherConfig{},
 			func(_ context.Context, m modkit.ClaimedMessage) error {
 				seen <- namespace + " saw " + m.Namespace
 				return nil
@@ -140,27 +140,43 @@ func TestDispatcherSeesOnlyItsOwn(t *testing.T) {
 func TestDispatcherRefuses(t *testing.T) {
 	t.Parallel()
 	pool := newBed(t).pool
-	publish := func(context.Context, modkit.ClaimedMessage) error { return nil }
+	handle := func(context.Context, modkit.ClaimedMessage) error { return nil }
+	handled := modkit.DispatcherConfig{Otherwise: handle}
+	with := func(change func(*modkit.DispatcherConfig)) modkit.DispatcherConfig {
+		config := handled
+		change(&config)
+		return config
+	}
+	try := func(module modkit.Config, config modkit.DispatcherConfig) error {
+		module.Namespace = "mini-chat"
+		own, err := modkit.NewModule(pool, module)
+		if err == nil {
+			_, err = modkit.NewDispatcher(own, config)
+		}
+		return err
+	}
 	for words, c := range map[string]struct {
-		config  modkit.DispatcherConfig
-		publish modkit.Publish
+		module modkit.Config
+		config modkit.DispatcherConfig
 	}{
-		"no function to publish with": {publish: nil},
+		"has no handler":                      {},
+		`the handler of topic "usage" is nil`: {config: modkit.DispatcherConfig{Handlers: map[string]modkit.Handler{"usage": nil}}},
+		`only the topics ["audit"]`: {
+			modkit.Config{Topics: []string{"audit"}}, modkit.DispatcherConfig{Handlers: map[string]modkit.Handler{"usage": handle}}},
 		"at most a third of the lease": {
-			modkit.DispatcherConfig{Store: modkit.StoreConfig{LeaseDuration: 3 * time.Second}, PollInterval: 1001 * time.Millisecond}, publish},
-		"must be at least 1":     {modkit.DispatcherConfig{Store: modkit.StoreConfig{MaxAttempts: -1}}, publish},
-		"must be at least 100ms": {modkit.DispatcherConfig{Store: modkit.StoreConfig{LeaseDuration: 1}}, publish},
-		"delay is negative":      {modkit.DispatcherConfig{Store: modkit.StoreConfig{Retry: outbox.RetryPolicy{Base: -1}}}, publish},
-		"BatchSize is negative":  {modkit.DispatcherConfig{BatchSize: -1}, publish},
-		"an option is negative":  {modkit.DispatcherConfig{Concurrency: -1}, publish},
+			modkit.Config{LeaseDuration: 3 * time.Second}, with(func(c *modkit.DispatcherConfig) { c.PollInterval = 1001 * time.Millisecond })},
+		"must be at least 1":     {modkit.Config{MaxAttempts: -1}, handled},
+		"must be at least 100ms": {modkit.Config{LeaseDuration: 1}, handled},
+		"delay is negative":      {modkit.Config{Retry: outbox.RetryPolicy{Base: -1}}, handled},
+		"BatchSize is negative":  {config: with(func(c *modkit.DispatcherConfig) { c.Claim.BatchSize = -1 })},
+		"an option is negative":  {config: with(func(c *modkit.DispatcherConfig) { c.Concurrency = -1 })},
 	} {
-		if _, err := modkit.NewDispatcher(pool, c.config, c.publish); err == nil || !strings.Contains(err.Error(), words) {
+		if err := try(c.module, c.config); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("got %v, want %s", err, words)
 		}
 	}
-	_, err := modkit.NewDispatcher(pool,
-		modkit.DispatcherConfig{Store: modkit.StoreConfig{LeaseDuration: 3 * time.Second}, PollInterval: time.Second}, publish)
-	if err != nil {
+	third := with(func(c *modkit.DispatcherConfig) { c.PollInterval = time.Second })
+	if err := try(modkit.Config{LeaseDuration: 3 * time.Second}, third); err != nil {
 		t.Errorf("a third of the lease was refused: %v", err)
 	}
 }

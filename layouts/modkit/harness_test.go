@@ -1,6 +1,7 @@
 package modkit_test
 
 import (
+	"cmp"
 	"log/slog"
 	"testing"
 	"time"
@@ -123,19 +124,21 @@ func (b *bed) makeDue() {
 	pgtest.Exec(b, b.pool, `UPDATE modkit_outbox_events SET next_attempt_at = now() WHERE status = 'pending'`)
 }
 
-func (b *bed) store(config modkit.StoreConfig) *modkit.Store {
+// module makes one of all namespaces, unless it says otherwise.
+func (b *bed) module(config modkit.Config) *modkit.Module {
 	b.Helper()
-	store, err := modkit.NewStore(b.pool, config)
+	config.Namespace = cmp.Or(config.Namespace, modkit.AllNamespaces)
+	module, err := modkit.NewModule(b.pool, config)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return store
+	return module
 }
 
 // claimAll claims what there is.
-func (b *bed) claimAll(store *modkit.Store) []modkit.ClaimedMessage {
+func (b *bed) claimAll(module *modkit.Module) []modkit.ClaimedMessage {
 	b.Helper()
-	messages, err := store.ClaimBatch(b.Context(), 100)
+	messages, err := module.ClaimBatch(b.Context(), modkit.ClaimCfg{BatchSize: 100})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -143,9 +146,9 @@ func (b *bed) claimAll(store *modkit.Store) []modkit.ClaimedMessage {
 }
 
 // claim claims what there is, and wants a number of messages.
-func (b *bed) claim(store *modkit.Store, want int) []modkit.ClaimedMessage {
+func (b *bed) claim(module *modkit.Module, want int) []modkit.ClaimedMessage {
 	b.Helper()
-	messages := b.claimAll(store)
+	messages := b.claimAll(module)
 	if len(messages) != want {
 		b.Fatalf("claimed %d messages, want %d", len(messages), want)
 	}
@@ -155,11 +158,10 @@ func (b *bed) claim(store *modkit.Store, want int) []modkit.ClaimedMessage {
 func (b *bed) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b.logs, nil)) }
 
 // dispatcher makes one that looks often.
-func (b *bed) dispatcher(config modkit.DispatcherConfig, publish modkit.Publish) *outbox.Relay {
+func (b *bed) dispatcher(module modkit.Config, config modkit.DispatcherConfig, handle modkit.Handler) *outbox.Relay {
 	b.Helper()
-	config.PollInterval = 20 * time.Millisecond
-	config.Logger = b.logger()
-	relay, err := modkit.NewDispatcher(b.pool, config, publish)
+	config.PollInterval, config.Logger, config.Otherwise = 20*time.Millisecond, b.logger(), handle
+	relay, err := modkit.NewDispatcher(b.module(module), config)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -167,9 +169,9 @@ func (b *bed) dispatcher(config modkit.DispatcherConfig, publish modkit.Publish)
 }
 
 // dispatch runs a dispatcher until the end of the test.
-func (b *bed) dispatch(config modkit.DispatcherConfig, publish modkit.Publish) {
+func (b *bed) dispatch(module modkit.Config, config modkit.DispatcherConfig, handle modkit.Handler) {
 	b.Helper()
-	relay := b.dispatcher(config, publish)
+	relay := b.dispatcher(module, config, handle)
 	if err := relay.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}

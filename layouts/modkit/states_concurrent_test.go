@@ -101,11 +101,16 @@ func (c *crowd) missing() (names []string) {
 	return names
 }
 
-func (c *crowd) dispatcherAs(worker uuid.UUID, publish modkit.Publish) *outbox.Relay {
+func (c *crowd) dispatcherAs(worker uuid.UUID, publish modkit.Handler) *outbox.Relay {
 	c.Helper()
-	relay, err := modkit.NewDispatcher(c.as(worker.String()), modkit.DispatcherConfig{
-		Store: c.config(worker), PollInterval: 20 * time.Millisecond, BatchSize: 5, Logger: c.logger(),
-	}, publish)
+	module, err := modkit.NewModule(c.as(worker.String()), c.config(worker))
+	if err != nil {
+		c.Fatal(err)
+	}
+	relay, err := modkit.NewDispatcher(module, modkit.DispatcherConfig{
+		Otherwise: publish, OffPool: true, PollInterval: 20 * time.Millisecond, PublishTimeout: 30 * time.Second,
+		Claim: modkit.ClaimCfg{BatchSize: 5}, Logger: c.logger(),
+	})
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -183,7 +188,7 @@ func (c *crowd) retryDead(ctx context.Context) {
 
 // work is one worker: it claims, settles, forgets, and stands still until its leases are over.
 func (c *crowd) work(worker int) {
-	store, err := modkit.NewStore(c.pools[worker], c.config(c.names[worker]))
+	module, err := modkit.NewModule(c.pools[worker], c.config(c.names[worker]))
 	if err != nil {
 		c.Error(err)
 		return
@@ -191,7 +196,7 @@ func (c *crowd) work(worker int) {
 	var holding []modkit.ClaimedMessage
 	for range crowdSteps {
 		if len(holding) == 0 || rand.IntN(4) == 0 {
-			messages, err := store.ClaimBatch(c.Context(), 1+rand.IntN(4))
+			messages, err := module.ClaimBatch(c.Context(), modkit.ClaimCfg{BatchSize: 1 + rand.IntN(4)})
 			if err != nil {
 				c.Error(err)
 			}
@@ -205,25 +210,25 @@ func (c *crowd) work(worker int) {
 			c.standStill(c.pools[worker], c.names[worker], holding)
 		}
 		for i := range min(len(holding), 1+rand.IntN(3)) {
-			c.settleOne(store, holding[i])
+			c.settleOne(module, holding[i])
 		}
 		// Some are settled twice.
 		holding = holding[min(len(holding), 1):]
 	}
 }
 
-func (c *crowd) settleOne(store *modkit.Store, m modkit.ClaimedMessage) {
+func (c *crowd) settleOne(module *modkit.Module, m modkit.ClaimedMessage) {
 	var err error
 	var what string
 	switch rand.IntN(10) {
 	case 0, 1, 2:
-		what, err = "ack", store.Ack(c.Context(), m)
+		what, err = "ack", module.Ack(c.Context(), m)
 	case 3, 4, 5, 6:
-		what, err = "nack", store.Nack(c.Context(), m, errors.New("no"))
+		what, err = "nack", module.Nack(c.Context(), m, errors.New("no"))
 	case 7:
-		what, err = "terminal", store.Nack(c.Context(), m, outbox.Terminal(errors.New("never")))
+		what, err = "terminal", module.Nack(c.Context(), m, outbox.Terminal(errors.New("never")))
 	default:
-		what, err = "release", store.Release(c.Context(), m)
+		what, err = "release", module.Release(c.Context(), m)
 	}
 	if errors.Is(err, outbox.ErrLeaseLost) {
 		c.mu.Lock()

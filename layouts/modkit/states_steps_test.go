@@ -63,7 +63,7 @@ func (s *states) claim(rt *rapid.T) int {
 	if err != nil {
 		rt.Fatal(err)
 	}
-	messages, err := s.stores[worker].ClaimBatch(s.Context(), n)
+	messages, err := s.modules[worker].ClaimBatch(s.Context(), modkit.ClaimCfg{BatchSize: n})
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func (s *states) claim(rt *rapid.T) int {
 }
 
 // settle settles a message, which succeeds if and only if the claim still holds it.
-func (s *states) settle(rt *rapid.T, settle func(*modkit.Store, modkit.ClaimedMessage) error) int {
+func (s *states) settle(rt *rapid.T, settle func(*modkit.Module, modkit.ClaimedMessage) error) int {
 	claims := s.claims
 	if rapid.IntRange(0, 3).Draw(rt, "any claim") > 0 {
 		claims = slices.DeleteFunc(slices.Clone(claims), func(claim *held) bool { return s.holders[claim.message.ID] != claim })
@@ -85,7 +85,7 @@ func (s *states) settle(rt *rapid.T, settle func(*modkit.Store, modkit.ClaimedMe
 		return 0
 	}
 	claim := claims[rapid.IntRange(0, len(claims)-1).Draw(rt, "claim")]
-	err := settle(s.stores[claim.worker], claim.message)
+	err := settle(s.modules[claim.worker], claim.message)
 	if s.holders[claim.message.ID] != claim {
 		if !errors.Is(err, outbox.ErrLeaseLost) {
 			rt.Fatalf("%s was settled by a claim that had lost it: %v", claim.message.ID, err)
@@ -101,7 +101,7 @@ func (s *states) settle(rt *rapid.T, settle func(*modkit.Store, modkit.ClaimedMe
 }
 
 func (s *states) ack(rt *rapid.T) int {
-	return s.settle(rt, func(store *modkit.Store, m modkit.ClaimedMessage) error { return store.Ack(s.Context(), m) })
+	return s.settle(rt, func(module *modkit.Module, m modkit.ClaimedMessage) error { return module.Ack(s.Context(), m) })
 }
 
 func (s *states) nack(rt *rapid.T) int { return s.nackWith(rt, errors.New("no")) }
@@ -111,11 +111,11 @@ func (s *states) terminal(rt *rapid.T) int {
 }
 
 func (s *states) nackWith(rt *rapid.T, cause error) int {
-	return s.settle(rt, func(store *modkit.Store, m modkit.ClaimedMessage) error { return store.Nack(s.Context(), m, cause) })
+	return s.settle(rt, func(module *modkit.Module, m modkit.ClaimedMessage) error { return module.Nack(s.Context(), m, cause) })
 }
 
 func (s *states) release(rt *rapid.T) int {
-	return s.settle(rt, func(store *modkit.Store, m modkit.ClaimedMessage) error { return store.Release(s.Context(), m) })
+	return s.settle(rt, func(module *modkit.Module, m modkit.ClaimedMessage) error { return module.Release(s.Context(), m) })
 }
 
 // crash makes a worker forget what it holds.

@@ -75,11 +75,11 @@ func TestStates(t *testing.T) {
 type states struct {
 	*bed
 	machine
-	names  []uuid.UUID
-	pools  []*pgxpool.Pool
-	hands  map[string]*pgxpool.Pool // of those who are no workers
-	stores []*modkit.Store
-	met    map[string]int
+	names   []uuid.UUID
+	pools   []*pgxpool.Pool
+	hands   map[string]*pgxpool.Pool // of those who are no workers
+	modules []*modkit.Module
+	met     map[string]int
 
 	ids     []uuid.UUID
 	claims  []*held
@@ -118,23 +118,23 @@ func (s *states) reset(rt *rapid.T) {
 	pgtest.Exec(s, s.pool, `TRUNCATE changes, modkit_outbox_events`)
 	s.maxAttempts = rapid.IntRange(1, 3).Draw(rt, "maximum")
 	s.ids, s.claims, s.holders, s.last = nil, nil, make(map[uuid.UUID]*held), make(map[uuid.UUID]snapshot)
-	s.stores = make([]*modkit.Store, statesWorkers)
-	for i := range s.stores {
+	s.modules = make([]*modkit.Module, statesWorkers)
+	for i := range s.modules {
 		s.open(rt, i)
 	}
 }
 
 // config is that of one worker.
-func (m *machine) config(worker uuid.UUID) modkit.StoreConfig {
-	return modkit.StoreConfig{WorkerID: worker, LeaseDuration: m.lease, MaxAttempts: m.maxAttempts, Retry: m.retry}
+func (m *machine) config(worker uuid.UUID) modkit.Config {
+	return modkit.Config{Namespace: modkit.AllNamespaces, WorkerID: worker, LeaseDuration: m.lease, MaxAttempts: m.maxAttempts, Retry: m.retry}
 }
 
 func (s *states) open(rt *rapid.T, worker int) {
-	store, err := modkit.NewStore(s.pools[worker], s.config(s.names[worker]))
+	module, err := modkit.NewModule(s.pools[worker], s.config(s.names[worker]))
 	if err != nil {
 		rt.Fatal(err)
 	}
-	s.stores[worker] = store
+	s.modules[worker] = module
 }
 
 // table is what the relay and people use beside the calls of the contract.

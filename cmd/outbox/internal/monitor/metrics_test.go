@@ -53,16 +53,21 @@ func TestDead(t *testing.T) {
 		WHERE payload = '"left"'`)
 	store := open(t, pool, pgstore.Config{MaxAttempts: 1})
 	metrics := monitor.New(store)
-	relay, err := modkit.NewDispatcher(pool, modkit.DispatcherConfig{
-		Store: modkit.StoreConfig{MaxAttempts: 1}, Hooks: []any{metrics}, Logger: slog.New(slog.DiscardHandler),
-	}, func(_ context.Context, m modkit.ClaimedMessage) error {
-		switch string(m.Payload) {
-		case `"refused"`:
-			return outbox.Terminal(errors.New("never"))
-		case `"failed"`:
-			return errors.New("no")
-		}
-		return nil
+	module, err := modkit.NewModule(pool, modkit.Config{Namespace: modkit.AllNamespaces, MaxAttempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay, err := modkit.NewDispatcher(module, modkit.DispatcherConfig{
+		Hooks: []any{metrics}, Logger: slog.New(slog.DiscardHandler),
+		Otherwise: func(_ context.Context, m modkit.ClaimedMessage) error {
+			switch string(m.Payload) {
+			case `"refused"`:
+				return outbox.Terminal(errors.New("never"))
+			case `"failed"`:
+				return errors.New("no")
+			}
+			return nil
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func TestClaimPassesOverLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A claim that waits ends with an error.
-	impatient, err := modkit.NewStore(pgtest.Connect(t, b.url+"&lock_timeout=5s"), modkit.StoreConfig{})
+	impatient, err := modkit.NewModule(pgtest.Connect(t, b.url+"&lock_timeout=5s"), modkit.Config{Namespace: modkit.AllNamespaces})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,12 +45,12 @@ func TestLoweredMaximum(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	id := b.enqueue(1)[0]
-	before := b.store(modkit.StoreConfig{MaxAttempts: 5, Retry: outbox.RetryPolicy{Base: time.Nanosecond, Max: time.Nanosecond}})
+	before := b.module(modkit.Config{MaxAttempts: 5, Retry: outbox.RetryPolicy{Base: time.Nanosecond, Max: time.Nanosecond}})
 	if err := before.Nack(t.Context(), b.claim(before, 1)[0], errors.New("the first answer")); err != nil {
 		t.Fatal(err)
 	}
 	b.want(id, "pending", 1)
-	b.claim(b.store(modkit.StoreConfig{MaxAttempts: 1}), 0)
+	b.claim(b.module(modkit.Config{MaxAttempts: 1}), 0)
 	if r := b.want(id, "dead", 1); !strings.Contains(r.lastError, "the first answer") {
 		t.Errorf("the last error is %q", r.lastError)
 	}
@@ -77,10 +77,10 @@ func TestNack(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
 			id, worker := b.enqueue(1)[0], uuid.New()
-			store := b.store(modkit.StoreConfig{
+			module := b.module(modkit.Config{
 				MaxAttempts: c.maximum, WorkerID: worker, LeaseDuration: time.Hour, Retry: outbox.RetryPolicy{Base: time.Hour, Max: time.Hour},
 			})
-			message := b.claim(store, 1)[0]
+			message := b.claim(module, 1)[0]
 			if r := b.want(id, "processing", 1); r.owner != worker.String() {
 				t.Errorf("it is held by %s, want %s", r.owner, worker)
 			}
@@ -89,7 +89,7 @@ func TestNack(t *testing.T) {
 			if err != nil || lease != time.Hour.Seconds() {
 				t.Errorf("the lease is %g s, want an hour: %v", lease, err)
 			}
-			if err := store.Nack(t.Context(), message, c.cause); err != nil {
+			if err := module.Nack(t.Context(), message, c.cause); err != nil {
 				t.Fatal(err)
 			}
 			r := b.want(id, c.status, 1)
@@ -112,19 +112,19 @@ func TestUpdatedAt(t *testing.T) {
 	if err != nil || triggers != 0 {
 		t.Errorf("the table has %d triggers: %v", triggers, err)
 	}
-	store := b.store(modkit.StoreConfig{Retry: outbox.RetryPolicy{Base: time.Nanosecond, Max: time.Nanosecond}})
+	module := b.module(modkit.Config{Retry: outbox.RetryPolicy{Base: time.Nanosecond, Max: time.Nanosecond}})
 	for name, settle := range map[string]func(modkit.ClaimedMessage) error{
-		"ack":  func(m modkit.ClaimedMessage) error { return store.Ack(t.Context(), m) },
-		"nack": func(m modkit.ClaimedMessage) error { return store.Nack(t.Context(), m, errors.New("no")) },
+		"ack":  func(m modkit.ClaimedMessage) error { return module.Ack(t.Context(), m) },
+		"nack": func(m modkit.ClaimedMessage) error { return module.Nack(t.Context(), m, errors.New("no")) },
 		"terminal": func(m modkit.ClaimedMessage) error {
-			return store.Nack(t.Context(), m, outbox.Terminal(errors.New("no")))
+			return module.Nack(t.Context(), m, outbox.Terminal(errors.New("no")))
 		},
-		"release": func(m modkit.ClaimedMessage) error { return store.Release(t.Context(), m) },
+		"release": func(m modkit.ClaimedMessage) error { return module.Release(t.Context(), m) },
 	} {
 		id := b.enqueue(1)[0]
 		enqueued := b.row(id).updated
 		var message modkit.ClaimedMessage
-		for _, m := range b.claimAll(store) {
+		for _, m := range b.claimAll(module) {
 			if m.ID == id {
 				message = m
 			}

@@ -1,0 +1,170 @@
+package modkit
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/emit"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// AllNamespaces as Config.Namespace serves the messages of all modules: for tools that look after
+// the whole table, and for no module.
+const AllNamespaces = "*"
+
+// Config is a module's place in the shared table. Only Namespace is needed.
+type Config struct {
+	// Namespace is the module's own. The module sees no message of another; AllNamespaces for all.
+	Namespace string
+	// WorkerID is the worker's name in the rows it holds. Default: a new UUID.
+	WorkerID uuid.UUID
+	// Topics limits what is claimed, counted and changed to some topics; empty for all.
+	Topics []string
+	// TenantID limits it to one tenant; zero for all of them and for what has none.
+	TenantID uuid.UUID
+	// LeaseDuration is how long a claim lasts that does not say otherwise. Default 30 s.
+	LeaseDuration time.Duration
+	// MaxAttempts is after how many attempts a message is dead, where a claim does not say
+	// otherwise, and for Sweep and Stats. Default 10.
+	MaxAttempts int
+	// Retry is the delay between attempts. Default: a base of 1 s, a maximum of 5 min.
+	Retry outbox.RetryPolicy
+	// Layout is the table, if it is not the contract's own. Default: Layout().
+	Layout *pgstore.Layout
+}
+
+// Module is the outbox as one module sees it: its own messages in the shared table, and the calls
+// of the contract. It is safe for concurrent use.
+type Module struct {
+	config  Config
+	retry   outbox.RetryPolicy
+	emitter *emit.Emitter
+	open    func(pgstore.Config) (*pgstore.Store, error)
+	// conns is how many connections the module has; zero for any number.
+	conns func() int
+
+	mu     sync.Mutex
+	stores map[terms]*pgstore.Store
+}
+
+// terms are what claims agree on.
+type terms struct {
+	lease       time.Duration
+	maxAttempts int
+}
+
+// maxTerms bounds the stores that are kept. A module has one or two terms; one that makes up new
+// ones all the time has to have them compiled.
+const maxTerms = 16
+
+// NewModule makes a module. It does not connect. An *sql.DB has to be on pgx's stdlib; another
+// driver is refused. Its connections are used as they are, within its limits.
+func NewModule[DB *pgxpool.Pool | *sql.DB](db DB, config Config) (*Module, error) {
+	if db == nil {
+		return nil, errors.New("outbox: the database of the module is nil")
+	}
+	if config.Namespace == "" {
+		return nil, errors.New("outbox: Config.Namespace is missing: give the module's own, or modkit.AllNamespaces")
+	}
+	layout := Layout()
+	if config.Layout != nil {
+		layout = *config.Layout
+	}
+	if config.WorkerID == uuid.Nil {
+		config.WorkerID = uuid.New()
+	}
+	config.Topics = slices.Clone(config.Topics)
+	m := &Module{config: config, stores: make(map[terms]*pgstore.Store)}
+	switch db := any(db).(type) {
+	case *pgxpool.Pool:
+		m.open = func(c pgstore.Config) (*pgstore.Store, error) { return pgstore.New(db, layout, c) }
+		m.conns = func() int { return int(db.Config().MaxConns) }
+	case *sql.DB:
+		m.open = func(c pgstore.Config) (*pgstore.Store, error) { return pgstore.NewSQL(db, layout, c) }
+		m.conns = func() int { return db.Stats().MaxOpenConnections }
+	}
+	var err error
+	if m.retry, err = config.Retry.WithDefaults(); err != nil {
+		return nil, err
+	}
+	if m.emitter, err = emit.New(layout, nil); err != nil {
+		return nil, err
+	}
+	if _, err := m.store(ClaimCfg{}); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// store is the engine's store for the terms of a claim.
+func (m *Module) store(cfg ClaimCfg) (*pgstore.Store, error) {
+	t := terms{cfg.LeaseDuration, cfg.MaxAttempts}
+	if t.lease == 0 {
+		t.lease = m.config.LeaseDuration
+	}
+	if t.maxAttempts == 0 {
+		t.maxAttempts = m.config.MaxAttempts
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if store := m.stores[t]; store != nil {
+		return store, nil
+	}
+	own := pgstore.Config{
+		WorkerID: m.config.WorkerID, Lease: t.lease, MaxAttempts: t.maxAttempts,
+		Filter: pgstore.Filter{Topics: m.config.Topics, TenantID: m.config.TenantID},
+	}
+	if m.config.Namespace != AllNamespaces {
+		own.Filter.Namespace = m.config.Namespace
+	}
+	store, err := m.open(own)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.stores) >= maxTerms {
+		clear(m.stores)
+	}
+	m.stores[t] = store
+	return store, nil
+}
+
+// only is the module limited to some of its topics.
+func (m *Module) only(topics []string) *Module {
+	limited := &Module{
+		config: m.config, retry: m.retry, emitter: m.emitter, open: m.open, conns: m.conns, stores: make(map[terms]*pgstore.Store),
+	}
+	limited.config.Topics = topics
+	return limited
+}
+
+// WorkerID is the worker's name in the rows it holds.
+func (m *Module) WorkerID() uuid.UUID { return m.config.WorkerID }
+
+// Enqueue is the function Enqueue in the module's own table and namespace: a message may leave its
+// Namespace out, and one of another namespace is refused.
+func (m *Module) Enqueue(ctx context.Context, tx Tx, messages ...Message) ([]Enqueued, error) {
+	if m.config.Namespace == AllNamespaces {
+		return enqueue(ctx, m.emitter, tx, messages)
+	}
+	messages = slices.Clone(messages)
+	for i := range messages {
+		switch messages[i].Namespace {
+		case "":
+			messages[i].Namespace = m.config.Namespace
+		case m.config.Namespace:
+		default:
+			return nil, &outbox.EventError{Index: i, Field: "namespace", Problem: fmt.Sprintf(
+				"is %q; the module enqueues in its own, %q", messages[i].Namespace, m.config.Namespace)}
+		}
+	}
+	return enqueue(ctx, m.emitter, tx, messages)
+}
