@@ -162,7 +162,7 @@ func TestDispatcherShortLease(t *testing.T) {
 func TestDispatcherTopics(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	module := b.module(modkit.Config{Namespace: "mini-chat"})
+	module := b.module(modkit.Config{Namespace: "mini-chat", MaxAttempts: 1}) // a message without a handler dies of it
 	enqueued, err := b.enqueueIn(module, modkit.Message{Topic: "usage", Payload: []byte(`{}`)},
 		modkit.Message{Topic: "audit", Payload: []byte(`{}`)}, modkit.Message{Topic: "other", Payload: []byte(`{}`)})
 	if err != nil {

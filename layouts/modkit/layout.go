@@ -1,5 +1,3 @@
-// Package modkit is the outbox table of the ModKit contract: a table that modules
-// share by namespace and topic, with leases and a dead status.
 package modkit
 
 import (
