@@ -5,30 +5,68 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/layouts/modkit"
+	"github.com/packfinderz/outbox/brokers/natsjs"
+	"github.com/packfinderz/outbox/brokers/natsjs/consumer"
+	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/examples/internal/database"
+	"github.com/packfinderz/outbox/handlers"
 )
 
-// bill is the other end: the dispatcher hands it every event. It may be given one twice, so that
-// it counts a turn only if it has not counted it before, in the same transaction.
-func (s *service) bill(ctx context.Context, message modkit.ClaimedMessage) error {
+// billing is the other end, a service with a database of its own: it hears of usage through the
+// broker, and knows nothing of the chat's tables.
+type billing struct {
+	pool     *pgxpool.Pool
+	consumer *consumer.Consumer
+}
+
+// newBilling makes the tables that are missing, and the parts of the service. Nothing runs yet.
+func newBilling(ctx context.Context, db *database.Database, broker natsjs.Config, log *slog.Logger) (*billing, error) {
+	if err := migrate(ctx, db, "billing"); err != nil {
+		return nil, err
+	}
+	b := &billing{pool: db.Pool}
+	set, err := handlers.New(handlers.Options{Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	if err := set.Otherwise("bill", b.bill); err != nil {
+		return nil, err
+	}
+	b.consumer, err = consumer.New(consumer.Config{
+		Broker: broker, Durable: "billing", Subjects: []string{broker.SubjectPrefix + topic},
+		AckWait:     2 * time.Second, // as long as the chat's lease
+		Concurrency: 2,               // requests are to find a connection, too
+		// Without a place for dead letters usage is delivered until it is counted.
+		Process: consume.Config{Handlers: set, Retry: outbox.RetryPolicy{Base: 50 * time.Millisecond, Max: time.Second}, Logger: log},
+	})
+	return b, err
+}
+
+// bill counts the usage of one turn. It may be given one twice, so that it counts a turn only if
+// it has not counted it before, in the same transaction.
+func (b *billing) bill(ctx context.Context, message outbox.Message) error {
 	var u usage
 	if err := json.Unmarshal(message.Payload, &u); err != nil {
 		return outbox.Terminal(fmt.Errorf("read the usage: %w", err))
 	}
 	if u.dedupeKey() != message.DedupeKey {
-		return outbox.Terminal(fmt.Errorf("the usage is of %s, and the event of %s", u.dedupeKey(), message.DedupeKey))
+		return outbox.Terminal(fmt.Errorf("the usage is of %s, and the message of %s", u.dedupeKey(), message.DedupeKey))
 	}
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		var account bool
-		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM billing_accounts WHERE tenant_id = $1)`, u.Tenant).Scan(&account)
+	return pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
+		var found bool
+		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM billing_accounts WHERE tenant_id = $1)`, u.Tenant).Scan(&found)
 		if err != nil {
 			return fmt.Errorf("look for the account: %w", err)
 		}
-		if !account {
+		if !found {
 			return errors.New("the tenant has no billing account")
 		}
 		tag, err := tx.Exec(ctx, `INSERT INTO billing_usage (tenant_id, turn_id, request_id, outcome, tokens)
@@ -45,4 +83,26 @@ func (s *service) bill(ctx context.Context, message modkit.ClaimedMessage) error
 		}
 		return nil
 	})
+}
+
+// account is what billing has counted for a tenant.
+type account struct {
+	Turns  int64 `json:"turns"`
+	Tokens int64 `json:"tokens"`
+}
+
+func (b *billing) openAccount(ctx context.Context, id uuid.UUID) error {
+	if _, err := b.pool.Exec(ctx, `INSERT INTO billing_accounts (tenant_id) VALUES ($1) ON CONFLICT DO NOTHING`, id); err != nil {
+		return fmt.Errorf("open the account: %w", err)
+	}
+	return nil
+}
+
+func (b *billing) account(ctx context.Context, id uuid.UUID) (a account, err error) {
+	err = b.pool.QueryRow(ctx, `SELECT coalesce(sum(turns), 0)::bigint, coalesce(sum(tokens), 0)::bigint
+		FROM billing_accounts WHERE tenant_id = $1`, id).Scan(&a.Turns, &a.Tokens)
+	if err != nil {
+		return a, fmt.Errorf("read the account: %w", err)
+	}
+	return a, nil
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// client talks to the service as others would.
+// client talks to the services as others would.
 type client struct {
-	base string
-	http http.Client
+	chat, billing string // their URLs
+	http          http.Client
 }
 
 // refusal is an answer that is none.
@@ -25,13 +25,13 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 
-// call sends a request and reads the answer.
-func (c *client) call(ctx context.Context, method, path string, body, answer any) error {
+// call sends a request to a URL and reads the answer.
+func (c *client) call(ctx context.Context, method, url string, body, answer any) error {
 	sent, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("write the request: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(sent))
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(sent))
 	if err != nil {
 		return fmt.Errorf("make the request: %w", err)
 	}
@@ -58,33 +58,45 @@ func (c *client) call(ctx context.Context, method, path string, body, answer any
 
 // begin begins a turn.
 func (c *client) begin(ctx context.Context, t turn, prompt string) error {
-	return c.call(ctx, http.MethodPost, fmt.Sprintf("/tenants/%s/turns", t.Tenant), beginRequest{t.Turn, t.Request, prompt}, nil)
+	return c.call(ctx, http.MethodPost, fmt.Sprintf("%s/tenants/%s/turns", c.chat, t.Tenant), beginRequest{t.Turn, t.Request, prompt}, nil)
 }
 
 // finalise ends a turn.
 func (c *client) finalise(ctx context.Context, t turn, outcome, reply string) (answer finaliseAnswer, err error) {
-	path := fmt.Sprintf("/tenants/%s/turns/%s/%s/finalise", t.Tenant, t.Turn, t.Request)
-	err = c.call(ctx, http.MethodPost, path, finaliseRequest{outcome, reply}, &answer)
+	url := fmt.Sprintf("%s/tenants/%s/turns/%s/%s/finalise", c.chat, t.Tenant, t.Turn, t.Request)
+	err = c.call(ctx, http.MethodPost, url, finaliseRequest{outcome, reply}, &answer)
 	return answer, err
 }
 
-// setUp gives a tenant a quota and, if it is to pay, an account.
-func (c *client) setUp(ctx context.Context, id uuid.UUID, quota int64, account bool) error {
-	path := "/tenants/" + id.String()
-	if err := c.call(ctx, http.MethodPut, path+"/quota", quotaRequest{quota}, nil); err != nil || !account {
-		return err
-	}
-	return c.call(ctx, http.MethodPut, path+"/account", nil, nil)
+// setQuota gives a tenant a quota at the chat.
+func (c *client) setQuota(ctx context.Context, id uuid.UUID, quota int64) error {
+	return c.call(ctx, http.MethodPut, c.chat+"/tenants/"+id.String()+"/quota", quotaRequest{quota}, nil)
 }
 
-// tenant is how a tenant stands.
+// tenant is how a tenant stands at the chat.
 func (c *client) tenant(ctx context.Context, id uuid.UUID) (answer tenant, err error) {
-	err = c.call(ctx, http.MethodGet, "/tenants/"+id.String(), nil, &answer)
+	err = c.call(ctx, http.MethodGet, c.chat+"/tenants/"+id.String(), nil, &answer)
 	return answer, err
 }
 
-// outbox is how the events stand.
+// outbox is how the chat's messages stand.
 func (c *client) outbox(ctx context.Context) (answer outboxAnswer, err error) {
-	err = c.call(ctx, http.MethodGet, "/outbox", nil, &answer)
+	err = c.call(ctx, http.MethodGet, c.chat+"/outbox", nil, &answer)
+	return answer, err
+}
+
+// retry has a dead message of the chat's tried again.
+func (c *client) retry(ctx context.Context, event uuid.UUID) error {
+	return c.call(ctx, http.MethodPost, fmt.Sprintf("%s/outbox/%s/retry", c.chat, event), nil, nil)
+}
+
+// openAccount gives a tenant an account at billing.
+func (c *client) openAccount(ctx context.Context, id uuid.UUID) error {
+	return c.call(ctx, http.MethodPut, c.billing+"/accounts/"+id.String(), nil, nil)
+}
+
+// account is what billing has counted.
+func (c *client) account(ctx context.Context, id uuid.UUID) (answer account, err error) {
+	err = c.call(ctx, http.MethodGet, c.billing+"/accounts/"+id.String(), nil, &answer)
 	return answer, err
 }

@@ -4,194 +4,228 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"path/filepath"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/tcpproxy"
 	"github.com/packfinderz/outbox/outboxtest/await"
-	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
 const (
-	killTenants = 3
-	killTurns   = 12 // of each tenant
+	killRounds = 2  // of each moment
+	killTurns  = 10 // in each round
 )
 
-// program is the built example, on one database and one address.
-type program struct {
-	*testing.T
-	binary, url, address string
-	client               *client
-}
-
-func build(t *testing.T) *program {
-	t.Helper()
-	port, err := testserver.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &program{T: t, binary: filepath.Join(t.TempDir(), "minichat"), url: pgtest.URL(t), address: fmt.Sprintf("127.0.0.1:%d", port)}
-	p.client = &client{base: "http://" + p.address}
-	t.Cleanup(p.client.http.CloseIdleConnections)
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", p.binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return p
-}
-
-// start runs it, and waits until it serves.
-func (p *program) start() *testserver.Process {
-	p.Helper()
-	cmd := exec.Command(p.binary, "--database", p.url, "--listen", p.address)
-	process, err := testserver.Start(cmd, filepath.Join(p.TempDir(), "log"))
-	if err != nil {
-		p.Fatal(err)
-	}
-	p.Cleanup(process.Kill)
-	err = process.AwaitReady(time.Minute, func() error {
-		_, err := p.client.outbox(p.Context())
-		return err
-	})
-	if err != nil {
-		p.Fatal(err)
-	}
-	return process
-}
-
-// retried sends a request until the service answers, as clients do. A refusal is an answer.
-func retried(ctx context.Context, send func() error) (err error) {
-	over := await.Poll(ctx, func() bool {
-		err = send()
-		return err == nil || errors.As(err, new(*refusal))
-	})
-	return errors.Join(over, err)
-}
-
-// TestKilled kills the service while turns are being finalised and their usage is being billed,
-// and starts it again on the same database: every turn is counted once.
+// TestKilled kills both services, again and again and in a random order, in the middle of what they
+// do: the chat in a business transaction and with messages on their way to the broker, billing in the
+// transaction that counts and between its commit and its ack. Each comes back on its own database. In the end the books balance: what
+// billing has counted is what the turns have used, turn by turn.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	p := build(t)
-	first := p.start()
-	pool := pgtest.Connect(t, p.url)
-	var turns []turn
-	for range killTenants {
-		id := uuid.New()
-		if err := p.client.setUp(t.Context(), id, 1000, true); err != nil {
-			t.Fatal(err)
-		}
-		for range killTurns {
-			turns = append(turns, newTurn(id))
-		}
+	nats := natstest.Bare(t, natstest.Settings{})
+	proxy := tcpproxy.New(t, nats.Address())
+	chat, billing, c := services(t, nats.URL(), "nats://"+proxy.Address())
+	k := &killing{T: t, nats: nats, proxy: proxy, chat: chat, billing: billing, client: c}
+	moments := slices.Repeat([]func([]turn){k.inTransaction, k.whilePublishing, k.whileCounting, k.afterCounting}, killRounds)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(moments), func(i, j int) { moments[i], moments[j] = moments[j], moments[i] })
+	var all []turn
+	for _, moment := range moments {
+		turns := k.begin()
+		all = append(all, turns...)
+		moment(turns)
 	}
-	for _, one := range turns {
-		if err := p.client.begin(t.Context(), one, "one two three"); err != nil {
-			t.Fatal(err)
-		}
+	k.clients.Wait()
+	if chat.kills != 2*killRounds || billing.kills != 2*killRounds {
+		t.Errorf("the chat was killed %d times, billing %d times", chat.kills, billing.kills)
 	}
-	// Billing stands still, and so does the quota of the first tenant: the kill meets events that are
-	// held, and requests in the middle of their transaction.
-	freeBilling := pgtest.Hold(t, pool, `LOCK TABLE billing_usage IN EXCLUSIVE MODE`)
-	freeTenant := pgtest.Hold(t, pool, `SELECT FROM chat_quotas WHERE tenant_id = $1 FOR UPDATE`, turns[0].Tenant)
-	var clients sync.WaitGroup
-	problems := make(chan error, len(turns))
-	restarted := make(chan struct{})
+	k.balance(all)
+}
+
+// killing is a run of TestKilled.
+type killing struct {
+	*testing.T
+	nats          *natstest.Broker
+	proxy         *tcpproxy.Proxy // between billing and the broker
+	chat, billing *side
+	client        *client
+	clients       sync.WaitGroup
+}
+
+// begin begins the turns of a new tenant.
+func (k *killing) begin() (turns []turn) {
+	k.Helper()
+	id := uuid.New()
+	if err := errors.Join(k.client.setQuota(k.Context(), id, 1000), k.client.openAccount(k.Context(), id)); err != nil {
+		k.Fatal(err)
+	}
+	for range killTurns {
+		one := newTurn(id)
+		if err := k.client.begin(k.Context(), one, "one two three"); err != nil {
+			k.Fatal(err)
+		}
+		turns = append(turns, one)
+	}
+	return turns
+}
+
+// finalise has clients finalise turns until they are answered, in the background.
+func (k *killing) finalise(turns []turn) {
 	for i, one := range turns {
-		clients.Go(func() {
-			if i > 0 && i < killTurns {
-				<-restarted // the others of the first tenant would wait for the same lock
-			}
-			if err := finaliseTwice(t.Context(), p.client, one, i); err != nil {
-				problems <- err
+		k.clients.Go(func() {
+			if err := finaliseTwice(k.Context(), k.client, one, i); err != nil {
+				k.Error(err)
 			}
 		})
 	}
-	await.Until(t, "the kill to meet something", func() bool {
-		return count(t, pool, `SELECT count(*) FROM modkit_outbox_events WHERE status = 'processing'`) > 0 &&
-			count(t, pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-				AND wait_event_type = 'Lock' AND query LIKE 'UPDATE chat_quotas%'`) > 0
-	})
-	first.Kill()
-	freeBilling()
-	freeTenant()
-	p.start()
-	close(restarted)
-	clients.Wait()
-	close(problems)
-	for err := range problems {
-		t.Error(err)
-	}
-	checkUsage(t, p, pool, turns)
 }
 
 // finaliseTwice finalises a turn as two clients do that know nothing of each other, or as one that
 // got no answer.
 func finaliseTwice(ctx context.Context, c *client, one turn, i int) error {
 	outcomes := []string{"completed", "failed", "aborted"}
-	var events [2]uuid.UUID
+	var messages [2]uuid.UUID
 	var errs [2]error
 	var both sync.WaitGroup
-	for try := range events {
+	for try := range messages {
 		both.Go(func() {
 			errs[try] = retried(ctx, func() error {
-				answer, err := c.finalise(ctx, one, outcomes[(i+try)%len(outcomes)], strings.Repeat("word ", i%4))
-				events[try] = answer.Event
+				answer, err := c.finalise(ctx, one, outcomes[(i+try)%len(outcomes)], strings.Repeat("word ", (i+try)%4))
+				messages[try] = answer.Event
 				return err
 			})
 		})
 	}
 	both.Wait()
-	if events[0] != events[1] {
-		return fmt.Errorf("turn %s has events %s and %s", one.dedupeKey(), events[0], events[1])
+	if messages[0] != messages[1] {
+		return fmt.Errorf("turn %s has messages %s and %s", one.dedupeKey(), messages[0], messages[1])
 	}
 	return errors.Join(errs[:]...)
 }
 
-// checkUsage waits until all is billed, and holds the sums against each other.
-func checkUsage(t *testing.T, p *program, pool *pgxpool.Pool, turns []turn) {
-	t.Helper()
-	await.Until(t, "all events to be delivered", func() bool {
-		return count(t, pool, `SELECT count(*) FROM modkit_outbox_events WHERE status = 'delivered'`) == int64(len(turns))
+// blocked waits until somebody waits for a lock with a statement of a side.
+func (k *killing) blocked(pool *pgxpool.Pool, statement string) {
+	k.Helper()
+	await.Until(k, statement+" to wait", func() bool {
+		return count(k.T, pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND wait_event_type = 'Lock' AND query LIKE $1 || '%'`, statement) > 0
 	})
-	for query, want := range map[string]int64{
-		`SELECT count(*) FROM modkit_outbox_events`: int64(len(turns)),
-		`SELECT count(*) FROM billing_usage`:        int64(len(turns)),
-		// What billing noted is what the chat wrote, turn by turn.
-		`SELECT count(*) FROM billing_usage JOIN chat_turns USING (tenant_id, turn_id, request_id, outcome, tokens)`: int64(len(turns)),
-		// Somebody's lease ended with the kill.
-		`SELECT (count(*) > 0)::int FROM modkit_outbox_events WHERE attempts > 1`: 1,
+}
+
+// inTransaction kills the chat between two statements of its own.
+func (k *killing) inTransaction(turns []turn) {
+	k.Helper()
+	free := pgtest.Hold(k, k.chat.pool, `SELECT FROM chat_quotas WHERE tenant_id = $1 FOR UPDATE`, turns[0].Tenant)
+	k.finalise(turns[:1]) // the others would wait for the same lock, with all connections
+	k.blocked(k.chat.pool, `UPDATE chat_quotas`)
+	k.chat.kill()
+	free()
+	k.chat.start()
+	k.finalise(turns[1:])
+}
+
+// whilePublishing kills the chat when it has claimed messages, and the broker has not answered.
+func (k *killing) whilePublishing(turns []turn) {
+	k.Helper()
+	k.nats.Freeze(k)
+	k.finalise(turns)
+	await.Until(k, "messages to be on their way", func() bool {
+		return count(k.T, k.chat.pool, `SELECT count(*) FROM modkit_outbox_events WHERE status = 'processing'`) > 0
+	})
+	k.chat.kill()
+	k.nats.Thaw(k)
+	k.chat.start()
+}
+
+// holdCounting has billing wait in the transaction that counts the turns of a tenant.
+func (k *killing) holdCounting(turns []turn) (free func()) {
+	k.Helper()
+	// Not FOR UPDATE, for which the usage would wait already, that refers to the account.
+	free = pgtest.Hold(k, k.billing.pool, `SELECT FROM billing_accounts WHERE tenant_id = $1 FOR NO KEY UPDATE`, turns[0].Tenant)
+	k.finalise(turns)
+	k.blocked(k.billing.pool, `UPDATE billing_accounts`)
+	return free
+}
+
+// whileCounting kills billing between two statements of its own.
+func (k *killing) whileCounting(turns []turn) {
+	k.Helper()
+	free := k.holdCounting(turns)
+	k.billing.kill()
+	free()
+	k.billing.start()
+}
+
+// afterCounting kills billing when it has counted, and the broker has not heard of it: the same
+// messages come again.
+func (k *killing) afterCounting(turns []turn) {
+	k.Helper()
+	free := k.holdCounting(turns)
+	k.proxy.Swallow()
+	free()
+	await.Until(k, "usage to be counted", func() bool {
+		return count(k.T, k.billing.pool, `SELECT count(*) FROM billing_usage WHERE tenant_id = $1`, turns[0].Tenant) > 0
+	})
+	k.billing.kill()
+	k.proxy.Break() // what was swallowed never arrives
+	k.proxy.Resume()
+	k.billing.start()
+}
+
+// balance waits until billing has counted as many turns as there are, and compares the books.
+func (k *killing) balance(turns []turn) {
+	k.Helper()
+	n := int64(len(turns))
+	await.Until(k, "all messages to be delivered, and counted", func() bool {
+		return count(k.T, k.chat.pool, `SELECT count(*) FROM modkit_outbox_events WHERE status = 'delivered'`) == n &&
+			count(k.T, k.billing.pool, `SELECT count(*) FROM billing_usage`) >= n
+	})
+	const sum = `SELECT coalesce(sum(tokens), 0)::bigint FROM `
+	used := count(k.T, k.chat.pool, sum+`chat_turns WHERE outcome IS NOT NULL`)
+	for name, got := range map[string]int64{
+		"quotas": count(k.T, k.chat.pool, `SELECT sum(used)::bigint FROM chat_quotas`),
+		"usage":  count(k.T, k.billing.pool, sum+`billing_usage`), "accounts": count(k.T, k.billing.pool, sum+`billing_accounts`),
 	} {
-		if got := count(t, pool, query); got != want {
-			t.Errorf("%s: %d, want %d", query, got, want)
+		if got != used || used == 0 {
+			k.Errorf("the turns have used %d tokens; %s say %d", used, name, got)
 		}
 	}
-	for at := 0; at < len(turns); at += killTurns {
-		id := turns[at].Tenant
-		got, err := p.client.tenant(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var want int64
-		for i := at; i < at+killTurns; i++ {
-			want += 3 + int64(i%4)
-		}
-		if got.BilledTurns != killTurns || got.BilledTokens != want || got.Used != want || got.Reserved != 0 {
-			t.Errorf("tenant %s: %+v, want %d turns and %d tokens", id, got, killTurns, want)
+	const columns = `SELECT tenant_id::text || '/' || turn_id || '/' || request_id || ' ' || outcome || ' ' || tokens FROM `
+	if written, counted := lines(k.T, k.chat.pool, columns+`chat_turns`), lines(k.T, k.billing.pool, columns+`billing_usage`); !slices.Equal(written, counted) {
+		k.Errorf("the chat wrote\n%s\nand billing counted\n%s", strings.Join(written, "\n"), strings.Join(counted, "\n"))
+	}
+	for query, want := range map[string]int64{
+		`SELECT count(*) FROM modkit_outbox_events`: n, `SELECT count(*) FROM chat_turns WHERE outcome IS NOT NULL`: n,
+		`SELECT sum(reserved)::bigint FROM chat_quotas`: 0,
+		// Somebody's lease ended with a kill.
+		`SELECT (count(*) > 0)::int FROM modkit_outbox_events WHERE attempts > 1`: 1,
+	} {
+		if got := count(k.T, k.chat.pool, query); got != want {
+			k.Errorf("%s: %d, want %d", query, got, want)
 		}
 	}
 }
 
-func count(t *testing.T, pool *pgxpool.Pool, query string) (n int64) {
+// lines are what a query answers, in order.
+func lines(t *testing.T, pool *pgxpool.Pool, query string) []string {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
+	rows, err := pool.Query(t.Context(), query+` ORDER BY 1`)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }

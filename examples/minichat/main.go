@@ -1,13 +1,14 @@
-// Minichat is a chat service with quotas on the ModKit outbox: finalising a turn writes what it
-// used and one event about it in one transaction, and a dispatcher hands the event to billing,
-// which counts every turn once.
+// Minichat is two services on the ModKit outbox. The chat has quotas: finalising a turn writes what
+// it used and one message about it in one transaction, and a dispatcher publishes the message to
+// NATS. Billing, a process with a database of its own, consumes it and counts every turn once.
 //
-// Without --listen it takes a tour of itself over HTTP and ends. It runs on a private PostgreSQL,
-// or on the database of --database.
+// Without --serve it takes a tour of both and ends. It runs on private servers, or on those of
+// --database, --billing-database and --nats.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -17,16 +18,26 @@ import (
 	"syscall"
 
 	"github.com/packfinderz/outbox/examples/internal/database"
-	"github.com/packfinderz/outbox/examples/internal/web"
 )
+
+// options are the program's flags.
+type options struct {
+	serve                     string
+	database, billingDatabase string
+	nats, listen              string
+}
 
 func main() {
 	database.RunKeeperIfAsked()
-	url := flag.String("database", "", "`URL` of a PostgreSQL database (default: a private one)")
-	listen := flag.String("listen", "", "serve on this `address` until Ctrl-C, instead of a tour")
+	var o options
+	flag.StringVar(&o.serve, "serve", "", "serve `chat` or billing until Ctrl-C, instead of a tour")
+	flag.StringVar(&o.database, "database", "", "`URL` of the service's PostgreSQL database (default of the tour: a private one)")
+	flag.StringVar(&o.billingDatabase, "billing-database", "", "`URL` of billing's database, for the tour (default: a private one)")
+	flag.StringVar(&o.nats, "nats", "", "`URL` of a NATS server with JetStream (default of the tour: a private one)")
+	flag.StringVar(&o.listen, "listen", "127.0.0.1:0", "`address` to serve on")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *url, *listen, os.Stdout)
+	err := run(ctx, o, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "minichat:", err)
@@ -34,28 +45,27 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, url, listen string, out io.Writer) error {
-	db, err := database.Open(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = db.Close() }() // nothing is left to lose
+func run(ctx context.Context, o options, out io.Writer) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	chat, err := newService(ctx, db, log)
-	if err != nil {
-		return err
+	switch {
+	case o.serve == "":
+		return takeTour(ctx, o, out, log)
+	case o.database == "" || o.nats == "":
+		return errors.New("--serve needs --database and --nats")
+	case o.serve == "chat":
+		return serveChat(ctx, o, log, func(url string) error { return untilDone(ctx, out, url) })
+	case o.serve == "billing":
+		return serveBilling(ctx, o, log, func(url string) error { return untilDone(ctx, out, url) })
 	}
-	if err := chat.dispatcher.Start(ctx); err != nil {
-		return err
-	}
-	defer chat.dispatcher.Stop()
-
-	if listen == "" {
-		return web.Serve(ctx, "127.0.0.1:0", chat.routes(), func(url string) error { return tour(ctx, &client{base: url}, out) })
-	}
-	return web.Serve(ctx, listen, chat.routes(), func(url string) error {
-		_, _ = fmt.Fprintf(out, "listening on %s, with the database %s\n", url, db.URL) // nobody may be listening
-		<-ctx.Done()
-		return nil
-	})
+	return fmt.Errorf("--serve is %q; it is chat or billing", o.serve)
 }
+
+// untilDone says where the service is, and waits for the end.
+func untilDone(ctx context.Context, out io.Writer, url string) error {
+	_, _ = fmt.Fprintln(out, listening+url) // nobody may be listening
+	<-ctx.Done()
+	return nil
+}
+
+// listening is before the URL of a service that is ready.
+const listening = "listening on "

@@ -1,41 +1,61 @@
 package main
 
 import (
-	"bytes"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+// build builds the program into a folder of the test.
+func build(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "minichat")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return program
+}
 
-// TestTour takes the tour, twice on the same database.
+// TestTour takes the tour, twice on the same databases and broker.
 func TestTour(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
+	program, chatURL, billingURL, nats := build(t), pgtest.URL(t), pgtest.URL(t), natstest.Bare(t, natstest.Settings{})
 	for range 2 {
-		var out bytes.Buffer
-		if err := run(t.Context(), url, "", &out); err != nil {
-			t.Fatal(err)
+		tour := exec.CommandContext(t.Context(), program, "--database", chatURL, "--billing-database", billingURL, "--nats", nats.URL())
+		out, err := tour.Output()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
 		}
 		for _, words := range []string{
-			"a turn is completed: 10 tokens used and event ",
-			"still completed, already enqueued: true, the same event: true",
-			"a turn is failed: 4 tokens", "a turn is aborted: 6 tokens", "is refused, and has no event",
+			"a turn is completed: 10 tokens used and message ",
+			"still completed, already enqueued: true, the same message: true",
+			"a turn is failed: 4 tokens", "a turn is aborted: 6 tokens", "is refused, and has no message",
 			"billing has counted 3 turns and 20 tokens; the quota says 20 used",
-			"its attempts are used up: 1 dead",
-			"retried by hand: billing has counted 1 turn and 4 tokens",
+			"the account is opened\nbilling has counted 1 turns and 4 tokens; the quota says 4 used",
+			"billing is back\nbilling has counted 1 turns and 4 tokens; the quota says 4 used",
 		} {
-			if !strings.Contains(out.String(), words) {
-				t.Errorf("the tour lacks %q:\n%s", words, &out)
+			if !strings.Contains(string(out), words) {
+				t.Errorf("the tour lacks %q:\n%s", words, out)
 			}
 		}
 	}
-	pool := pgtest.Connect(t, url)
-	var events, turns int
-	err := pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM modkit_outbox_events), (SELECT count(*) FROM chat_turns)`).Scan(&events, &turns)
-	if err != nil || events != 8 || turns != 8 {
-		t.Errorf("%d events of %d turns, want 8 of 8: %v", events, turns, err)
+	chat, billing := pgtest.Connect(t, chatURL), pgtest.Connect(t, billingURL)
+	for query, got := range map[string]int64{
+		"messages": count(t, chat, `SELECT count(*) FROM modkit_outbox_events WHERE status = 'delivered'`),
+		"turns":    count(t, chat, `SELECT count(*) FROM chat_turns`),
+		"counted":  count(t, billing, `SELECT count(*) FROM billing_usage`),
+	} {
+		if got != 10 {
+			t.Errorf("%s: %d, want 10", query, got)
+		}
+	}
+	// Neither knows the tables of the other.
+	if n := count(t, chat, `SELECT count(*) FROM pg_class WHERE relname LIKE 'billing%'`) +
+		count(t, billing, `SELECT count(*) FROM pg_class WHERE relname LIKE 'chat%' OR relname LIKE 'modkit%'`); n > 0 {
+		t.Errorf("%d tables of the other side", n)
 	}
 }

@@ -11,21 +11,23 @@ import (
 	"github.com/google/uuid"
 )
 
-// guide shows what the service does, step by step.
+// guide shows what the services do, step by step.
 type guide struct {
 	*client
-	out io.Writer
+	out     io.Writer
+	process *child // billing
 }
 
-// tour takes a walk through the service, over HTTP.
-func tour(ctx context.Context, c *client, out io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+// tour takes a walk through the services, over HTTP.
+func (g *guide) tour(ctx context.Context) error {
+	walking, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	g := &guide{client: c, out: out}
-	if err := g.payingTenant(ctx, uuid.New()); err != nil {
-		return err
+	for _, part := range []func(context.Context, uuid.UUID) error{g.payingTenant, g.tenantWithoutAccount} {
+		if err := part(walking, uuid.New()); err != nil {
+			return err
+		}
 	}
-	return g.tenantWithoutAccount(ctx, uuid.New())
+	return g.billingAway(ctx, walking, uuid.New())
 }
 
 func (g *guide) say(format string, args ...any) {
@@ -38,10 +40,10 @@ func newTurn(tenant uuid.UUID) turn {
 
 // payingTenant ends turns in all three ways, one of them twice, and is refused one.
 func (g *guide) payingTenant(ctx context.Context, id uuid.UUID) error {
-	if err := g.setUp(ctx, id, 60, true); err != nil {
+	if err := errors.Join(g.setQuota(ctx, id, 60), g.openAccount(ctx, id)); err != nil {
 		return err
 	}
-	g.say("a tenant has a quota of 60 tokens and an account at billing")
+	g.say("a tenant has a quota of 60 tokens and an account at billing, which is another process")
 	for _, end := range []struct{ outcome, reply string }{
 		{"completed", "it will be sunny all day"},
 		{"failed", ""},
@@ -55,7 +57,7 @@ func (g *guide) payingTenant(ctx context.Context, id uuid.UUID) error {
 		if err != nil {
 			return err
 		}
-		g.say("a turn is %s: %d tokens used and event %s, in one transaction", first.Outcome, first.Tokens, first.Event)
+		g.say("a turn is %s: %d tokens used and message %s, in one transaction", first.Outcome, first.Tokens, first.Event)
 		if end.outcome != "completed" {
 			continue
 		}
@@ -63,66 +65,91 @@ func (g *guide) payingTenant(ctx context.Context, id uuid.UUID) error {
 		if err != nil {
 			return err
 		}
-		g.say("it is finalised again: still %s, already enqueued: %t, the same event: %t",
+		g.say("it is finalised again: still %s, already enqueued: %t, the same message: %t",
 			again.Outcome, again.AlreadyEnqueued, again.Event == first.Event)
 	}
 	err := g.begin(ctx, newTurn(id), "tell me a story of a hundred words or more that has no end and no beginning and no middle")
 	if refused := new(refusal); !errors.As(err, &refused) || refused.status != http.StatusTooManyRequests {
 		return fmt.Errorf("a turn over the quota was not refused: %w", err)
 	}
-	g.say("a turn that the quota has no room for is refused, and has no event")
-	t, err := g.billed(ctx, id, 3)
-	if err != nil {
-		return err
-	}
-	g.say("billing has counted %d turns and %d tokens; the quota says %d used", t.BilledTurns, t.BilledTokens, t.Used)
-	return nil
+	g.say("a turn that the quota has no room for is refused, and has no message")
+	return g.compare(ctx, id, 3)
 }
 
-// tenantWithoutAccount has an event that billing refuses until it is dead, and then not.
+// tenantWithoutAccount has usage that billing cannot count yet.
 func (g *guide) tenantWithoutAccount(ctx context.Context, id uuid.UUID) error {
-	if err := g.setUp(ctx, id, 60, false); err != nil {
+	if err := g.setQuota(ctx, id, 60); err != nil {
 		return err
 	}
+	if err := g.oneTurn(ctx, id); err != nil {
+		return err
+	}
+	if err := g.published(ctx); err != nil {
+		return err
+	}
+	g.say("a tenant has no account: the chat has published its usage, and billing is given it again and again")
+	if err := g.openAccount(ctx, id); err != nil {
+		return err
+	}
+	g.say("the account is opened")
+	return g.compare(ctx, id, 1)
+}
+
+// billingAway has billing end and come back. The process outlives this step, not the tour.
+func (g *guide) billingAway(tour, ctx context.Context, id uuid.UUID) error {
+	if err := errors.Join(g.setQuota(ctx, id, 60), g.openAccount(ctx, id)); err != nil {
+		return err
+	}
+	g.process.stop()
+	if err := g.oneTurn(ctx, id); err != nil {
+		return err
+	}
+	if err := g.published(ctx); err != nil {
+		return err
+	}
+	g.say("billing is away: a turn ends all the same, and the broker keeps its usage")
+	if err := g.process.start(tour); err != nil {
+		return err
+	}
+	g.billing = g.process.url
+	g.say("billing is back")
+	return g.compare(ctx, id, 1)
+}
+
+// oneTurn begins a turn and ends it.
+func (g *guide) oneTurn(ctx context.Context, id uuid.UUID) error {
 	t := newTurn(id)
 	if err := g.begin(ctx, t, "is anybody there?"); err != nil {
 		return err
 	}
-	ended, err := g.finalise(ctx, t, "completed", "yes")
-	if err != nil {
-		return err
-	}
-	g.say("a tenant without an account uses %d tokens: event %s fails and is tried again, later each time", ended.Tokens, ended.Event)
-	var events outboxAnswer
-	err = g.until(ctx, func() (bool, error) {
-		events, err = g.outbox(ctx)
-		return events.Dead > 0 && events.Waiting == 0, err
-	})
-	if err != nil {
-		return err
-	}
-	g.say("its attempts are used up: %d dead, in the log, in GET /outbox and in outbox stats", events.Dead)
-	if err := g.setUp(ctx, id, 60, true); err != nil {
-		return err
-	}
-	if err := g.call(ctx, http.MethodPost, fmt.Sprintf("/outbox/%s/retry", ended.Event), nil, nil); err != nil {
-		return err
-	}
-	counted, err := g.billed(ctx, id, 1)
-	if err != nil {
-		return err
-	}
-	g.say("the account is opened and the event retried by hand: billing has counted %d turn and %d tokens", counted.BilledTurns, counted.BilledTokens)
-	return nil
+	_, err := g.finalise(ctx, t, "completed", "yes")
+	return err
 }
 
-// billed waits until billing has counted a number of turns.
-func (g *guide) billed(ctx context.Context, id uuid.UUID, turns int64) (t tenant, err error) {
-	err = g.until(ctx, func() (bool, error) {
-		t, err = g.tenant(ctx, id)
-		return t.BilledTurns == turns, err
+// published waits until the broker has all of the chat's messages.
+func (g *guide) published(ctx context.Context) error {
+	return g.until(ctx, func() (bool, error) {
+		messages, err := g.outbox(ctx)
+		return messages.Waiting == 0, err
 	})
-	return t, err
+}
+
+// compare waits until billing has counted a number of turns, and says how the two sides stand.
+func (g *guide) compare(ctx context.Context, id uuid.UUID, turns int64) error {
+	var counted account
+	err := g.until(ctx, func() (_ bool, err error) {
+		counted, err = g.account(ctx, id)
+		return counted.Turns == turns, err
+	})
+	if err != nil {
+		return err
+	}
+	t, err := g.tenant(ctx, id)
+	if err != nil {
+		return err
+	}
+	g.say("billing has counted %d turns and %d tokens; the quota says %d used", counted.Turns, counted.Tokens, t.Used)
+	return nil
 }
 
 // until asks again and again.

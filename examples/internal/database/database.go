@@ -46,6 +46,17 @@ func Open(ctx context.Context, url string) (_ *Database, err error) {
 	return db, nil
 }
 
+// Another makes a database beside this one, on its private server, and returns its URL.
+func (db *Database) Another(ctx context.Context, name string) (string, error) {
+	if db.server == nil {
+		return "", errors.New("the server is not this program's own")
+	}
+	if _, err := db.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()); err != nil {
+		return "", fmt.Errorf("make the database %s: %w", name, err)
+	}
+	return db.server.URL(name), nil
+}
+
 // Migrate applies goose migrations and remembers them in a table of their own, so that the
 // outbox's files and the example's do not meet.
 func (db *Database) Migrate(ctx context.Context, versions string, files fs.FS) (err error) {

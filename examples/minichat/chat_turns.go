@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox/layouts/modkit"
@@ -20,31 +19,14 @@ var (
 	errOutcome     = errors.New("the outcome is none of completed, failed and aborted")
 )
 
-// turn names one answer to one request. It is also what makes its usage one: the event's
-// dedupe key, and the key of what billing has counted.
-type turn struct {
-	Tenant  uuid.UUID `json:"tenant"`
-	Turn    uuid.UUID `json:"turn"`
-	Request uuid.UUID `json:"request"`
-}
-
-func (t turn) dedupeKey() string { return fmt.Sprintf("%s/%s/%s", t.Tenant, t.Turn, t.Request) }
-
-// usage is what a finalised turn used, and the payload of its event: all that billing needs.
-type usage struct {
-	turn
-	Outcome string `json:"outcome"`
-	Tokens  int64  `json:"tokens"`
-}
-
 // tokens is the price of a text: its words.
 func tokens(text string) int64 { return int64(len(strings.Fields(text))) }
 
 // begin reserves what a turn may use. A turn that the quota has no room for is refused before it
-// has any effect, and so has no event. Beginning a turn again changes nothing.
-func (s *service) begin(ctx context.Context, t turn, prompt string) error {
+// has any effect, and so has no message. Beginning a turn again changes nothing.
+func (c *chat) begin(ctx context.Context, t turn, prompt string) error {
 	reserve := 2*tokens(prompt) + 10
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	return pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `INSERT INTO chat_turns (tenant_id, turn_id, request_id, prompt, reserved)
 			SELECT tenant_id, $2, $3, $4, $5 FROM chat_quotas WHERE tenant_id = $1
 			ON CONFLICT DO NOTHING`, t.Tenant, t.Turn, t.Request, prompt, reserve)
@@ -52,7 +34,7 @@ func (s *service) begin(ctx context.Context, t turn, prompt string) error {
 			return fmt.Errorf("store the turn: %w", err)
 		}
 		if tag.RowsAffected() == 0 {
-			return s.exists(ctx, tx, t)
+			return c.exists(ctx, tx, t)
 		}
 		tag, err = tx.Exec(ctx, `UPDATE chat_quotas SET reserved = reserved + $2
 			WHERE tenant_id = $1 AND used + reserved + $2 <= tokens`, t.Tenant, reserve)
@@ -67,7 +49,7 @@ func (s *service) begin(ctx context.Context, t turn, prompt string) error {
 }
 
 // exists tells a turn that was begun before from a tenant without a quota.
-func (s *service) exists(ctx context.Context, tx pgx.Tx, t turn) (err error) {
+func (c *chat) exists(ctx context.Context, tx pgx.Tx, t turn) (err error) {
 	var found bool
 	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM chat_turns WHERE (tenant_id, turn_id, request_id) = ($1, $2, $3))`,
 		t.Tenant, t.Turn, t.Request).Scan(&found)
@@ -80,22 +62,22 @@ func (s *service) exists(ctx context.Context, tx pgx.Tx, t turn) (err error) {
 	return nil
 }
 
-// finalise ends a turn: what it used and the event that tells of it are in one transaction. The
+// finalise ends a turn: what it used and the message that tells of it are in one transaction. The
 // first finalisation counts. A second one, such as a client's that got no answer, finds what the
-// first has written, and its event already enqueued.
-func (s *service) finalise(ctx context.Context, t turn, outcome, reply string) (u usage, event modkit.Enqueued, err error) {
+// first has written, and its message already enqueued.
+func (c *chat) finalise(ctx context.Context, t turn, outcome, reply string) (u usage, event modkit.Enqueued, err error) {
 	if !slices.Contains([]string{"completed", "failed", "aborted"}, outcome) {
 		return u, event, errOutcome
 	}
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if u, err = s.settleTurn(ctx, tx, t, outcome, reply); err != nil {
+	err = pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+		if u, err = c.settleTurn(ctx, tx, t, outcome, reply); err != nil {
 			return err
 		}
 		payload, err := json.Marshal(u)
 		if err != nil {
-			return fmt.Errorf("write the event: %w", err)
+			return fmt.Errorf("write the message: %w", err)
 		}
-		enqueued, err := s.module.Enqueue(ctx, tx, modkit.Message{
+		enqueued, err := c.module.Enqueue(ctx, tx, modkit.Message{
 			Topic: topic, TenantID: t.Tenant, DedupeKey: t.dedupeKey(), Payload: payload,
 		})
 		if err == nil {
@@ -103,13 +85,13 @@ func (s *service) finalise(ctx context.Context, t turn, outcome, reply string) (
 		}
 		return err
 	})
-	s.dispatcher.Nudge()
+	c.dispatcher.Nudge()
 	return u, event, err
 }
 
 // settleTurn writes the outcome and what was used, unless that was done before. What was used is
 // the server's own count, never a client's.
-func (s *service) settleTurn(ctx context.Context, tx pgx.Tx, t turn, outcome, reply string) (usage, error) {
+func (c *chat) settleTurn(ctx context.Context, tx pgx.Tx, t turn, outcome, reply string) (usage, error) {
 	u := usage{turn: t, Outcome: outcome}
 	var prompt string
 	var earlier *string

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
+	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/layouts/modkit"
+	"github.com/packfinderz/outbox/outboxtest/await"
+)
+
+// TestTogether has the outbox refuse: then nothing of the turn is finalised either. And the other
+// way round, a turn that is refused leaves no message.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	c, id := openChat(t, nowhere)
+	one := newTurn(id)
+	if err := c.begin(t.Context(), one, "one two three"); err != nil {
+		t.Fatal(err)
+	}
+	wantTenant(t, c, id, tenant{Reserved: 16})
+	pgtest.Exec(t, c.pool, `ALTER TABLE modkit_outbox_events ADD CONSTRAINT full_disk CHECK (false)`)
+	if _, _, err := c.finalise(t.Context(), one, "completed", "four"); err == nil {
+		t.Error("it was finalised without its message")
+	}
+	wantTenant(t, c, id, tenant{Reserved: 16})
+	pgtest.Exec(t, c.pool, `ALTER TABLE modkit_outbox_events DROP CONSTRAINT full_disk`)
+
+	for _, try := range []struct {
+		turn    turn
+		outcome string
+		want    error
+	}{
+		{newTurn(id), "completed", errUnknownTurn},
+		{one, "forgotten", errOutcome},
+	} {
+		if _, _, err := c.finalise(t.Context(), try.turn, try.outcome, ""); !errors.Is(err, try.want) {
+			t.Errorf("%s: %v, want %v", try.outcome, err, try.want)
+		}
+	}
+	if n := count(t, c.pool, `SELECT count(*) FROM modkit_outbox_events`); n != 0 {
+		t.Errorf("%d messages of nothing", n)
+	}
+	if used, _, err := c.finalise(t.Context(), one, "completed", "four"); err != nil || used.Tokens != 4 {
+		t.Errorf("%+v: %v", used, err)
+	}
+	wantTenant(t, c, id, tenant{Used: 4})
+}
+
+// TestRace finalises one turn many times at once: all are told of one message, and one of them
+// wrote it.
+func TestRace(t *testing.T) {
+	t.Parallel()
+	c, id := openChat(t, nowhere)
+	one := newTurn(id)
+	for range 2 { // the second changes nothing
+		if err := c.begin(t.Context(), one, "one two three"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const racers = 8
+	var list [racers]modkit.Enqueued
+	var errs [racers]error
+	var running sync.WaitGroup
+	for i := range racers {
+		running.Go(func() { _, list[i], errs[i] = c.finalise(t.Context(), one, "completed", "") })
+	}
+	running.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	first := 0
+	for _, emitted := range list {
+		if !emitted.AlreadyEnqueued {
+			first++
+		}
+		if emitted.ID != list[0].ID {
+			t.Errorf("messages %s and %s", emitted.ID, list[0].ID)
+		}
+	}
+	if first != 1 {
+		t.Errorf("%d of them enqueued it", first)
+	}
+	wantTenant(t, c, id, tenant{Used: 3})
+}
+
+// TestDead has the broker refuse a message for good: it is dead, and shows as that, until somebody
+// has mended the cause and has it retried.
+func TestDead(t *testing.T) {
+	t.Parallel()
+	nats := natstest.Bare(t, natstest.Settings{})
+	js, err := jetstream.New(nats.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	narrow := jetstream.StreamConfig{Name: stream, Subjects: []string{namespace + "." + topic}, MaxMsgSize: 10}
+	if _, err := js.CreateStream(t.Context(), narrow); err != nil {
+		t.Fatal(err)
+	}
+	c, id := openChat(t, nats.URL())
+	b := openBilling(t, nats.URL(), id)
+	one := newTurn(id)
+	if err := c.begin(t.Context(), one, "one two three"); err != nil {
+		t.Fatal(err)
+	}
+	_, message, err := c.finalise(t.Context(), one, "completed", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	startDispatcher(t, c)
+	server := httptest.NewServer(c.routes())
+	t.Cleanup(server.Close)
+	web := &client{chat: server.URL}
+	t.Cleanup(web.http.CloseIdleConnections)
+	await.Until(t, "the message to be dead", func() bool {
+		messages, err := web.outbox(t.Context())
+		return err == nil && messages == outboxAnswer{Dead: 1}
+	})
+	wantTenant(t, c, id, tenant{Used: 3}) // it was used all the same
+	narrow.MaxMsgSize = -1
+	if _, err := js.UpdateStream(t.Context(), narrow); err != nil {
+		t.Fatal(err)
+	}
+	if err := web.retry(t.Context(), message.ID); err != nil {
+		t.Fatal(err)
+	}
+	startConsumer(t, b)
+	await.Until(t, "the usage to be counted", func() bool {
+		a, err := b.account(t.Context(), id)
+		return err == nil && a == account{Turns: 1, Tokens: 3}
+	})
+}
