@@ -61,6 +61,8 @@ func testExclusive(_ *testing.T, b *bench) {
 					}
 					if lost, err := batch.Settle(b.Context(), outcomes); err != nil || len(lost) > 0 {
 						failures <- fmt.Errorf("lost %v: %w", lost, err)
+						batch.Abandon()
+						return
 					}
 				}
 				batch.Abandon()
