@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,6 +19,8 @@ const (
 	fullScanShare = 10
 	// slowScan is what such a scan may take before it is held back at all.
 	slowScan = 50 * time.Millisecond
+	// quickLook is what a look for expired leases may take at every claim.
+	quickLook = 5 * time.Millisecond
 	// farShare of a lease passes at most between two looks for leases that end too far ahead.
 	farShare = 10
 )
@@ -54,25 +57,25 @@ func (s *Store) claim(ctx context.Context, request *outbox.ClaimRequest) (*batch
 	}
 	n := request.Limit
 	b := &batch{store: s}
-	var rows []claimed
-	if s.layout.Hold == HoldLease && s.lookForExpired() {
-		var err error
-		if rows, err = s.claimExpired(ctx, request, n); err != nil {
-			return nil, err
-		}
-		for i := range rows {
-			if !rows[i].exhausted {
-				b.reclaimed++
-			}
+	steps := []func(context.Context, *outbox.ClaimRequest, int) ([]claimed, error){b.claimDue}
+	if s.layout.Hold == HoldLease {
+		if first, last := s.lookForExpired(); first {
+			steps = slices.Insert(steps, 0, b.claimExpired)
+		} else if last {
+			steps = append(steps, b.claimExpired)
 		}
 	}
-	if len(rows) < n {
-		due, err := s.claimDue(ctx, s.pool, request, n-len(rows))
+	var rows []claimed
+	for _, take := range steps {
+		if len(rows) == n {
+			break
+		}
+		taken, err := take(ctx, request, n-len(rows))
 		if err != nil && len(rows) == 0 {
 			return nil, err
 		}
-		// What was reclaimed is ours: it is served even if the database failed just now.
-		rows = append(rows, due...)
+		// What was taken is ours: it is served even if the database failed just now.
+		rows = append(rows, taken...)
 	}
 	s.mu.Lock()
 	s.idle = len(rows) == 0
@@ -130,8 +133,13 @@ func (s *Store) advance(rows []claimed) {
 	s.watermark = rows[len(rows)-1].ordered.Time
 }
 
+func (b *batch) claimDue(ctx context.Context, request *outbox.ClaimRequest, n int) ([]claimed, error) {
+	return b.store.claimDue(ctx, b.store.pool, request, n)
+}
+
 // claimExpired claims rows whose lease has run out.
-func (s *Store) claimExpired(ctx context.Context, request *outbox.ClaimRequest, n int) ([]claimed, error) {
+func (b *batch) claimExpired(ctx context.Context, request *outbox.ClaimRequest, n int) ([]claimed, error) {
+	s := b.store
 	if s.lookForFar() {
 		if err := s.endFarLeases(ctx); err != nil {
 			return nil, err
@@ -142,16 +150,23 @@ func (s *Store) claimExpired(ctx context.Context, request *outbox.ClaimRequest, 
 	s.mu.Lock()
 	s.expiredAt, s.expiredTook = time.Now(), time.Since(start)
 	s.mu.Unlock()
+	for i := range rows {
+		if !rows[i].exhausted {
+			b.reclaimed++
+		}
+	}
 	return rows, err
 }
 
-// lookForExpired is true for every claim: a look finds nothing at the head of an index, and that is
-// all it costs. Only where vacuum is kept from its work, so that the look has to pass what was
-// settled long since, looks are kept to about a tenth of the time.
-func (s *Store) lookForExpired() bool {
+// lookForExpired says when a claim looks for expired leases: first, or last, if what is due does not
+// fill it. Nearly always it is first: the look finds nothing at the head of an index, and that is
+// all it costs. Where vacuum is kept from its work it has to pass what was settled long since: such
+// looks are kept to about a tenth of the time of a store that has enough to do.
+func (s *Store) lookForExpired() (first, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.expiredTook <= s.slowScan || time.Since(s.expiredAt) >= fullScanShare*s.expiredTook
+	rested := time.Since(s.expiredAt) >= fullScanShare*s.expiredTook
+	return rested || s.expiredTook <= quickLook, s.expiredTook <= s.slowScan
 }
 
 func (s *Store) lookForFar() bool {
