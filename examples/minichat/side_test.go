@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -68,18 +69,16 @@ func (s *side) kill() {
 // services are both sides, each with its way to the broker, and a client.
 func services(t *testing.T, chatNATS, billingNATS string) (chat, billing *side, c *client) {
 	t.Helper()
-	program, c := build(t), &client{}
-	t.Cleanup(c.http.CloseIdleConnections)
+	program, probe := build(t), &client{}
+	t.Cleanup(probe.http.CloseIdleConnections)
 	chat = newSide(t, program, "chat", chatNATS, func(url string) error {
-		c.chat = url
-		_, err := c.outbox(t.Context())
-		return err
+		return probe.call(t.Context(), http.MethodGet, url+"/outbox", nil, nil)
 	})
 	billing = newSide(t, program, "billing", billingNATS, func(url string) error {
-		c.billing = url
-		_, err := c.account(t.Context(), uuid.Nil)
-		return err
+		return probe.call(t.Context(), http.MethodGet, url+"/accounts/"+uuid.NewString(), nil, nil)
 	})
+	c = &client{chat: chat.url, billing: billing.url}
+	t.Cleanup(c.http.CloseIdleConnections)
 	return chat, billing, c
 }
 
