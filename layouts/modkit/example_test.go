@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/layouts/modkit"
@@ -76,8 +77,13 @@ func ExampleNewModule() {
 	fmt.Println(err)
 	_, err = modkit.NewModule(pool, modkit.Config{Namespace: "mini-chat"})
 	fmt.Println(err)
+	db := stdlib.OpenDBFromPool(pool) // or sql.Open("pgx", …)
+	defer func() { _ = db.Close() }()
+	_, err = modkit.NewModule(db, modkit.Config{Namespace: "mini-chat"})
+	fmt.Println(err)
 	// Output:
 	// outbox: Config.Namespace is missing: give the module's own, or modkit.AllNamespaces
+	// <nil>
 	// <nil>
 }
 
