@@ -1,0 +1,1 @@
+"""The outbox, for every app of the project: emit_event, @handles, the receiver, the admin."""

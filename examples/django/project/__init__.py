@@ -1,0 +1,1 @@
+"""The Django project: its settings and URLs."""
