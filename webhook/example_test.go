@@ -23,7 +23,8 @@ func Example() {
 			return
 		}
 		if err := webhook.Verify(secrets, r.Header, body, time.Now()); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
+			// 401, not 400: an event is never given up because a secret is wrong.
+			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return
 		}
 		fmt.Printf("%s: %s\n", r.Header.Get("Outbox-Event-Type"), body)
