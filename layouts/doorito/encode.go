@@ -21,6 +21,8 @@ import (
 //
 //   - a time.Time is ISO 8601 with its offset, Z for UTC, and milliseconds unless it has no
 //     fraction: 2026-02-26T09:30:00.100Z;
+//   - a time.Duration is ISO 8601 of days, hours, minutes and seconds, and microseconds unless it has
+//     none: P0DT00H01M30.500000S;
 //   - a UUID is its text;
 //   - a decimal is a string with all its digits, never a number that somebody reads as a float.
 //
@@ -97,6 +99,8 @@ func special(value reflect.Value) (written any, ok bool, err error) {
 	switch v := value.Interface().(type) {
 	case *time.Time:
 		written, err = formatTime(*v)
+	case *time.Duration:
+		written = formatDuration(*v)
 	case json.Marshaler:
 		written, err = marshalJSON(v)
 	case encoding.TextMarshaler:
@@ -121,6 +125,26 @@ func formatTime(t time.Time) (string, error) {
 		offset += ":00" // the local mean time of old dates
 	}
 	return t.Format(layout + offset), nil
+}
+
+// formatDuration is the form of Django's encoder, of microseconds: Python's durations have no nanoseconds.
+func formatDuration(d time.Duration) string {
+	sign := ""
+	if d = d.Truncate(time.Microsecond); d < 0 {
+		sign = "-"
+	}
+	// Not of -d: the smallest duration has no positive counterpart.
+	part := func(unit time.Duration) int64 {
+		n := int64(d / unit)
+		d %= unit
+		return max(n, -n)
+	}
+	days, hours, minutes, seconds := part(24*time.Hour), part(time.Hour), part(time.Minute), part(time.Second)
+	fraction := ""
+	if microseconds := part(time.Microsecond); microseconds != 0 {
+		fraction = fmt.Sprintf(".%06d", microseconds)
+	}
+	return fmt.Sprintf("%sP%dDT%02dH%02dM%02d%sS", sign, days, hours, minutes, seconds, fraction)
 }
 
 // marshalJSON is what a value writes of itself, but for decimals that write a number.

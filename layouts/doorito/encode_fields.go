@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/packfinderz/outbox/internal/jsoncheck"
 )
@@ -125,7 +126,7 @@ func (f *field) plain(depth int) (any, error) {
 	quoted := f.has("string") && (value.CanInt() || value.CanUint() || value.CanFloat() ||
 		value.Kind() == reflect.Bool || value.Kind() == reflect.String)
 	member, err := plain(f.value, depth+1)
-	if err != nil || !quoted {
+	if _, written := value.Interface().(time.Duration); err != nil || !quoted || written {
 		return member, err
 	}
 	document, err := json.Marshal(member)

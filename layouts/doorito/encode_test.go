@@ -58,6 +58,14 @@ func TestEncode(t *testing.T) {
 		{time.Date(33, 2, 26, 9, 30, 0, 0, time.FixedZone("LMT", 3208)), `"0033-02-26T09:30:00+00:53:28"`},
 		{&noTime, `null`},
 
+		{time.Duration(0), `"P0DT00H00M00S"`},
+		{26*time.Hour + 3*time.Second, `"P1DT02H00M03S"`},
+		{90*time.Minute + 1500*time.Millisecond + 999, `"P0DT01H30M01.500000S"`},
+		{-1500 * time.Millisecond, `"-P0DT00H00M01.500000S"`},
+		{time.Duration(-999), `"P0DT00H00M00S"`}, // less than Python's durations can tell
+		{time.Duration(math.MinInt64), `"-P106751DT23H47M16.854775S"`},
+		{time.Duration(math.MaxInt64), `"P106751DT23H47M16.854775S"`},
+
 		{id, `"01954321-0000-7000-8000-00000000000a"`},
 		{uuid.NullUUID{}, `null`},
 		{uuid.NullUUID{UUID: id, Valid: true}, `"01954321-0000-7000-8000-00000000000a"`},
@@ -102,14 +110,15 @@ func TestEncodeStruct(t *testing.T) {
 		Prices map[uuid.UUID]*decimal `json:"prices"`
 		Times  []time.Time            `json:"times"`
 		Never  time.Time              `json:"never,omitzero"`
+		Took   time.Duration          `json:"took,string"` // is a string already
 		hidden time.Time
 	}{
 		stamps: stamps{StoredAt: moment, Name: "inner"}, ID: uuid.Max, Name: "outer",
-		Prices: map[uuid.UUID]*decimal{uuid.Max: &price}, Times: []time.Time{moment}, hidden: moment,
+		Prices: map[uuid.UUID]*decimal{uuid.Max: &price}, Times: []time.Time{moment}, Took: time.Second, hidden: moment,
 	}
 	const want = `{"id":"ffffffff-ffff-ffff-ffff-ffffffffffff","name":"outer",` +
 		`"prices":{"ffffffff-ffff-ffff-ffff-ffffffffffff":"19.90"},` +
-		`"stored_at":"2026-02-26T09:30:00.100Z","times":["2026-02-26T09:30:00.100Z"]}`
+		`"stored_at":"2026-02-26T09:30:00.100Z","times":["2026-02-26T09:30:00.100Z"],"took":"P0DT00H00M01S"}`
 	if got, err := doorito.Encode(&payload); err != nil || string(got) != want {
 		t.Errorf("got %s (%v), want %s", got, err, want)
 	}
