@@ -24,7 +24,7 @@ AREAS ?=
 RUN ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run-outbox-publisher build test test-busy mutants race chaos matrix fuzz lint fmt bench screenshot modules postgres servers
+.PHONY: help demo django run-outbox-publisher build test test-busy mutants race chaos matrix fuzz lint fmt bench screenshot modules postgres django-packages servers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ help: ## list the targets
 demo: postgres build ## a shop, a relay, a broker, a consumer and the console, on private servers; Ctrl-C ends it
 	go build -o bin/outbox-demo ./cmd/outbox/demo
 	bin/outbox-demo
+
+django: postgres django-packages ## a Django project with an outbox, on a private PostgreSQL; Ctrl-C ends it
+	go run ./examples/django
 
 run-outbox-publisher: postgres ## run the PackFinderz publisher, on private servers where the environment names none
 	@$(MAKE) --no-print-directory -C packfinderz run-outbox-publisher
@@ -88,6 +91,7 @@ screenshot: servers ## take the README's picture of the console again
 
 lint: $(GOLANGCI) ## check formatting and run the linters on every module, all at once: what they share is read once
 	$(GOLANGCI) run ./... $(PACKAGES)
+	PYTHONPYCACHEPREFIX=.tools/pycache python3 -m compileall -q examples/django
 
 fmt: $(GOLANGCI) ## format the code of every module
 	@for module in $(MODULES); do (cd $$module && $(CURDIR)/$(GOLANGCI) fmt --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
@@ -101,8 +105,11 @@ modules: ## build and vet every module by itself, without the workspace
 postgres:
 	@scripts/ensure-postgres
 
-# All servers that the tests start.
-servers: postgres
+django-packages:
+	@scripts/ensure-django
+
+# All servers that the tests start, and Django.
+servers: postgres django-packages
 	@scripts/ensure-redis
 	@scripts/ensure-rabbitmq
 	@scripts/ensure-pgbouncer

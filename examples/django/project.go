@@ -18,6 +18,7 @@ const superuser = "admin"
 // project is the Django project, with an environment to run its commands in.
 type project struct {
 	python, folder string
+	database       string // its URL
 	environment    []string
 	listen         string
 	password       string // the superuser's
@@ -33,7 +34,7 @@ func newProject(ctx context.Context, database, program, listen string) (*project
 	if err != nil {
 		return nil, err
 	}
-	p := &project{python: python, folder: folder, listen: listen, password: rand.Text()}
+	p := &project{python: python, folder: folder, database: database, listen: listen, password: rand.Text()}
 	for _, variable := range os.Environ() {
 		// Settings and flags must not be set behind our back.
 		if !strings.HasPrefix(variable, "OUTBOX_") && !strings.HasPrefix(variable, "DJANGO_") {

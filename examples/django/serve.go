@@ -20,8 +20,10 @@ const (
 	look = 50 * time.Millisecond
 )
 
+var errEnded = errors.New("manage.py runserver or the relay has ended; its last lines say why")
+
 // serve runs Django and the relay until ctx ends, and calls ready when Django listens.
-func (p *project) serve(ctx context.Context, out io.Writer, ready func()) (err error) {
+func (p *project) serve(ctx context.Context, out io.Writer, ready func()) error {
 	web, err := p.start(out, "runserver", "--noreload", p.listen)
 	if err != nil {
 		return err
@@ -40,9 +42,9 @@ func (p *project) serve(ctx context.Context, out io.Writer, ready func()) (err e
 	case <-ctx.Done():
 		return nil
 	case <-web.done:
-		return errors.New("Django has ended; its last lines say why")
+		return errEnded
 	case <-relay.done:
-		return errors.New("the relay has ended; its last lines say why")
+		return errEnded
 	}
 }
 
@@ -80,9 +82,9 @@ func (p *project) awaitListening(ctx context.Context, web *process) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-web.done:
-			return errors.New("Django has ended; its last lines say why")
+			return errEnded
 		case <-deadline:
-			return fmt.Errorf("Django does not listen: %w", err)
+			return fmt.Errorf("reach Django: %w", err)
 		}
 	}
 }

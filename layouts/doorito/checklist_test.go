@@ -6,72 +6,68 @@ import (
 	"github.com/packfinderz/outbox/internal/checklist"
 )
 
-// TestChecklist is the Doorito contract, line by line. Instead says what stands here for Django's
-// own tools.
+// TestChecklist is the Doorito contract, line by line, in Go and in the Django project of examples/django. Instead says
+// what stands here for other tools of its.
 func TestChecklist(t *testing.T) {
 	t.Parallel()
 	checklist.Verify(t, []checklist.Line{
 		// What is to be accepted.
 		{
-			Asks:    "a model with a UUIDv7 key, aggregate and payload, a life in states, and a record of its attempts",
-			Instead: "the table: by the shipped migration, and as Django makes it of its model",
-			Tests:   []string{"layouts.TestContracts/doorito", "layouts/doorito.TestEmitEvent", "layouts/doorito.TestDjangoTable"},
+			Asks:  "a model with a UUIDv7 key, aggregate and payload, a life in states, and a record of its attempts",
+			Tests: []string{"examples/django.TestPython/emit", "examples/django.TestPython/uuid7", "layouts.TestContracts/doorito", "layouts/doorito.TestEmitEvent"},
 		}, {
 			Asks:  "event type and idempotency key are unique together, so that an event is not there twice",
-			Tests: []string{"layouts/doorito.TestIdempotencyKey", "layouts.TestContracts/doorito", "outboxpgx.TestEmitter"},
+			Tests: []string{"examples/django.TestPython/emit", "layouts/doorito.TestIdempotencyKey", "layouts.TestContracts/doorito", "outboxpgx.TestEmitter"},
 		}, {
 			Asks:  "emit_event with aggregate type, aggregate id, event type, payload and an optional idempotency key",
-			Tests: []string{"layouts/doorito.TestEmitEvent", "layouts/doorito.ExampleEmitEvent"},
+			Tests: []string{"examples/django.TestPython/emit", "layouts/doorito.TestEmitEvent", "layouts/doorito.ExampleEmitEvent"},
 		}, {
 			Asks:  "a key is generated where none is given",
-			Tests: []string{"layouts/doorito.TestIdempotencyKey"},
+			Tests: []string{"examples/django.TestPython/emit", "layouts/doorito.TestIdempotencyKey"},
 		}, {
 			Asks:    "a periodic Celery task that looks for pending events and tries them with backoff",
-			Instead: "a relay in the service, or the outbox program",
-			Tests:   []string{"layouts/doorito.TestSafetyNet", "layouts/doorito.TestFailed", "cmd/outbox/internal/cli.TestDrain"},
+			Instead: "deliver_outbox, a command for Celery beat or cron that runs outbox drain; a relay",
+			Tests:   []string{"examples/django.TestPython/delivery", "layouts/doorito.TestSafetyNet", "layouts/doorito.TestFailed", "cmd/outbox/internal/cli.TestDrain"},
 		}, {
-			Asks:    "an admin class that shows how events stand",
-			Instead: "outbox stats, list, show and retry, and the console",
-			Tests:   []string{"cmd/outbox/internal/cli.TestStats", "ops.TestStates", "ops.TestFilters", "admin.TestEveryTarget", "cmd/outbox/internal/cli.TestRetryDoorito"},
+			Asks: "an admin class that shows how events stand",
+			Tests: []string{
+				"examples/django.TestPython/admin", "examples/django.TestRun",
+				"cmd/outbox/internal/cli.TestStats", "ops.TestStates", "ops.TestFilters", "admin.TestEveryTarget",
+			},
 		}, {
-			Asks:    "tests of the model, the service and the task",
-			Instead: "the suites that every layout, emitter and relay runs",
-			Tests:   []string{"pgstore.TestConformance", "pgstore.TestModel", "outboxsql.TestEmitter", "outbox.TestRelayDelivers"},
+			Asks:  "tests of the model, the service and the task",
+			Tests: []string{"examples/django.TestPython", "pgstore.TestConformance", "pgstore.TestModel", "outboxsql.TestEmitter", "outbox.TestRelayDelivers"},
 		}, {
-			Asks:    "manage.py check finds nothing",
-			Instead: "a layout is validated, and held against its table before it is used",
-			Tests:   []string{"pgstore.TestValidate", "cmd/outbox/internal/cli.TestMigrateAdopt"},
+			Asks:  "manage.py check finds nothing",
+			Tests: []string{"examples/django.TestChecks", "examples/django.TestPython/program", "pgstore.TestValidate", "cmd/outbox/internal/cli.TestMigrateAdopt"},
 		}, {
 			Asks:    "the knowledge base of the project is up to date",
 			Instead: "docs/doorito.md, whose code is run",
-			Tests:   []string{"layouts/doorito.TestDocumentation", "layouts/doorito.TestDjangoInsert", "layouts/doorito.TestPlainInsert"},
+			Tests:   []string{"layouts/doorito.TestDocumentation", "layouts/doorito.TestDocumentedWakeUp", "layouts/doorito.TestPlainInsert", "examples/django.TestRun"},
 		},
 
 		// Emitting.
 		{
 			Asks:  "the event is there if and only if the change that it tells of is",
-			Tests: []string{"layouts/doorito.TestEmitEventRollsBack", "outboxpgx.TestEmitter", "examples/doorito.TestKilled"},
+			Tests: []string{"examples/django.TestPython/delivery", "layouts/doorito.TestEmitEventRollsBack", "outboxpgx.TestEmitter", "examples/doorito.TestKilled"},
 		}, {
-			Asks:    "delivery is set off by the commit (transaction.on_commit), and its errors do not reach the request",
-			Instead: "the emitter nudges a relay in the same process",
-			Tests:   []string{"layouts/doorito.TestRequestNeverFails", "outbox.TestNudgeInProcess"},
+			Asks:  "delivery is set off by the commit (transaction.on_commit), and its errors do not reach the request",
+			Tests: []string{"examples/django.TestPython/wake", "layouts/doorito.TestRequestNeverFails", "outbox.TestNudgeInProcess"},
 		}, {
 			Asks:  "any app can emit: names of aggregates and types are free, up to 100 characters, and nothing refers to other tables",
 			Tests: []string{"layouts/doorito.TestEmitEventNames", "layouts.TestContracts/doorito", "examples/doorito.TestTour"},
 		}, {
-			Asks:    "UUIDs, times and decimals in payloads, as DjangoJSONEncoder writes them",
-			Instead: "Encode, held against what Django wrote",
-			Tests:   []string{"layouts/doorito.TestEncode", "layouts/doorito.TestEncodeStruct", "layouts/doorito.TestEncodeIsJSON"},
+			Asks:  "UUIDs, times and decimals in payloads, as DjangoJSONEncoder writes them",
+			Tests: []string{"examples/django.TestPython/emit", "layouts/doorito.TestEncode", "layouts/doorito.TestEncodeStruct", "layouts/doorito.TestEncodeIsJSON"},
 		}, {
 			Asks:  "a new event is pending, with no attempts, at most five, due from its creation on, with no error and not delivered",
-			Tests: []string{"layouts/doorito.TestEmitEvent", "layouts/doorito.TestDjangoTable"},
+			Tests: []string{"layouts/doorito.TestEmitEvent", "examples/django.TestPython/emit", "examples/django.TestGoEmits"},
 		}, {
 			Asks:  "when it was created, and when it was last changed",
 			Tests: []string{"layouts/doorito.TestEmitEvent", "layouts/doorito.TestDelivered", "layouts/doorito.TestRetryByHand"},
 		}, {
-			Asks:    "producers in Python write the table, too",
-			Instead: "the statements that Django and a bare driver send",
-			Tests:   []string{"layouts/doorito.TestDjangoInsert", "layouts/doorito.TestPlainInsert"},
+			Asks:  "producers in Python write the table, too",
+			Tests: []string{"examples/django.TestPython/delivery", "examples/django.TestWithoutDjango", "layouts/doorito.TestPlainInsert"},
 		},
 
 		// Delivering.
@@ -83,13 +79,13 @@ func TestChecklist(t *testing.T) {
 			Tests: []string{"layouts.TestContracts/doorito", "pgstore.TestPlans"},
 		}, {
 			Asks:  "handlers are functions, registered by event type",
-			Tests: []string{"layouts/doorito.TestDelivered", "handlers.TestRefuses", "layouts/doorito.Example"},
+			Tests: []string{"examples/django.TestPython/receiver", "layouts/doorito.TestDelivered", "handlers.TestRefuses", "layouts/doorito.Example"},
 		}, {
 			Asks:  "a consumer reads the payload, not the source's table",
-			Tests: []string{"layouts/doorito.TestDelivered", "layouts/doorito.TestDjangoInsert"},
+			Tests: []string{"layouts/doorito.TestDelivered", "examples/django.TestGoEmits"},
 		}, {
 			Asks:  "an event with no handler is tried again",
-			Tests: []string{"layouts/doorito.TestNoHandler", "handlers.TestUnknown"},
+			Tests: []string{"examples/django.TestPython/delivery", "layouts/doorito.TestNoHandler", "handlers.TestUnknown"},
 		}, {
 			Asks:  "success: delivered, with its time, and never due again",
 			Tests: []string{"layouts/doorito.TestDelivered", "layouts/doorito.TestDeliveredAfterFailures"},
@@ -113,7 +109,7 @@ func TestChecklist(t *testing.T) {
 			Tests: []string{"outbox.TestSeveralRelays", "pgstore.TestConformance"},
 		}, {
 			Asks:  "a person retries a failed event: pending, no attempts, due now",
-			Tests: []string{"layouts/doorito.TestRetryByHand", "cmd/outbox/internal/cli.TestRetryDoorito", "examples/doorito.TestTour"},
+			Tests: []string{"examples/django.TestPython/admin", "layouts/doorito.TestRetryByHand", "cmd/outbox/internal/cli.TestRetryDoorito", "examples/doorito.TestTour"},
 		},
 	})
 }

@@ -36,9 +36,9 @@ class LiveTestCase(LiveServerTestCase):
             change.__enter__()
             self.addCleanup(change.__exit__, None, None, None)
 
-    def emit(self, event_type="file.stored", payload=None, **options):
+    def emit(self, event_type="file.stored", payload=None, aggregate_id=42, **options):
         with transaction.atomic():
-            return emit_event("UploadFile", 42, event_type, payload or {}, **options)
+            return emit_event("UploadFile", aggregate_id, event_type, payload or {}, **options)
 
     def deliver(self):
         """Run the periodic task: it ends when nothing is left to deliver or to try again."""
