@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +53,7 @@ their rows are not changed.`,
 	s := cmd.Flags()
 	s.StringVar(&f.id, "id", "", "only the event of this `UUID`")
 	s.StringVar(&f.rate, "rate", "", "events per second, such as `100/s` (default: all at once)")
-	s.StringVar(&f.to, "to", "", "destination `URL` of events of a queue table")
+	s.StringVar(&f.to, "to", "", "destination `URL` of events of a queue table (or OUTBOX_TO)")
 	s.StringVar(&f.replay.DefaultTopic, "topic-default", "", "`topic` of events of a queue table that have none")
 	return cmd
 }
@@ -78,7 +79,11 @@ func (f *replayFlags) parse() (ops.Filter, error) {
 			return filter, usagef("--rate is %q; it looks like 100/s", f.rate)
 		}
 	}
-	switch isStream := f.layout == pgstream.LayoutName; {
+	isStream := f.layout == pgstream.LayoutName
+	if !isStream && f.to == "" {
+		f.to = os.Getenv("OUTBOX_TO") // where the relay publishes, too
+	}
+	switch {
 	case isStream && f.to != "":
 		return filter, usagef("--to: a stream's relay publishes replayed events itself; leave it out")
 	case !isStream && f.to == "" && !f.replay.DryRun:

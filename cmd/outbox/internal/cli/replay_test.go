@@ -49,6 +49,23 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// TestReplayWhereTheRelayPublishes names the destination once, for the relay and for replays of a queue table. A stream's
+// replay leaves it to the relay.
+func TestReplayWhereTheRelayPublishes(t *testing.T) {
+	s := newStandard(t)
+	t.Setenv("OUTBOX_TO", "stdout:")
+	s.emit(1)
+	s.run("", "drain"+quiet)
+	s.run("", "replay --topic orders")
+
+	source, _ := modkit(t)
+	ok(t, `{"namespace":"a","topic":"orders","payload":{}}`, slices.Concat([]string{"emit"}, source)...)
+	first := ok(t, "", slices.Concat([]string{"drain"}, source)...)
+	if got := ok(t, "", slices.Concat([]string{"replay", "--topic", "orders"}, source)...); len(delivered(t, got)) != 1 {
+		t.Errorf("replayed %q, want %q", got, first)
+	}
+}
+
 func TestReplayRefuses(t *testing.T) {
 	t.Parallel()
 	s := newStandard(t)
