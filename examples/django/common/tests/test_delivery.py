@@ -5,7 +5,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection, transaction
 from django.test import override_settings
 
-from common import views
+from common import program, views
 from common.models import OutboxEvent, ProcessedEvent
 from common.tests.live import OTHER_SECRET, LiveTestCase
 from common.tests.support import await_that, handling
@@ -53,6 +53,18 @@ class DeliveryTest(LiveTestCase):
         self.assertEqual((seen[0].id, seen[0].type, seen[0].aggregate_type), (event.id, "file.stored", "UploadFile"))
         self.assertEqual((seen[0].aggregate_id, seen[0].idempotency_key), ("42", "schlüssel 1%\n"))
         self.assertEqual(seen[0].payload, {"name": "é %20\r\n"})
+
+    def test_replayed(self):
+        """An event that is delivered once more is handled once more only when it was forgotten."""
+        seen = []
+        with handling(file_stored=seen.append):
+            event = self.emit()
+            self.deliver()
+            program.run("replay", "--id", str(event.id))
+            self.assertEqual(len(seen), 1)
+            ProcessedEvent.objects.get(event_id=event.id).delete()
+            program.run("replay", "--id", str(event.id))
+            self.assertEqual(len(seen), 2)
 
     def test_rolled_back(self):
         seen = []
