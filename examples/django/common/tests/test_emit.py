@@ -77,7 +77,7 @@ class EmitTest(TransactionTestCase):
                     try:
                         await_that("the first to emit", emitted.is_set)
                         with thread(second) as two:
-                            await_that("the second to wait", someone_waits_for_a_lock)
+                            await_that("the second to wait", lambda: someone_waits_for_a_lock() or two.done())
                             go_on.set()
                     finally:
                         go_on.set()
