@@ -59,7 +59,7 @@ mutants: servers ## put known faults into a copy, one by one, and see a test not
 # packages that start no goroutine and hold no lock. The console has tests of its own beside those in a
 # browser, and nobody ships bench.
 UNRACED := admin/browsertest bench cmd/outbox/internal/chaos cmd/outbox/internal/endtoend cmd/outbox/internal/restores doctor internal/testing/copied internal/testing/mutants \
-	layoutfile outboxgorm outboxsql packfinderz/internal/e2e
+	examples/django layoutfile outboxgorm outboxsql packfinderz/internal/e2e
 race: servers ## run the tests with the race detector, but for those that it cannot see into
 	go test -race -p 4 -skip '^Test(Plan|Fault|Model$$|States$$)' $$(go list $(OTHERS) | grep -v $(patsubst %,-e outbox/%,$(UNRACED)))
 	go test -race $(WAITING) $(BROKERS)

@@ -24,7 +24,7 @@ class OutboxEventAdmin(ReadOnlyAdmin):
     list_display = [
         "event_type", "aggregate_type", "aggregate_id", "status", "tries", "next_attempt_at", "delivered_at", "created_at",
     ]
-    list_filter = ["status", "event_type", "aggregate_type", "created_at"]
+    list_filter = ["status", "created_at", "event_type"]
     search_fields = ["id", "event_type", "aggregate_id", "idempotency_key", "error_message"]
     ordering = ["-id"]
     show_full_result_count = False
@@ -50,7 +50,8 @@ class OutboxEventAdmin(ReadOnlyAdmin):
             )
             for event in failed:
                 self.log_change(request, event, "Retried.")
-            wake_after_commit(queryset.db)
+            if failed:
+                wake_after_commit(queryset.db)
         self.message_user(request, f"Retried: {len(failed)}.", messages.SUCCESS if failed else messages.WARNING)
 
 

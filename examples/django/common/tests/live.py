@@ -47,10 +47,12 @@ class LiveTestCase(LiveServerTestCase):
         return said.getvalue()
 
     @contextlib.contextmanager
-    def relay(self):
-        """Run a relay, and end it as an operator would."""
+    def relay(self, *secrets):
+        """Run a relay, with secrets of its own if there are any, and end it as an operator would."""
+        with override_settings(OUTBOX_WEBHOOK_SECRETS=secrets or [SECRET]):
+            environment = program.environment()
         with tempfile.TemporaryFile() as log:
-            relay = subprocess.Popen([settings.OUTBOX_PROGRAM, "relay"], env=program.environment(), stdout=log, stderr=log)
+            relay = subprocess.Popen([settings.OUTBOX_PROGRAM, "relay"], env=environment, stdout=log, stderr=log)
             try:
                 yield
             finally:
