@@ -18,7 +18,7 @@ class Thumbnail(TimeStampedModel):
     """The small picture of a file: what the handler of file.stored makes."""
 
     file_id = models.BigIntegerField(unique=True)  # as the event says; handlers do not read the source's table
-    title = models.CharField(max_length=200)
+    title = models.CharField(max_length=250)
 
     def __str__(self):
         return self.title

@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('updated_at', models.DateTimeField(auto_now=True)),
                 ('file_id', models.BigIntegerField(unique=True)),
-                ('title', models.CharField(max_length=200)),
+                ('title', models.CharField(max_length=250)),
             ],
             options={
                 'abstract': False,
