@@ -62,6 +62,9 @@ func (m *Module) Ack(ctx context.Context, message ClaimedMessage) error {
 // Nack records a failed attempt: the row waits for its next one, or is dead if it was the
 // last or the cause is marked with outbox.Terminal. It fails with outbox.ErrLeaseLost as Ack does.
 func (m *Module) Nack(ctx context.Context, message ClaimedMessage, cause error) error {
+	if cause == nil {
+		return fmt.Errorf("outbox: event %s cannot be nacked without an error", message.ID)
+	}
 	outcome := outbox.Outcome{Kind: outbox.Failed, Error: outbox.ErrorText(cause)}
 	switch {
 	case outbox.Classify(cause) == outbox.ClassTerminal:

@@ -66,6 +66,9 @@ const (
 // more, finishes what is being handled, and gives back the rest. A dispatcher that could not keep
 // its leases, because its handlers may take all connections, is refused.
 func NewDispatcher(module *Module, config DispatcherConfig) (*outbox.Relay, error) {
+	if module == nil {
+		return nil, errors.New("outbox: the dispatcher has no module")
+	}
 	if err := config.checkHandlers(module); err != nil {
 		return nil, err
 	}
