@@ -36,7 +36,8 @@ type Findings struct {
 	// Taken are things that migrations to come would make, and that are there already. Those that are what the migration
 	// would make have no Problem; of tables that is not judged.
 	Taken []Object
-	// Lost are things that migrations have made, by what goose noted, and that are gone.
+	// Lost are things that migrations have made, by what goose noted, and that are gone; and tables of somebody else that
+	// were there when migrations added to them, and are gone.
 	Lost []Object
 
 	all, made []Object
@@ -76,6 +77,8 @@ func (s Set) Look(ctx context.Context, db DB) (*Findings, error) {
 			f.Lost = append(f.Lost, o)
 		case slices.Contains(before, o.Version):
 			f.made = append(f.made, o)
+		case o.Kind == Table && !exists && slices.ContainsFunc(before, func(noted int64) bool { return noted > o.Version }):
+			f.Lost = append(f.Lost, o)
 		}
 	}
 	return f, nil
@@ -89,6 +92,9 @@ func (f *Findings) LostError() error {
 		return nil
 	}
 	versions := f.lostVersions()
+	if len(versions) == 0 {
+		return nil // nothing has to be applied again
+	}
 	var statements []string
 	for _, o := range f.made {
 		if o.Kind == Table && slices.Contains(versions, o.Version) {
@@ -96,16 +102,25 @@ func (f *Findings) LostError() error {
 		}
 	}
 	statements = append(statements, fmt.Sprintf("DELETE FROM %s WHERE version_id IN (%s)", f.versions, join(versions, ", ")))
-	return fmt.Errorf("%w: %s notes the migrations %s as applied, and what they made is gone: %s. Restore it from a backup; "+
+	return fmt.Errorf("%w: %s notes the migrations %s as applied, and what they made or added to is gone: %s. Restore it from a backup; "+
 		"or, to have it made again and empty, run %s; and then migrate again",
 		ErrConflict, f.versions, join(versions, ", "), join(lost, ", "), strings.Join(statements, "; "))
 }
 
 // lostVersions are the migrations to apply again: those of the indexes, too, which went with their tables, and those that added a value
-// to an enum.
+// to an enum. Of a table that was somebody else's, all are that came after it, but for those that made tables of their own.
 func (f *Findings) lostVersions() (versions []int64) {
 	for _, o := range f.Lost {
-		versions = append(versions, o.Version)
+		if slices.Contains(f.noted, o.Version) {
+			versions = append(versions, o.Version)
+			continue
+		}
+		for _, noted := range f.noted {
+			makesTable := func(o Object) bool { return o.Kind == Table && o.Version == noted }
+			if noted > o.Version && !slices.ContainsFunc(f.made, makesTable) {
+				versions = append(versions, noted)
+			}
+		}
 	}
 	for _, value := range f.added {
 		sameType := func(o Object) bool { return o.Kind == Type && o.Name == value.Name }

@@ -109,6 +109,8 @@ func TestPlan(t *testing.T) {
 		"notes no more": {`CREATE VIEW noted_goose AS SELECT 1 AS version_id`, []string{`noted_goose`, `is no table`}, `[]`},
 		"lost": {goose + `INSERT INTO noted_goose (version_id, is_applied) VALUES (0, true), (1, true)`,
 			[]string{`noted_goose notes the migrations 1 as applied`, `table "outbox_events"`, `DELETE FROM noted_goose WHERE version_id IN (1)`}, `[]`},
+		"others' tables gone": {goose + `INSERT INTO noted_goose (version_id, is_applied) VALUES (0, true), (3, true), (4, true)`,
+			[]string{`notes the migrations 3, 4 as applied`, `table "outbox_events", table "outbox_dlq"`, `run DELETE FROM noted_goose WHERE version_id IN (3, 4)`}, `[]`},
 		"taken back": {goose + `INSERT INTO noted_goose (version_id, is_applied) VALUES (0, true)`, nil, `[]`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -202,6 +203,45 @@ func TestMigrateDropped(t *testing.T) {
 				refused(t, "run DELETE FROM "+versions+" WHERE version_id IN (1, ", "", args("up", adopt...)...)
 			}
 			pgtest.Exec(t, pool, `DELETE FROM `+versions+` WHERE version_id > 0 AND (version_id <> 2 OR NOT $1)`, shipped.Layout.DeadLetter != nil)
+			ok(t, "", args("up")...)
+			if got := relations(t, pool); got != made {
+				t.Errorf("made again are %s, want %s", got, made)
+			}
+		})
+	}
+}
+
+// TestMigrateAdoptedDropped has the tables be dropped by the team that had made them, as its own migrations do when they are
+// taken back: what was added to them has to be added again.
+func TestMigrateAdoptedDropped(t *testing.T) {
+	t.Parallel()
+	for _, shipped := range layouts.All() {
+		t.Run(shipped.Layout.Name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			pool := connect(t, url)
+			args := func(command string, more ...string) []string {
+				return append([]string{"migrate", command, "--from", url, "--layout", shipped.Layout.Name}, more...)
+			}
+			ok(t, "", args("up")...)
+			made := relations(t, pool)
+			versions := shipped.Layout.Table + "_" + shipped.Layout.Name + "_goose"
+			pgtest.Exec(t, pool, `DELETE FROM `+versions+` WHERE version_id > 0`)
+			ok(t, "", args("up", "--adopt")...)
+			pgtest.Exec(t, pool, `DROP TABLE `+shipped.Layout.Table)
+			if shipped.Layout.DeadLetter != nil {
+				pgtest.Exec(t, pool, `DROP TABLE outbox_dlq; DROP FUNCTION outbox_dlq_append_only, outbox_events_append_only; DROP TYPE outbox_dlq_reason_enum, event_type_enum, aggregate_type_enum`)
+			}
+			before := relations(t, pool)
+			got := run(t, "", args("up")...)
+			advice := regexp.MustCompile(`DELETE FROM \w+ WHERE version_id IN \([0-9, ]+\)`).FindString(got.err)
+			if got.code != 2 || advice == "" {
+				t.Fatalf("exit code %d: %s", got.code, got.err)
+			}
+			if after := relations(t, pool); after != before {
+				t.Errorf("%s became %s", before, after)
+			}
+			pgtest.Exec(t, pool, advice)
 			ok(t, "", args("up")...)
 			if got := relations(t, pool); got != made {
 				t.Errorf("made again are %s, want %s", got, made)
