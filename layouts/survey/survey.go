@@ -41,6 +41,7 @@ type Findings struct {
 	Lost []Object
 
 	all, made []Object
+	missing   []Object // not noted, and not there
 	added     []Object // values, to enums that are there
 	noted     []int64
 	versions  string
@@ -77,10 +78,11 @@ func (s Set) Look(ctx context.Context, db DB) (*Findings, error) {
 			f.Lost = append(f.Lost, o)
 		case slices.Contains(before, o.Version):
 			f.made = append(f.made, o)
-		case o.Kind == Table && !exists && slices.ContainsFunc(before, func(noted int64) bool { return noted > o.Version }):
-			f.Lost = append(f.Lost, o)
+		case !exists:
+			f.missing = append(f.missing, o)
 		}
 	}
+	f.Lost = append(f.Lost, f.takenBack()...)
 	return f, nil
 }
 
@@ -92,9 +94,6 @@ func (f *Findings) LostError() error {
 		return nil
 	}
 	versions := f.lostVersions()
-	if len(versions) == 0 {
-		return nil // nothing has to be applied again
-	}
 	var statements []string
 	for _, o := range f.made {
 		if o.Kind == Table && slices.Contains(versions, o.Version) {
@@ -107,24 +106,32 @@ func (f *Findings) LostError() error {
 		ErrConflict, f.versions, join(versions, ", "), join(lost, ", "), strings.Join(statements, "; "))
 }
 
+// takenBack are the tables that somebody else made, and dropped after migrations had added to them: an index, or a value to their enums.
+func (f *Findings) takenBack() (tables []Object) {
+	for _, table := range f.missing {
+		indexOf := func(o Object) bool { return o.Kind == Index && o.table == table.Name }
+		valueOf := func(value Object) bool {
+			sameType := func(o Object) bool { return o.Kind == Type && o.Name == value.Name && o.Version == table.Version }
+			return slices.Contains(f.noted, value.Version) && slices.ContainsFunc(f.missing, sameType)
+		}
+		if table.Kind == Table && (slices.ContainsFunc(f.Lost, indexOf) || slices.ContainsFunc(f.added, valueOf)) {
+			tables = append(tables, table)
+		}
+	}
+	return tables
+}
+
 // lostVersions are the migrations to apply again: those of the indexes, too, which went with their tables, and those that added a value
-// to an enum. Of a table that was somebody else's, all are that came after it, but for those that made tables of their own.
+// to an enum.
 func (f *Findings) lostVersions() (versions []int64) {
 	for _, o := range f.Lost {
 		if slices.Contains(f.noted, o.Version) {
 			versions = append(versions, o.Version)
-			continue
-		}
-		for _, noted := range f.noted {
-			makesTable := func(o Object) bool { return o.Kind == Table && o.Version == noted }
-			if noted > o.Version && !slices.ContainsFunc(f.made, makesTable) {
-				versions = append(versions, noted)
-			}
 		}
 	}
 	for _, value := range f.added {
 		sameType := func(o Object) bool { return o.Kind == Type && o.Name == value.Name }
-		if slices.Contains(f.noted, value.Version) && slices.ContainsFunc(f.Lost, sameType) {
+		if slices.Contains(f.noted, value.Version) && (slices.ContainsFunc(f.Lost, sameType) || slices.ContainsFunc(f.missing, sameType)) {
 			versions = append(versions, value.Version)
 		}
 	}

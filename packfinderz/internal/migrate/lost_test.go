@@ -18,7 +18,7 @@ func TestDroppedByHand(t *testing.T) {
 	api(t, url)
 	want := shape(t, testdb.Connect(t, url))
 	for drop, says := range map[string]string{
-		`DROP TABLE outbox_events`:                                            `the migrations 1, 3 as applied, and what they made is gone: table "outbox_events"`,
+		`DROP TABLE outbox_events`:                                            `the migrations 1, 3 as applied, and what they made or added to is gone: table "outbox_events"`,
 		`DROP TABLE outbox_dlq`:                                               `the migrations 2 as applied`,
 		`DROP TABLE outbox_events, outbox_dlq`:                                `the migrations 1, 2, 3 as applied`,
 		`DROP TABLE outbox_events; DROP FUNCTION outbox_events_append_only()`: `function "outbox_events_append_only"`,

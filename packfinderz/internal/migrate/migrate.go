@@ -20,6 +20,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/database"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/migrations"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 )
 
 // outboxVersions is where goose notes what was applied of the outbox's set. outbox migrate does, too, so that either can be used.
@@ -111,8 +112,16 @@ func upOutbox(ctx context.Context, s session) (apply func() error, err error) {
 		if err := s.up(ctx, outboxVersions, files, plan.Versions()...); err != nil {
 			return err
 		}
+		own := registry.Layout()
+		added, err := AddValues(ctx, s.conn, own)
+		if len(added) > 0 {
+			s.log.Info("added to the enum types", "values", added)
+		}
+		if err != nil {
+			return err
+		}
 		// A release should fail before it is deployed, if the publisher could not work.
-		if err := layout.VerifyEmit(ctx, s.conn); err != nil {
+		if err := own.VerifyEmit(ctx, s.conn); err != nil {
 			return fmt.Errorf("%w: all migrations of the outbox are applied, but: %w", env.ErrUsage, err)
 		}
 		return nil

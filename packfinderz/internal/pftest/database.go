@@ -11,6 +11,8 @@ import (
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/database"
+	"github.com/packfinderz/outbox/packfinderz/internal/migrate"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 )
 
 // Pool is a pool on a fresh database that has the outbox's tables.
@@ -29,6 +31,9 @@ func Migrate(t testing.TB, pool *pgxpool.Pool) {
 		t.Fatal(err)
 	}
 	testdb.Migrate(t, pool, files)
+	if _, err := migrate.AddValues(t.Context(), pool, registry.Layout()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // GORM is the same database for GORM.

@@ -62,6 +62,9 @@ func NewService(config Config) (*Service, error) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
+	if err := registry.CheckValues(layout); err != nil {
+		return nil, err
+	}
 	emitter, err := outboxgorm.New(layout, nil)
 	if err != nil {
 		return nil, fmt.Errorf("set up the emitter: %w", err)

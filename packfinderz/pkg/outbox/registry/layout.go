@@ -1,6 +1,9 @@
 package registry
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 	"github.com/packfinderz/outbox/pgstore"
@@ -20,4 +23,24 @@ func names[T ~string](values []T) []string {
 		names[i] = string(value)
 	}
 	return names
+}
+
+// CheckValues refuses a layout that does not take all event types and aggregate types of the backend. One that names no
+// values takes all.
+func CheckValues(layout pgstore.Layout) error {
+	own := Layout()
+	for _, c := range []struct {
+		name       string
+		takes, has []string
+	}{
+		{"event type", layout.Columns.Type.Values, own.Columns.Type.Values},
+		{"aggregate type", layout.Columns.AggregateType.Values, own.Columns.AggregateType.Values},
+	} {
+		for _, value := range c.has {
+			if len(c.takes) > 0 && !slices.Contains(c.takes, value) {
+				return fmt.Errorf("outbox: layout %s does not take the %s %s: name it among the column's values", layout.Name, c.name, value)
+			}
+		}
+	}
+	return nil
 }
