@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -25,8 +24,7 @@ type Relay struct {
 	rest     rest
 	// passedOver are events that wait although their rows do not say so.
 	passedOver passedOver
-	// storeDown is set while the store fails.
-	storeDown atomic.Bool
+	faults     storeFaults
 	// inOrder is set when the relay has to see to the order of keys itself.
 	inOrder bool
 
@@ -254,22 +252,5 @@ func (r *Relay) purge(ctx context.Context) {
 	}
 	if deleted > 0 {
 		r.log.Info("purged delivered events", "events", deleted)
-	}
-}
-
-// storeFailed reports a failure of the store, unless it is only our own end.
-func (r *Relay) storeFailed(ctx context.Context, doing string, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	r.storeDown.Store(true)
-	r.log.Error("the store failed; trying again", "doing", doing, "error", err)
-	each(r.config.Hooks, func(h StoreErrorHook) { h.OnStoreError(err) })
-}
-
-// storeWorks says, once, that the store is back.
-func (r *Relay) storeWorks() {
-	if r.storeDown.CompareAndSwap(true, false) {
-		r.log.Info("the store works again")
 	}
 }

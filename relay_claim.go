@@ -60,7 +60,7 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- claimed, held chan st
 			if errors.Is(err, ErrGone) {
 				return err
 			}
-			r.storeFailed(ctx, "claim", err)
+			r.storeFailed(ctx, doingClaim, err)
 			if !r.pause(ctx, storeDelay(failures), nil) {
 				return nil
 			}
@@ -68,7 +68,8 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- claimed, held chan st
 			continue
 		}
 		failures = 0
-		r.storeWorks()
+		r.storeWorks(doingClaim)
+		r.tellStuck(batch)
 		if dead := int64(len(batch.Exhausted())); dead > 0 {
 			r.reportDead(dead)
 		}
@@ -237,7 +238,7 @@ func (r *Relay) wait(ctx context.Context, store Waiter) error {
 	case err != nil:
 		r.storeFailed(ctx, "wait for the destination", err)
 	default:
-		r.storeWorks()
+		r.storeWorks(doingClaim)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (r *Relay) process(ctx context.Context, c claimed, outcomes []Outcome) []Ou
 		r.log.Warn("lease lost: the events are left to their new owner", "events", len(lost), "event_ids", firstIDs(lost))
 		fallthrough
 	default:
-		r.storeWorks()
+		r.storeWorks(doingSettle)
 	}
 	r.logOutcomes(messages, outcomes, lost)
 	each(r.config.Hooks, func(h SettleHook) {
@@ -75,12 +75,33 @@ func (r *Relay) notSettled(messages []Message, some []uuid.UUID, err error) {
 	each(r.config.Hooks, func(h StoreErrorHook) { h.OnStoreError(err) })
 	if len(some) == 0 {
 		r.log.Error("a batch could not be settled; it will be published again", "events", len(messages), "error", err)
+		r.faults.note(doingSettle, err)
 		r.rest.after(true)
 		return
 	}
 	r.log.Error("events could not be settled; they will be published again",
 		"events", len(some), "event_ids", firstIDs(some), "error", err)
-	for _, id := range some {
+	r.passOver(some)
+}
+
+// tellStuck tells of events that a claim met and could not move to dead.
+func (r *Relay) tellStuck(batch Batch) {
+	met, ok := batch.(StuckBatch)
+	if !ok {
+		return
+	}
+	ids, err := met.Stuck()
+	if len(ids) == 0 {
+		return
+	}
+	r.log.Error("events with used-up attempts cannot be moved to dead", "events", len(ids), "event_ids", firstIDs(ids), "error", err)
+	each(r.config.Hooks, func(h StoreErrorHook) { h.OnStoreError(err) })
+	r.passOver(ids)
+}
+
+// passOver leaves events out of the next claims, which would only meet them again.
+func (r *Relay) passOver(ids []uuid.UUID) {
+	for _, id := range ids {
 		if !r.passedOver.add(id, restMax) {
 			r.rest.after(true)
 			return

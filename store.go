@@ -72,6 +72,13 @@ type Batch interface {
 	Abandon()
 }
 
+// StuckBatch is implemented by batches whose claim can meet events that it cannot move to dead. The relay tells of them, and
+// leaves them out of its next claims.
+type StuckBatch interface {
+	// Stuck are events whose attempts are used up and that the store does not let be dead, with the reason of the first.
+	Stuck() ([]uuid.UUID, error)
+}
+
 // Listener is implemented by stores that can tell when something was committed by another
 // process. It is an accelerator: a relay without it polls.
 type Listener interface {

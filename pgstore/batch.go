@@ -23,6 +23,8 @@ type batch struct {
 	messages  []outbox.Message
 	exhausted []outbox.Message
 	reclaimed int
+	stuck     []uuid.UUID
+	stuckBy   error
 
 	mu sync.Mutex // guards what renewing changes
 	// holds are the rows by message; a row lost to somebody else has an older mark.
@@ -60,16 +62,14 @@ func (b *batch) fill(ctx context.Context, rows []claimed) error {
 	for i := range outcomes {
 		outcomes[i] = outbox.Outcome{Kind: outbox.Died, Reason: outbox.ReasonMaxAttempts, Uncounted: true}
 	}
-	lost, err := spent.write(ctx, outcomes, false)
+	lost, stuck, why, err := spent.bury(ctx, outcomes)
 	if err != nil {
 		return fmt.Errorf("outbox: move events with used-up attempts to dead: %w", err)
 	}
-	if b.tx != nil {
-		if err := b.swallowed(lost); err != nil {
-			return fmt.Errorf("outbox: move events with used-up attempts to dead: %w", err)
-		}
-	}
-	b.exhausted = slices.DeleteFunc(spent.messages, func(m outbox.Message) bool { return slices.Contains(lost, m.ID) })
+	b.stuck, b.stuckBy = stuck, why
+	b.exhausted = slices.DeleteFunc(spent.messages, func(m outbox.Message) bool {
+		return slices.Contains(lost, m.ID) || slices.Contains(stuck, m.ID)
+	})
 	return nil
 }
 
@@ -80,10 +80,12 @@ func (b *batch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost []u
 		return nil, fmt.Errorf("outbox: %d outcomes for %d messages", len(outcomes), len(b.messages))
 	}
 	if b.tx != nil {
-		return b.settleLocked(ctx, outcomes)
-	}
-	if lost, err = b.write(ctx, outcomes, false); err != nil {
+		lost, err = b.settleLocked(ctx, outcomes)
+	} else if lost, err = b.write(ctx, outcomes, false); err != nil {
 		b.store.distrust(err)
+	}
+	if isRefusal(err) && len(lost) == 0 && len(b.messages) > 1 {
+		return b.settleSingly(ctx, outcomes)
 	}
 	return lost, err
 }
@@ -269,7 +271,7 @@ func Singles(whole outbox.Batch) []outbox.Batch {
 	defer b.mu.Unlock()
 	list := make([]outbox.Batch, len(b.messages))
 	for i := range b.messages {
-		list[i] = &batch{store: b.store, messages: b.messages[i : i+1], holds: []hold{b.holds[i]}}
+		list[i] = b.single(i)
 	}
 	return list
 }

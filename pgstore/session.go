@@ -64,6 +64,15 @@ func (s *session) alive(ctx context.Context) error {
 	return rows.Err()
 }
 
+// exec runs a statement without a result.
+func (s *session) exec(ctx context.Context, sql string) error {
+	if s.over() {
+		return errSessionOver
+	}
+	_, err := s.conn.Exec(ctx, sql)
+	return err
+}
+
 const commitSQL = "COMMIT"
 
 // commit ends the transaction and keeps what it wrote.

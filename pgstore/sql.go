@@ -31,6 +31,7 @@ type statements struct {
 	purgeLetters, purgeLettersCount      *statement
 	stats                                *statement
 	timeless, unknown                    *statement
+	lockAgain                            *statement
 	retry                                *statement
 }
 
@@ -55,6 +56,7 @@ func compile(l *Layout, config *Config) *statements {
 		purgeLetters:      c.purgeLetters(false),
 		purgeLettersCount: c.purgeLetters(true),
 		stats:             c.stats(),
+		lockAgain:         c.lockAgain(),
 		timeless:          c.timelessCount(),
 		unknown:           c.unknownCount(outbox.StatsLimit),
 		retry:             c.retry(),

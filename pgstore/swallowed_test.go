@@ -69,7 +69,16 @@ func TestSwallowedAtTheEnd(t *testing.T) {
 	pgtest.Exec(t, h.pool, `UPDATE outbox_events SET attempt_count = 20;
 		CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
 		CREATE TRIGGER swallow BEFORE INSERT ON outbox_dlq FOR EACH ROW EXECUTE FUNCTION swallow()`)
-	if batch, err := h.open(t, pgstore.Config{MaxAttempts: 20}).Claim(t.Context(), outbox.ClaimRequest{Limit: 2}); err == nil {
-		t.Errorf("a claim of %v, want an error that tells of the trigger", batch.Messages())
+	batch, err := h.open(t, pgstore.Config{MaxAttempts: 20}).Claim(t.Context(), outbox.ClaimRequest{Limit: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer batch.Abandon()
+	met, ok := batch.(outbox.StuckBatch)
+	if !ok {
+		t.Fatal("the batch cannot say what is stuck")
+	}
+	if stuck, err := met.Stuck(); len(stuck) != 1 || err == nil || len(batch.Exhausted()) > 0 {
+		t.Errorf("stuck are %v (%v), and dead %v; want one that is stuck", stuck, err, batch.Exhausted())
 	}
 }
