@@ -36,14 +36,19 @@ func Rights(ctx context.Context, db Querier, target Target, use Use) error {
 		}
 	}
 	var role string
-	var unseen []string
-	err = db.QueryRow(ctx, `SELECT quote_ident(current_user), ARRAY(SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL)`,
-		tables).Scan(&role, &unseen)
+	var unseen, hidden []string
+	err = db.QueryRow(ctx, `SELECT quote_ident(current_user), ARRAY(SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL),
+		ARRAY(SELECT name FROM unnest($1::text[]) AS name WHERE row_security_active(to_regclass(name)::oid))`,
+		tables).Scan(&role, &unseen, &hidden)
 	if err != nil {
 		return fmt.Errorf("outbox: look for the tables: %w", err)
 	}
 	if len(unseen) > 0 {
 		return fmt.Errorf("outbox: %w: role %s sees no table %s: migrate, or GRANT USAGE ON SCHEMA", ErrRights, role, strings.Join(unseen, ", "))
+	}
+	if len(hidden) > 0 && use == UseRelay {
+		return fmt.Errorf("outbox: %w: row-level security hides rows of %s from role %s: run ALTER TABLE … DISABLE ROW LEVEL SECURITY, or give the role BYPASSRLS",
+			ErrRights, strings.Join(hidden, ", "), role)
 	}
 	lacks, err := lacking(ctx, db, relations, needed)
 	if err != nil {

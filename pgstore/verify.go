@@ -124,7 +124,7 @@ SELECT d.name, d.shown, t.typname::text, t.typcategory::text, t.oid,
   d.not_null, d.has_default, d.generated,
   ARRAY(SELECT e.enumlabel::text FROM pg_enum AS e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder),
   coalesce(t.oid = to_regtype(n.enum), false), to_regtype(n.enum) IS NOT NULL,
-  c.relkind::text, EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid)
+  c.relkind::text, EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid), c.relpersistence = 'u', row_security_active(c.oid)
 FROM described AS d JOIN pg_type AS t ON t.oid = d.type AND t.typtype <> 'd'
 JOIN pg_class AS c ON c.oid = to_regclass($1)
 LEFT JOIN unnest($2::text[], $3::text[]) AS n(name, enum) ON n.name = d.name
@@ -157,6 +157,8 @@ type inspection struct {
 	// kind is the table's in pg_class, and children is set if others inherit from it.
 	kind     string
 	children bool
+	// unlogged is set if a crash of the server empties it, and hidden if policies decide which rows this role sees.
+	unlogged, hidden bool
 }
 
 // inspect reads the description of a table and looks for its columns.
@@ -179,7 +181,7 @@ func (l *Layout) inspect(ctx context.Context, db querier, table string, columns 
 	var d described
 	_, err = pgx.ForEachRow(rows, []any{
 		&d.name, &d.shown, &d.base, &d.category, &d.oid, &d.length, &d.notNull, &d.hasDefault, &d.generated,
-		&d.labels, &d.isEnum, &d.enumThere, &in.kind, &in.children,
+		&d.labels, &d.isEnum, &d.enumThere, &in.kind, &in.children, &in.unlogged, &in.hidden,
 	}, func() error {
 		in.found = append(in.found, d)
 		d.labels = nil // the next row has its own

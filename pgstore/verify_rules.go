@@ -50,7 +50,7 @@ func (in *inspection) event() {
 	}
 }
 
-// place refuses what is not one plain table. Claims and purges find rows by ctid, which names a
+// place refuses what is not one plain table, whole and kept. Claims and purges find rows by ctid, which names a
 // row of another partition just as well: they would take, and delete, events that nobody delivered.
 func (in *inspection) place() {
 	switch {
@@ -58,6 +58,12 @@ func (in *inspection) place() {
 		in.report("", false, "has partitions or children, and has to be a plain table: a claim and a purge name rows by their place in one table")
 	case in.kind != "r":
 		in.report("", false, "is no table but a view or the like: rows cannot be locked in it")
+	}
+	if in.unlogged {
+		in.report("", false, "is UNLOGGED: a crash of the server empties it, and committed events are lost; run ALTER TABLE … SET LOGGED")
+	}
+	if in.hidden {
+		in.report("", false, "has row-level security, which hides events from this role; run ALTER TABLE … DISABLE ROW LEVEL SECURITY, or give the role BYPASSRLS")
 	}
 }
 
