@@ -60,7 +60,7 @@ WITH waiting AS MATERIALIZED (
   ) AS waiting WHERE state <> 'dead'
 )
 SELECT CASE WHEN grouping(state) = 0 THEN 'state' WHEN grouping(topic) = 0 THEN 'topic' WHEN grouping(type) = 0 THEN 'type' ELSE 'tenant' END,
-  coalesce(state, topic, type, tenant, ''), count(*), coalesce(extract(epoch FROM now() - min(created)), 0)::float8,
+  coalesce(state, topic, type, tenant, ''), count(*), coalesce(extract(epoch FROM now() - min(created) FILTER (WHERE isfinite(created))), 0)::float8,
   (SELECT count(*) FROM waiting)
 FROM waiting
 GROUP BY GROUPING SETS ((state), (topic), (type), (tenant))`,
@@ -152,7 +152,7 @@ func (t *table) leased(ctx context.Context, tx pgx.Tx, o *Overview) error {
 	c := &t.layout.Columns
 	rows, err := tx.Query(ctx, fmt.Sprintf(`
 SELECT coalesce(worker, ''), count(*), coalesce(extract(epoch FROM max(until) - now()), 0)::float8,
-  coalesce(extract(epoch FROM now() - min(created)), 0)::float8
+  coalesce(extract(epoch FROM now() - min(created) FILTER (WHERE isfinite(created))), 0)::float8
 FROM (SELECT %s::text AS worker, %s AS until, %s AS created FROM %s AS t WHERE %s LIMIT %d) AS leased
 GROUP BY worker ORDER BY worker`, col(c.LockedBy), col(c.LockedUntil), col(c.CreatedAt), t.is.Table, t.is.Leased, countLimit), onTheFly)
 	if err != nil {

@@ -134,7 +134,7 @@ SELECT count(*) FILTER (WHERE NOT exhausted AND %s),
   count(*) FILTER (WHERE NOT exhausted AND %s) + (SELECT count(*) FROM leased),
   (SELECT count(*) FROM dead),
   count(*) FILTER (WHERE exhausted),
-  coalesce(extract(epoch FROM now() - least(min(created), (SELECT min(created) FROM leased))), 0)::float8
+  coalesce(extract(epoch FROM now() - least(min(created) FILTER (WHERE isfinite(created)), (SELECT min(created) FROM leased WHERE isfinite(created)))), 0)::float8
 FROM waiting`, waiting, leased, dead, due, due, retrying, held, retrying, held))
 }
 

@@ -84,9 +84,9 @@ func (c *compiler) waiting() *statement {
 ), timeless AS (
   %s
 )
-SELECT (SELECT count(*) FROM due), coalesce(extract(epoch FROM now() - (SELECT min(at) FROM due)), 0)::float8,
+SELECT (SELECT count(*) FROM due), coalesce(extract(epoch FROM now() - (SELECT min(at) FROM due WHERE isfinite(at))), 0)::float8,
   %s,
-  (SELECT count(*) FROM expired), coalesce(extract(epoch FROM now() - (SELECT min(at) FROM expired)), 0)::float8,
+  (SELECT count(*) FROM expired), coalesce(extract(epoch FROM now() - (SELECT min(at) FROM expired WHERE isfinite(at))), 0)::float8,
   (SELECT count(*) FROM timeless)`,
 		c.late(order, c.pending()+" AND "+c.notDead()), expired, c.timeless(WaitingLimit), held))
 }
