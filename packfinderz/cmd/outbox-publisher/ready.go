@@ -16,6 +16,7 @@ func checks(pool *pgxpool.Pool, tables doctor.Target, relay *outbox.Relay) []htt
 	return []httpserver.Check{
 		{Name: "PostgreSQL", Ping: pool.Ping},
 		{Name: "PostgreSQL", Ping: func(ctx context.Context) error { return doctor.Rights(ctx, pool, tables, doctor.UseRelay) }, Tell: true},
+		{Name: "PostgreSQL", Ping: func(context.Context) error { return relay.StoreError() }, Tell: true},
 		{Name: "Pub/Sub", Ping: func(ctx context.Context) error { return reachable(ctx, relay) }, Tell: true},
 	}
 }

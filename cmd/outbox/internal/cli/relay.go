@@ -109,6 +109,9 @@ type serving struct {
 // Routes are those of the relay that runs.
 func (s *serving) Routes() []outbox.RouteStatus { return s.relay.Load().Routes() }
 
+// StoreError is what the store of the relay that runs does not do at present.
+func (s *serving) StoreError() error { return s.relay.Load().StoreError() }
+
 // serveBeside serves health, metrics and the console, as long as the program runs.
 func (s *serving) serveBeside(ctx context.Context, destination outbox.Publisher) error {
 	f := s.flags

@@ -24,6 +24,8 @@ const answerTime = 5 * time.Second
 type Relay interface {
 	// Routes are the destination and the topics of it that the relay knows.
 	Routes() []outbox.RouteStatus
+	// StoreError is what the store does not do at present.
+	StoreError() error
 }
 
 // Serve answers on an address until stop is called.
@@ -107,6 +109,9 @@ func (m *Metrics) ready(ctx context.Context, pool *pgxpool.Pool, database *outag
 		if err := store.Check(ctx); err != nil {
 			return fmt.Errorf("nothing is read: %s", outbox.ErrorText(err))
 		}
+	}
+	if err := relay.StoreError(); err != nil {
+		return err
 	}
 	var closed []string
 	for _, route := range relay.Routes() {
