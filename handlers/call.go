@@ -12,9 +12,12 @@ import (
 )
 
 var (
-	errBusy    = errors.New("it still runs from an earlier attempt")
-	errOverdue = errors.New("too many of its calls have not ended at their timeout")
-	errGone    = errors.New("it ended its goroutine without returning")
+	// ErrOverdue is the answer for an event whose handler was not called, because too many of its calls go on after their timeout.
+	// It counts no attempt, and comes with outbox.ErrNotAttempted.
+	ErrOverdue = errors.New("too many of its calls have not ended at their timeout")
+	// errBusy counts none either.
+	errBusy = errors.New("it still runs from an earlier attempt")
+	errGone = errors.New("it ended its goroutine without returning")
 )
 
 // run calls one handler, unless it is done with the message or still at it, and waits until

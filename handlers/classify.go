@@ -22,7 +22,7 @@ type failure struct {
 func sum(failures []failure) error {
 	texts := make([]string, len(failures))
 	var retryable, away bool
-	var elsewhere error
+	var elsewhere, untried error
 	var asked time.Duration
 	var reason outbox.Reason
 	for i, f := range failures {
@@ -39,6 +39,8 @@ func sum(failures []failure) error {
 			away = true
 		case errors.Is(f.err, inbox.ErrInProgress):
 			elsewhere = f.err
+		case errors.Is(f.err, errBusy), errors.Is(f.err, ErrOverdue):
+			untried = errors.Join(outbox.ErrNotAttempted, f.err)
 		default:
 			retryable = true
 			if errors.As(f.err, &later) {
@@ -53,18 +55,20 @@ func sum(failures []failure) error {
 	case retryable:
 		return err
 	case elsewhere != nil:
-		return &elsewhereError{err, elsewhere}
+		return &laterError{err, elsewhere}
+	case untried != nil:
+		return &laterError{err, untried}
 	case away:
 		return outbox.Unavailable(err)
 	}
 	return &outbox.TerminalError{Reason: reason, Err: err}
 }
 
-// elsewhereError is an event that an inbox says is being handled elsewhere. A consumer has to see that: the
-// event has not failed, and must not become a dead letter while the other one is at it.
-type elsewhereError struct {
+// laterError is an event that has not failed: an inbox says that it is being handled elsewhere, or a handler could not be called
+// yet. Consumers and relays have to see that: it must not become a dead letter meanwhile.
+type laterError struct {
 	error
 	cause error
 }
 
-func (e *elsewhereError) Unwrap() error { return e.cause }
+func (e *laterError) Unwrap() error { return e.cause }

@@ -51,7 +51,7 @@ func (m *memory) begin(id uuid.UUID, h *handler) (ended bool, err error) {
 	}
 	// Calls that never end would otherwise pile up, one for every event.
 	if h.overdue >= m.maxOverdue {
-		return true, errOverdue
+		return true, ErrOverdue
 	}
 	if e == nil {
 		e = &event{calls: make(map[string]*call, 1), place: m.order.PushBack(id)}

@@ -57,7 +57,11 @@ func TestIgnoresTimeout(t *testing.T) {
 				message := publishertest.Messages(1)[0]
 				start := time.Now()
 				wantClass(t, "the first attempt", attempt(t, set, message), outbox.ClassRetryable, "handler deaf: it did not end within 5s")
-				wantClass(t, "the second", attempt(t, set, message), outbox.ClassRetryable, "handler deaf: it still runs from an earlier attempt")
+				second := attempt(t, set, message)
+				wantClass(t, "the second", second, outbox.ClassRetryable, "handler deaf: it still runs from an earlier attempt")
+				if !errors.Is(second, outbox.ErrNotAttempted) {
+					t.Errorf("a handler that was not called is a failed attempt: %v", second)
+				}
 				if took := time.Since(start); took != 5*time.Second || calls.Load() != 1 {
 					t.Errorf("%d calls in %s", calls.Load(), took)
 				}
@@ -102,7 +106,11 @@ func TestOverdue(t *testing.T) {
 			if i >= 2 {
 				words = "too many of its calls have not ended"
 			}
-			wantClass(t, "overdue", attempt(t, set, messages[i]), outbox.ClassRetryable, words)
+			err := attempt(t, set, messages[i])
+			wantClass(t, "overdue", err, outbox.ClassRetryable, words)
+			if errors.Is(err, outbox.ErrNotAttempted) != (i >= 2) {
+				t.Errorf("event %d: %v", i, err)
+			}
 		}
 		if err := attempt(t, set, messages[5]); err != nil || calls.Load() != 2 {
 			t.Errorf("another handler: %v; %d calls of the deaf one", err, calls.Load())

@@ -46,7 +46,7 @@ func (m *Module) ClaimBatch(ctx context.Context, cfg ClaimCfg) ([]ClaimedMessage
 			messages = append(messages, message)
 			continue
 		}
-		if err := settle(ctx, message, outbox.InvalidRow(claimed.Invalid)); err != nil && !errors.Is(err, outbox.ErrLeaseLost) {
+		if err := m.settle(ctx, message, outbox.InvalidRow(claimed.Invalid)); err != nil && !errors.Is(err, outbox.ErrLeaseLost) {
 			return nil, err
 		}
 	}
@@ -56,7 +56,7 @@ func (m *Module) ClaimBatch(ctx context.Context, cfg ClaimCfg) ([]ClaimedMessage
 // Ack marks a message as delivered. If this claim no longer holds the row it fails with
 // outbox.ErrLeaseLost: log it and do nothing more, the row is somebody else's.
 func (m *Module) Ack(ctx context.Context, message ClaimedMessage) error {
-	return settle(ctx, message, outbox.Outcome{Kind: outbox.Delivered})
+	return m.settle(ctx, message, outbox.Outcome{Kind: outbox.Delivered})
 }
 
 // Nack records a failed attempt: the row waits for its next one, or is dead if it was the
@@ -74,14 +74,14 @@ func (m *Module) Nack(ctx context.Context, message ClaimedMessage, cause error) 
 	default:
 		outcome.Delay = m.retry.Delay(message.Attempts)
 	}
-	return settle(ctx, message, outcome)
+	return m.settle(ctx, message, outcome)
 }
 
 // Renew keeps a message for another lease, as long as its claim's. It fails with
 // outbox.ErrLeaseLost as Ack does.
 func (m *Module) Renew(ctx context.Context, message ClaimedMessage) error {
-	if message.claim == nil {
-		return notClaimed(message)
+	if err := m.owns(message); err != nil {
+		return err
 	}
 	if err := message.claim.Renew(ctx); err != nil {
 		return fmt.Errorf("outbox: event %s: %w", message.ID, err)
@@ -92,12 +92,12 @@ func (m *Module) Renew(ctx context.Context, message ClaimedMessage) error {
 // Release gives a message back as if it had not been claimed, for a worker that ends before
 // it has tried. It fails with outbox.ErrLeaseLost as Ack does.
 func (m *Module) Release(ctx context.Context, message ClaimedMessage) error {
-	return settle(ctx, message, outbox.Outcome{Kind: outbox.Released})
+	return m.settle(ctx, message, outbox.Outcome{Kind: outbox.Released})
 }
 
-func settle(ctx context.Context, message ClaimedMessage, outcome outbox.Outcome) error {
-	if message.claim == nil {
-		return notClaimed(message)
+func (m *Module) settle(ctx context.Context, message ClaimedMessage, outcome outbox.Outcome) error {
+	if err := m.owns(message); err != nil {
+		return err
 	}
 	lost, err := message.claim.Settle(ctx, []outbox.Outcome{outcome})
 	if err != nil {
@@ -109,6 +109,13 @@ func settle(ctx context.Context, message ClaimedMessage, outcome outbox.Outcome)
 	return nil
 }
 
-func notClaimed(message ClaimedMessage) error {
-	return fmt.Errorf("outbox: event %s was not claimed by ClaimBatch; what a dispatcher hands out it settles itself", message.ID)
+// owns refuses what no ClaimBatch has claimed, and the messages of another namespace.
+func (m *Module) owns(message ClaimedMessage) error {
+	switch {
+	case message.claim == nil:
+		return fmt.Errorf("outbox: event %s was not claimed by ClaimBatch; what a dispatcher hands out it settles itself", message.ID)
+	case m.config.Namespace != AllNamespaces && message.claim.Messages()[0].Namespace != m.config.Namespace:
+		return fmt.Errorf("outbox: event %s is not of the module's namespace, %q", message.ID, m.config.Namespace)
+	}
+	return nil
 }

@@ -16,7 +16,7 @@ import (
 // Handler is the contract's publish: it hands one message to whoever is downstream, in whatever
 // way the module likes, and returns nil once it is there. An error is a failed attempt; wrap it
 // with outbox.Terminal to have no other, or with outbox.Unavailable to have none counted while
-// downstream is away. It may see a message twice. The dispatcher settles the message: a handler
+// downstream is away: the messages of its topic wait then, and no others. It may see a message twice. The dispatcher settles the message: a handler
 // must not ack it, and nobody but the handler looks into its payload.
 type Handler func(ctx context.Context, message ClaimedMessage) error
 
@@ -93,31 +93,16 @@ func NewDispatcher(module *Module, config DispatcherConfig) (*outbox.Relay, erro
 	if config.Claim.BatchSize == 0 {
 		config.Claim.BatchSize = min(maxBatch, batchShare*config.Concurrency)
 	}
-	// ModKit's messages have no type, so that one handler of the engine's is given all of them.
-	set, err := handlers.New(handlers.Options{
-		Timeout: config.PublishTimeout, Concurrency: config.Concurrency, Logger: config.Logger,
-	})
+	publisher, err := config.publisher()
 	if err != nil {
 		return nil, err
 	}
-	if err := set.Otherwise("publish", config.publish); err != nil {
-		return nil, err
-	}
 	return outbox.NewRelay(outbox.Config{
-		Store: store, Publisher: set, BatchSize: config.Claim.BatchSize, Poll: config.PollInterval, Retry: module.retry,
+		Store: store, Publisher: publisher, BatchSize: config.Claim.BatchSize, Poll: config.PollInterval, Retry: module.retry,
 		Hooks: config.Hooks, Logger: config.Logger,
 		// A call is begun only while it has its full time; those that are left are given back, uncounted.
 		PublishTimeout: 2 * config.PublishTimeout,
 	})
-}
-
-// publish hands a message to the handler of its topic.
-func (c *DispatcherConfig) publish(ctx context.Context, message outbox.Message) error {
-	handle := c.Handlers[message.Topic]
-	if handle == nil {
-		handle = c.Otherwise // only what has a handler is claimed
-	}
-	return handle(ctx, claimedMessage(&message, nil))
 }
 
 // checkHandlers refuses handlers that are missing, or would never be called.

@@ -1,0 +1,59 @@
+package modkit
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/handlers"
+)
+
+// byTopic is a publisher that hands each message to the handler of its topic. Topics have nothing to do with each other: one whose
+// handler hangs, or says that downstream is away, holds up none of the others.
+type byTopic struct {
+	set *handlers.Set
+}
+
+// publisher makes the publisher of a dispatcher.
+func (c *DispatcherConfig) publisher() (*byTopic, error) {
+	set, err := handlers.New(handlers.Options{Timeout: c.PublishTimeout, Concurrency: c.Concurrency, Logger: c.Logger})
+	if err != nil {
+		return nil, err
+	}
+	for topic, handle := range c.Handlers {
+		if err := set.Register(topic, topic, calling(handle)); err != nil {
+			return nil, err
+		}
+	}
+	if c.Otherwise != nil {
+		if err := set.Otherwise("otherwise", calling(c.Otherwise)); err != nil {
+			return nil, err
+		}
+	}
+	return &byTopic{set}, nil
+}
+
+// calling is a handler of the engine's that calls a module's.
+func calling(handle Handler) handlers.Func {
+	return func(ctx context.Context, message outbox.Message) error {
+		return handle(ctx, claimedMessage(&message, nil))
+	}
+}
+
+// Publish hands messages to handlers. ModKit's messages have no type; the engine's handlers are found by one.
+func (p *byTopic) Publish(ctx context.Context, messages []outbox.Message) []error {
+	typed := slices.Clone(messages)
+	for i := range typed {
+		typed[i].Type = typed[i].Topic
+	}
+	errs := p.set.Publish(ctx, typed)
+	for i, err := range errs {
+		var away *outbox.UnavailableError
+		if errors.As(err, &away) || errors.Is(err, handlers.ErrOverdue) {
+			// Only its words: what was not attempted, too, is a reason to close the topic here.
+			errs[i] = outbox.TopicUnavailable(errors.New(err.Error()))
+		}
+	}
+	return errs
+}
