@@ -30,6 +30,9 @@ def handles(event_type):
     it again.
     """
 
+    if callable(event_type):
+        raise TypeError('@handles needs a type of event: @handles("file.stored")')
+
     def register(function):
         _handlers[event_type].append(function)
         return function

@@ -9,7 +9,8 @@ import uuid
 from urllib.parse import unquote
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.core.exceptions import RequestDataTooBig
+from django.db import InternalError, ProgrammingError, connection, transaction
 from django.http import HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
@@ -33,9 +34,13 @@ def receive(request):
     except BadSignature as error:
         # A wrong secret refuses all events alike: the relay counts nothing, and all wait until it is mended.
         return answer(401, str(error))
+    except RequestDataTooBig as error:
+        return answer(413, f"raise DATA_UPLOAD_MAX_MEMORY_SIZE, or emit less: {error}")
+    except ValueError as error:
+        return answer(503, f"OUTBOX_WEBHOOK_SECRET: {error}")
     try:
         event = read(request)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return answer(400, f"this is no event: {error}")
     if not handlers_of(event.type):
         # Counted and tried again: its handler may come with the next deploy.
@@ -45,7 +50,12 @@ def receive(request):
         connection.ensure_connection()
         session = connection.connection
         return answer(200, "handled" if handle_once(event) else "handled already")
+    except NotReady as error:
+        return answer(503, str(error))
     except Exception as error:
+        if isinstance(error, Undone):
+            logger.error("A handler of %s %s: %s", event.type, event.id, error)
+            return answer(500, str(error))
         if connection.connection is not session or not connection.is_usable():
             # The database has left, or restarted: the event has nothing to do with it.
             return answer(503, f"the database is away: {error}")
@@ -71,14 +81,45 @@ def read(request):
     )
 
 
+class NotReady(Exception):
+    """The project cannot handle any event: it was deployed before its migrations."""
+
+
+class Undone(Exception):
+    """The handlers returned, and what they did in the database will not be committed."""
+
+
 def handle_once(event):
     """Call the handlers unless the event was handled before; return whether they were called.
 
     The id is written first: a second delivery of the same event waits for the first one's transaction, and knows then.
     """
     with transaction.atomic():
-        _, new = ProcessedEvent.objects.get_or_create(event_id=event.id)
+        session = connection.connection
+        try:
+            _, new = ProcessedEvent.objects.get_or_create(event_id=event.id)
+        except ProgrammingError as error:
+            raise NotReady(f"run manage.py migrate: {error}") from error
         if new:
             for handler in handlers_of(event.type):
                 handler(event)
+            check_open(session)
     return new
+
+
+def check_open(session):
+    """Refuse to take for handled what is not going to be committed.
+
+    A database error that a handler catches without a transaction.atomic() around what failed, or a connection that it
+    closes, undoes the whole transaction; Django's atomic() then ends without an error.
+    """
+    advice = "all was undone; put transaction.atomic() around what may fail"
+    if connection.connection is not session:
+        raise Undone("it closed the database's connection: all was undone")
+    if connection.needs_rollback:
+        raise Undone(f"it caught a database error: {advice}")
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except InternalError as error:  # the transaction is aborted
+        raise Undone(f"it caught a database error: {advice}") from error

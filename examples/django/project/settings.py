@@ -54,6 +54,7 @@ INSTALLED_APPS = [
     "uploads",
 ]
 MIDDLEWARE = [
+    "common.middleware.ReceiverHost",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

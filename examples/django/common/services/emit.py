@@ -35,6 +35,8 @@ def emit_event(aggregate_type, aggregate_id, event_type, payload, *, idempotency
             "emit_event was called outside of a transaction: call it inside transaction.atomic(), beside the change "
             "that the event tells of, so that both are committed or neither"
         )
+    if aggregate_id is None:
+        raise ValueError("aggregate_id is None: save the record before the event that tells of it")
     check_payload(payload)
     event_id = uuid7()
     event = OutboxEvent(
@@ -43,7 +45,7 @@ def emit_event(aggregate_type, aggregate_id, event_type, payload, *, idempotency
         aggregate_id=str(aggregate_id),
         event_type=event_type,
         payload=payload,
-        idempotency_key=idempotency_key or str(event_id),
+        idempotency_key=str(event_id) if idempotency_key is None else str(idempotency_key),
         next_attempt_at=Now(),  # by the clock that the relay compares it with
     )
     check_names(event)

@@ -36,6 +36,13 @@ class EmitTest(TransactionTestCase):
             emit_event("UploadFile", 42, "file.stored", {})
         self.assertFalse(OutboxEvent.objects.exists())
 
+    def test_an_unsaved_record(self):
+        with transaction.atomic(), self.assertRaisesMessage(ValueError, "aggregate_id is None"):
+            emit_event("UploadFile", None, "file.stored", {})
+
+    def test_a_key_that_is_a_number(self):
+        self.assertEqual(emit(idempotency_key=0).id, emit(idempotency_key=0).id)
+
     def test_rolled_back(self):
         """Neither a transaction nor a savepoint that is rolled back leaves an event."""
         with self.assertRaises(ZeroDivisionError), transaction.atomic():

@@ -4,7 +4,7 @@ import threading
 import time
 import uuid
 
-from django.db import connection
+from django.db import DataError, IntegrityError, connection
 from django.test import Client, TransactionTestCase, override_settings
 from django.urls import reverse
 
@@ -95,6 +95,57 @@ class ReceiverTest(TransactionTestCase):
                 self.assertEqual((first.result(), second.result()), (500 if fails else 200, 200))
                 self.assertEqual(len(calls), 2 if fails else 1)
                 self.assertEqual(Thumbnail.objects.count(), 1)
+
+    def test_a_handler_that_undoes_its_transaction(self):
+        """What is not committed is not handled, though no handler raised anything."""
+        Thumbnail.objects.create(file_id=1, title="first")
+
+        def catches(event):
+            make_thumbnail(event)
+            try:
+                Thumbnail.objects.create(id=Thumbnail.objects.earliest("id").id, file_id=2, title="again")
+            except IntegrityError:
+                pass
+
+        def catches_raw(event):
+            make_thumbnail(event)
+            with connection.cursor() as cursor:
+                try:
+                    cursor.execute("SELECT 1 / 0")
+                except DataError:
+                    pass
+
+        def closes(event):
+            make_thumbnail(event)
+            connection.close()
+
+        for handler in (catches, catches_raw, closes):
+            with self.subTest(handler=handler.__name__):
+                with handling(file_stored=handler), self.assertLogs("common.views", "ERROR"):
+                    self.assert_answer(post(), 500, "undone")
+                self.assertFalse(ProcessedEvent.objects.exists())
+                self.assertEqual(Thumbnail.objects.count(), 1)
+
+    def test_wrong_settings_are_not_the_events_fault(self):
+        with handling(file_stored=make_thumbnail):
+            self.assert_answer(post(HTTP_HOST="elsewhere.example"), 503, "ALLOWED_HOSTS")
+            with override_settings(OUTBOX_WEBHOOK_SECRETS=["whsec_c2hvcnQ="]):
+                self.assert_answer(post(), 503, "OUTBOX_WEBHOOK_SECRET")
+            with connection.cursor() as cursor:
+                cursor.execute("ALTER TABLE common_processedevent RENAME TO elsewhere")
+            try:
+                self.assert_answer(post(), 503, "manage.py migrate")
+            finally:
+                with connection.cursor() as cursor:
+                    cursor.execute("ALTER TABLE elsewhere RENAME TO common_processedevent")
+            self.assert_answer(post(), 200, "handled")
+
+    def test_what_nobody_can_read(self):
+        with handling(file_stored=make_thumbnail):
+            self.assert_answer(post(HTTP_WEBHOOK_TIMESTAMP="1" * 5000), 401, "webhook-timestamp")
+            self.assert_answer(post(b"[" * 100_000), 400, "this is no event")
+            with override_settings(DATA_UPLOAD_MAX_MEMORY_SIZE=10):
+                self.assert_answer(post(), 413, "DATA_UPLOAD_MAX_MEMORY_SIZE")
 
     def test_the_database_leaves(self):
         """That is not the event's fault, so that it must not count."""
