@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -219,4 +220,23 @@ func TestSwallowedSettle(t *testing.T) {
 			t.Errorf("the log says %s, want %q in it", line, word)
 		}
 	}
+}
+
+// TestStoreError has a database that takes connections, and lets nothing be written.
+func TestStoreError(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "packfinderz")
+	b.emit(1)
+	const readOnly = `DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET default_transaction_read_only = %s', current_database()); END $$`
+	pgtest.Exec(t, b.pool, fmt.Sprintf(readOnly, "on"))
+	relay := b.start(b.config(4, pgstore.Config{}))
+	await.Until(t, "the relay to tell of it", func() bool { return relay.StoreError() != nil })
+	var fault *outbox.StoreFault
+	if err := relay.StoreError(); !errors.As(err, &fault) || fault.Doing != "claim" || !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("the relay says %v", err)
+	}
+	pgtest.Exec(t, b.pool, fmt.Sprintf(readOnly, "off"))
+	pgtest.Exec(t, b.pool, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	b.waitDelivered(1)
+	await.Until(t, "the relay to be well again", func() bool { return relay.StoreError() == nil })
 }

@@ -74,3 +74,21 @@ func TestRightsOfStream(t *testing.T) {
 		t.Errorf("without rights: %v", err)
 	}
 }
+
+// TestRightsHidden has a policy decide which rows a relay sees. Whoever only emits need not see any.
+func TestRightsHidden(t *testing.T) {
+	t.Parallel()
+	admin := pgtest.Pool(t)
+	p := newTable(t, admin, "doorito")
+	pgtest.Exec(t, admin, `GRANT ALL ON outbox_event TO PUBLIC; ALTER TABLE outbox_event ENABLE ROW LEVEL SECURITY`)
+	role := pgtest.AsRole(t, admin)
+	if err := doctor.Rights(t.Context(), role, p.target, doctor.UseRelay); !errors.Is(err, doctor.ErrRights) || !strings.Contains(err.Error(), "BYPASSRLS") {
+		t.Errorf("a relay that sees nothing: %v", err)
+	}
+	if err := doctor.Rights(t.Context(), role, p.target, doctor.UseEmit); err != nil {
+		t.Error(err)
+	}
+	if err := doctor.Rights(t.Context(), admin, p.target, doctor.UseRelay); err != nil {
+		t.Error(err)
+	}
+}

@@ -61,3 +61,18 @@ func TestNullAttempts(t *testing.T) {
 		})
 	}
 }
+
+// TestInfiniteAge has rows whose times are no times: they are counted, and have no age.
+func TestInfiniteAge(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"packfinderz", "doorito", "modkit"} {
+		h := newHarness(t, name)
+		h.emit(t, h.event(), h.event())
+		pgtest.Exec(t, h.pool, `ALTER TABLE `+h.table()+` DISABLE TRIGGER USER`)
+		pgtest.Exec(t, h.pool, `UPDATE `+h.table()+` SET created_at = '-infinity'`)
+		stats, err := h.open(t, pgstore.Config{}).Stats(t.Context())
+		if err != nil || stats.Due != 2 || stats.OldestAge != 0 {
+			t.Errorf("%s: got %+v (%v), want two events of no age", name, stats, err)
+		}
+	}
+}

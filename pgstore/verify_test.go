@@ -406,3 +406,22 @@ func TestVerifyRetriedLetters(t *testing.T) {
 		t.Errorf("a table without the column: %v", err)
 	}
 }
+
+// TestVerifyKept has tables that would lose events, or hide them.
+func TestVerifyKept(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ sql, words string }{
+		"unlogged": {`ALTER TABLE outbox_event SET UNLOGGED`, "is UNLOGGED"},
+		"hidden":   {`ALTER TABLE outbox_event ENABLE ROW LEVEL SECURITY; GRANT ALL ON outbox_event TO PUBLIC`, "row-level security"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, "doorito")
+			pgtest.Exec(t, h.pool, c.sql)
+			err := h.layout.Verify(t.Context(), pgtest.AsRole(t, h.pool))
+			if !errors.Is(err, pgstore.ErrMismatch) || !strings.Contains(err.Error(), c.words) {
+				t.Errorf("got %v, want %q", err, c.words)
+			}
+		})
+	}
+}

@@ -199,7 +199,7 @@ func page(t *testing.T, metrics *monitor.Metrics, pool *pgxpool.Pool, relay *out
 }
 
 // get serves for one request.
-func get(t *testing.T, metrics *monitor.Metrics, pool *pgxpool.Pool, relay *outbox.Relay, path string) (status int, body string) {
+func get(t *testing.T, metrics *monitor.Metrics, pool *pgxpool.Pool, relay monitor.Relay, path string) (status int, body string) {
 	t.Helper()
 	log := &logtest.Log{}
 	stop, err := metrics.Serve("127.0.0.1:0", pool, relay, slog.New(slog.NewTextHandler(log, nil)))
