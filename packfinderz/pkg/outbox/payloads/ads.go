@@ -125,8 +125,9 @@ func (p AdDailyRollupReady) AggregateID() uuid.UUID { return p.AdID }
 
 // Validate says what is wrong with the data.
 func (p AdDailyRollupReady) Validate() error {
-	var wrongDay error
-	if _, err := time.Parse(time.DateOnly, p.Day); err != nil {
+	day, err := time.Parse(time.DateOnly, p.Day)
+	wrongDay := moment("day", day)
+	if err != nil {
 		wrongDay = fmt.Errorf("day is %q; it must be a date such as 2026-05-31", p.Day)
 	}
 	return errors.Join(id("adId", p.AdID), id("storeId", p.StoreID), wrongDay,

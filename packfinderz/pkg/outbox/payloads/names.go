@@ -5,16 +5,20 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/google/uuid"
 )
 
-// exactNames refuses data with a name that differs only in case from that of a field. encoding/json takes
-// such names, and consumers in other languages do not: the publisher would have checked a field that is
-// missing for them. Names that no field has are passed over.
-func exactNames(doc []byte, of reflect.Type) error {
+// exact refuses data that only a lenient reader takes for the type: a name that differs only in case from that of a field, or a UUID
+// that is not written in its canonical form. Go takes both, and consumers in other languages do not: the publisher would have checked a
+// field that is missing for them. Names that no field has are passed over.
+func exact(doc []byte, of reflect.Type) error {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}
 	switch {
+	case of == reflect.TypeFor[uuid.UUID]():
+		return canonical(doc)
 	case reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]()): // a time, say, is one value
 		return nil
 	case of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Struct:
@@ -23,8 +27,8 @@ func exactNames(doc []byte, of reflect.Type) error {
 			return err
 		}
 		for i, element := range elements {
-			if err := exactNames(element, of.Elem()); err != nil {
-				return fmt.Errorf("[%d]: %w", i, err)
+			if err := exact(element, of.Elem()); err != nil {
+				return fmt.Errorf("element %d: %w", i, err)
 			}
 		}
 		return nil
@@ -45,10 +49,26 @@ func exactNames(doc []byte, of reflect.Type) error {
 			if found != name {
 				continue
 			}
-			if err := exactNames(value, field.Type); err != nil {
-				return fmt.Errorf("%s%w", name, err)
+			if err := exact(value, field.Type); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
 	}
 	return nil
+}
+
+// canonical wants a UUID as PostgreSQL writes it: 36 characters, with dashes. Capital letters are the same id for every reader.
+func canonical(doc []byte) error {
+	var id string
+	if err := json.Unmarshal(doc, &id); err != nil {
+		return err
+	}
+	if id == "" { // null, which is the same as nothing
+		return nil
+	}
+	parsed, err := uuid.Parse(id)
+	if err == nil && !strings.EqualFold(id, parsed.String()) {
+		return fmt.Errorf("the UUID is %q; it must be written as %s", id, parsed)
+	}
+	return err
 }

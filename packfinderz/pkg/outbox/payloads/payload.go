@@ -4,6 +4,7 @@ package payloads
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -29,9 +30,16 @@ type Payload interface {
 
 // Open reads a stored envelope and its data: for the registry before an event is published, and for
 // consumers. Fields that P does not have are passed over, so that a producer can be deployed first;
-// nothing is converted, guessed or filled in, and names are compared exactly.
+// nothing is converted, guessed or filled in, and names are compared exactly. A document that readers
+// could read in two ways is refused.
 func Open[P Payload](stored []byte) (envelope outbox.Envelope, data P, err error) {
 	if envelope, err = outbox.OpenEnvelope(stored); err != nil {
+		return envelope, data, err
+	}
+	if err := unambiguous(stored); err != nil {
+		return envelope, data, err
+	}
+	if err := whole(&envelope); err != nil {
 		return envelope, data, err
 	}
 	if envelope.Version != Version {
@@ -40,8 +48,18 @@ func Open[P Payload](stored []byte) (envelope outbox.Envelope, data P, err error
 	if err := json.Unmarshal(envelope.Data, &data); err != nil {
 		return envelope, data, fmt.Errorf("read the data: %w", err)
 	}
-	if err := exactNames(envelope.Data, reflect.TypeFor[P]()); err != nil {
+	if err := exact(envelope.Data, reflect.TypeFor[P]()); err != nil {
 		return envelope, data, fmt.Errorf("read the data: %w", err)
 	}
 	return envelope, data, data.Validate()
+}
+
+// whole checks what an envelope says besides its data. An actor can be left out; one that is there says who it is. What its id
+// looks like is up to its type: a job has no UUID.
+func whole(envelope *outbox.Envelope) error {
+	err := moment("occurredAt", envelope.OccurredAt)
+	if actor := envelope.Actor; actor != nil {
+		err = errors.Join(err, text("actor.type", actor.Type), text("actor.id", actor.ID))
+	}
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 )
@@ -15,9 +16,25 @@ import (
 // id, text and moment want a field to be set.
 func id(name string, value uuid.UUID) error { return present(name, value != uuid.Nil) }
 
-func text(name, value string) error { return present(name, strings.TrimSpace(value) != "") }
+func text(name, value string) error { return present(name, strings.ContainsFunc(value, visible)) }
 
-func moment(name string, value time.Time) error { return present(name, !value.IsZero()) }
+func moment(name string, value time.Time) error {
+	if err := present(name, !value.IsZero()); err != nil {
+		return err
+	}
+	// Beyond these years RFC 3339 has no words for a time in UTC, and many languages no type.
+	const last = 9999
+	if year := value.UTC().Year(); year < 1 || year > last {
+		return fmt.Errorf("%s is in the year %d; it must be between 1 and %d", name, year, last)
+	}
+	return nil
+}
+
+// visible is whether a person sees the character: neither a space nor one of those that only say how others are shown.
+func visible(r rune) bool {
+	const blankBraille = '\u2800' // a symbol of no dots
+	return r != blankBraille && unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
+}
 
 func present(name string, set bool) error {
 	if !set {

@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -53,25 +54,46 @@ func New(topics Topics) (outbox.Registry, error) {
 
 // to is the route of events whose data is a P.
 func to[P payloads.Payload](topic string, aggregate enums.AggregateType) outbox.Route {
-	return outbox.Route{Topic: topic, AggregateType: string(aggregate), Check: whole, Decode: func(stored []byte) error {
-		_, _, err := payloads.Open[P](stored)
-		return err
-	}}
+	return outbox.Route{
+		Topic: topic, AggregateType: string(aggregate), Check: whole[P],
+		Decode: func(stored []byte) error {
+			_, _, err := payloads.Open[P](stored)
+			return err
+		},
+	}
 }
 
-// whole checks what the row and its envelope say together. The payload has been decoded before.
-func whole(message *outbox.Message) error {
+// whole checks what the row and its envelope say together. The payload has been checked before.
+func whole[P payloads.Payload](message *outbox.Message) error {
 	if message.ID == uuid.Nil {
 		return &outbox.TerminalError{Reason: enums.ReasonInvalidRow, Err: errors.New("the event's id is nil: consumers could not tell it from others")}
 	}
-	if id, err := uuid.Parse(message.AggregateID); err != nil || id == uuid.Nil {
-		return &outbox.TerminalError{
-			Reason: enums.ReasonInvalidAggregate, Err: fmt.Errorf("the aggregate id %q is not a UUID other than nil", message.AggregateID),
-		}
-	}
 	envelope, err := outbox.OpenEnvelope(message.Payload)
-	if err == nil && envelope.EventID != message.ID.String() {
-		err = fmt.Errorf("the envelope's eventId is %q, and the event's id is %s", envelope.EventID, message.ID)
+	if err != nil {
+		return err
 	}
-	return err
+	if envelope.EventID != message.ID.String() {
+		return fmt.Errorf("the envelope's eventId is %q, and the event's id is %s", envelope.EventID, message.ID)
+	}
+	var data P
+	if err := json.Unmarshal(envelope.Data, &data); err != nil {
+		return err
+	}
+	if err := aggregateOf(message.AggregateID, data.AggregateID()); err != nil {
+		return &outbox.TerminalError{Reason: enums.ReasonInvalidAggregate, Err: err}
+	}
+	return nil
+}
+
+// aggregateOf wants the row's aggregate id to be a UUID, and the one that the data is about where that names one.
+func aggregateOf(row string, data uuid.UUID) error {
+	const canonical = 36 // characters; uuid.Parse takes others, too
+	id, err := uuid.Parse(row)
+	switch {
+	case err != nil || id == uuid.Nil || len(row) != canonical:
+		return fmt.Errorf("the aggregate id %q is not a UUID other than nil", row)
+	case data != uuid.Nil && data != id:
+		return fmt.Errorf("the aggregate id is %s, and the data is about %s", id, data)
+	}
+	return nil
 }

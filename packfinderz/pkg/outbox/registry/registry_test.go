@@ -11,6 +11,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 )
 
@@ -99,6 +100,13 @@ func message(eventType enums.EventType, aggregate, data string) *outbox.Message 
 	}}
 }
 
+// row is a message about the aggregate that the payload names.
+func row(payload payloads.Payload, aggregate, data string) *outbox.Message {
+	m := message(payload.EventType(), aggregate, data)
+	m.AggregateID = pftest.AggregateOf(payload).String()
+	return m
+}
+
 // Every valid payload passes, with fields that nobody knows yet, too; none passes as another type's, or without data.
 func TestRegistryChecksPayloads(t *testing.T) {
 	t.Parallel()
@@ -112,7 +120,7 @@ func TestRegistryChecksPayloads(t *testing.T) {
 		}
 		for _, data := range []string{string(data), strings.Replace(string(data), "{", `{"fromTheFuture":[1],`, 1)} {
 			data = strings.Replace(data, ",}", "}", 1)
-			if err := got.Check(message(eventType, aggregate, data)); err != nil {
+			if err := got.Check(row(payload, aggregate, data)); err != nil {
 				t.Errorf("%s with %s: %v", eventType, data, err)
 			}
 		}
@@ -121,8 +129,9 @@ func TestRegistryChecksPayloads(t *testing.T) {
 		}
 		wantReason(t, got.Check(message(eventType, "store", string(data))), outbox.ReasonInvalidAggregate, eventType)
 		wantReason(t, got.Check(message(eventType, "", string(data))), outbox.ReasonInvalidAggregate, eventType)
-		for _, nobody := range []string{"", uuid.Nil.String(), "nobody"} {
-			m := message(eventType, aggregate, string(data))
+		own := pftest.AggregateOf(payload).String()
+		for _, nobody := range []string{"", uuid.Nil.String(), "nobody", "{" + own + "}", "urn:uuid:" + own, strings.ReplaceAll(own, "-", "")} {
+			m := row(payload, aggregate, string(data))
 			m.AggregateID = nobody
 			wantReason(t, got.Check(m), outbox.ReasonInvalidAggregate, eventType)
 		}
@@ -160,7 +169,7 @@ func TestRegistryHoldsTheEnvelopeAgainstTheRow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		right := func() *outbox.Message { return message(eventType, got[string(eventType)].AggregateType, string(data)) }
+		right := func() *outbox.Message { return row(payload, got[string(eventType)].AggregateType, string(data)) }
 		other := right()
 		other.ID = uuid.New()
 		wantReason(t, got.Check(other), outbox.ReasonInvalidPayload, eventType)
@@ -171,6 +180,32 @@ func TestRegistryHoldsTheEnvelopeAgainstTheRow(t *testing.T) {
 		nobody.Payload = []byte(strings.Replace(string(nobody.Payload), nobody.ID.String(), uuid.Nil.String(), 1))
 		nobody.ID = uuid.Nil
 		wantReason(t, got.Check(nobody), outbox.ReasonInvalidRow, eventType)
+	}
+}
+
+// An event is about one aggregate: the row's is the one that its data names, if that names one.
+func TestRegistryHoldsTheAggregateAgainstTheData(t *testing.T) {
+	t.Parallel()
+	got, named := routes(t, registry.DefaultTopics()), 0
+	for _, payload := range pftest.Payloads() {
+		data, err := json.Marshal(payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := row(payload, got[string(payload.EventType())].AggregateType, string(data))
+		m.AggregateID = strings.ToUpper(m.AggregateID) // the same id, as a column of text may have it
+		if err := got.Check(m); err != nil {
+			t.Errorf("%T in capitals: %v", payload, err)
+		}
+		if payload.AggregateID() == uuid.Nil {
+			continue
+		}
+		named++
+		m.AggregateID = uuid.NewString()
+		wantReason(t, got.Check(m), outbox.ReasonInvalidAggregate, payload.EventType())
+	}
+	if named == 0 {
+		t.Error("no payload names its aggregate")
 	}
 }
 
