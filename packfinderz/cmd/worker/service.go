@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +75,9 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 
 	mux := http.NewServeMux()
 	httpserver.Health(mux,
-		httpserver.Check{Name: "PostgreSQL", Ping: func(ctx context.Context) error { return compliance.Ready(ctx, pool) }},
+		httpserver.Check{Name: "PostgreSQL", Ping: func(ctx context.Context) error {
+			return cmp.Or(compliance.Ready(ctx, pool), handler.Check())
+		}},
 		httpserver.Check{Name: "Redis", Ping: events.Ping},
 		httpserver.Check{Name: "Pub/Sub", Ping: func(ctx context.Context) error {
 			return errors.Join(receives(consumer, &config), letters.PingTopic(ctx, config.deadLetters))

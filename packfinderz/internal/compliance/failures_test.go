@@ -15,6 +15,17 @@ func TestFailureReleasesTheKey(t *testing.T) {
 	b := newBench(t)
 	for name, c := range map[string]struct{ spoil, mend string }{
 		"no table": {`ALTER TABLE notifications RENAME TO away`, `ALTER TABLE away RENAME TO notifications`},
+		"a column of somebody else": {
+			`ALTER TABLE notifications ADD campaign text; ALTER TABLE notifications ALTER campaign SET NOT NULL`,
+			`ALTER TABLE notifications DROP campaign`,
+		},
+		"a check of somebody else": {
+			`ALTER TABLE notifications ADD CONSTRAINT short CHECK (length(message) < 3)`, `ALTER TABLE notifications DROP CONSTRAINT short`,
+		},
+		"a status that is too short": {
+			`ALTER TABLE notifications ALTER status TYPE varchar(3) USING status::text`,
+			`ALTER TABLE notifications ALTER status TYPE license_status_enum USING status::license_status_enum`,
+		},
 		"a full disk": {
 			`CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
 				$$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$;
@@ -23,14 +34,20 @@ func TestFailureReleasesTheKey(t *testing.T) {
 		},
 	} {
 		message := backendtest.Pending(t)
-		testdb.Exec(t, b.pool, c.spoil)
+		testdb.Exec(t, b.pool, `TRUNCATE notifications; `+c.spoil) // rows of before would be in its way
 		wantDown(t, b.deliver(message))
 		if mark := b.mark(message.ID); mark != "" {
 			t.Errorf("%s: the failure has left the mark %q", name, mark)
 		}
+		if b.handler.Check() == nil {
+			t.Errorf("%s: the handler says that it can work", name)
+		}
 		testdb.Exec(t, b.pool, c.mend)
 		b.handled(message)
 		b.wantOne(message.ID)
+		if err := b.handler.Check(); err != nil {
+			t.Errorf("%s: after a success: %v", name, err)
+		}
 	}
 }
 

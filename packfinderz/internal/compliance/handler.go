@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,6 +29,8 @@ type Handler struct {
 	pool  *pgxpool.Pool
 	inbox inbox.Inbox
 	log   *slog.Logger
+
+	failed atomic.Pointer[failure]
 }
 
 var _ outbox.Publisher = (*Handler)(nil)
@@ -37,7 +40,7 @@ func New(pool *pgxpool.Pool, in inbox.Inbox, log *slog.Logger) (*Handler, error)
 	if pool == nil || in == nil || log == nil {
 		return nil, errors.New("compliance: the pool, the inbox or the logger is nil")
 	}
-	return &Handler{pool, in, log}, nil
+	return &Handler{pool: pool, inbox: in, log: log}, nil
 }
 
 // Publish handles events: it is the other end of the publisher's. Those of other types are for other
@@ -63,6 +66,7 @@ func (h *Handler) handle(ctx context.Context, message *outbox.Message) error {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		wrote, err = h.write(ctx, message, change, told)
+		h.note(err)
 		return err
 	})
 	if errors.Is(err, inbox.ErrNotMarked) {

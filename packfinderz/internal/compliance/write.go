@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -47,19 +46,19 @@ func writes() database.Statement {
 	return database.Statement{SQL: writeSQL, Args: []any{uuid.Nil, audienceAdmin, uuid.Nil, uuid.Nil, string(payloads.LicensePending), "", ""}}
 }
 
-// classify decides what an error of the database says about the event. Values that do not fit never will. Anything
-// else (a server that is away, a full disk, a missing right) is no fault of the event, which must not become a
-// dead letter by it.
+// classify decides what an error of the database says about the event, which has been checked before: only that it has a character
+// which the database's encoding lacks. Anything else (a server that is away, a full disk, a missing right, a column or a constraint
+// that somebody has added) is no fault of the event, which must not become a dead letter by it.
 func classify(err error) error {
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) && (strings.HasPrefix(refused.Code, dataException) || strings.HasPrefix(refused.Code, integrityViolation)) {
+	if errors.As(err, &refused) && (refused.Code == notInRepertoire || refused.Code == untranslatable) {
 		return outbox.Terminal(err)
 	}
 	return outbox.Unavailable(err)
 }
 
-// The classes of SQLSTATE that are about values.
+// The SQLSTATEs of characters that cannot be stored.
 const (
-	dataException      = "22"
-	integrityViolation = "23"
+	notInRepertoire = "22021"
+	untranslatable  = "22P05"
 )
