@@ -16,6 +16,8 @@ import (
 	"cloud.google.com/go/pubsub/v2"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/gcppubsub"
@@ -73,6 +75,7 @@ type Consumer struct {
 	holds     *holds
 	running   atomic.Bool
 	reception atomic.Pointer[reception] // of the run
+	client    atomic.Pointer[pubsub.Client]
 }
 
 // New makes a consumer. It does not need the service to be there yet.
@@ -154,6 +157,8 @@ func (c *Consumer) Run(ctx context.Context) error {
 		return fmt.Errorf("Pub/Sub consumer: set up the client: %w", err)
 	}
 	defer func() { _ = client.Close() }() // it may be closed already
+	c.client.Store(client)
+	defer c.client.Store(nil)
 	reconnect := outbox.RetryPolicy{Base: 250 * time.Millisecond, Max: 10 * time.Second}
 	for failures := 1; ctx.Err() == nil; failures++ {
 		opened := reception.opened.Load()
@@ -180,6 +185,27 @@ func (c *Consumer) Check() error {
 		return r.check()
 	}
 	return errNotYet
+}
+
+// Ping is Check, and asks the service for the subscription: one that is deleted while the consumer runs is noticed at once, and
+// not only when the service ends the stream of messages. That it is missing is logged once. To consume does not include the
+// permission to ask; without it Ping is Check.
+func (c *Consumer) Ping(ctx context.Context) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	client := c.client.Load()
+	if client == nil {
+		return errNotYet
+	}
+	_, err := c.ask(ctx, client)
+	switch status.Code(err) {
+	case codes.OK, codes.PermissionDenied:
+		return nil
+	case codes.NotFound:
+		c.reception.Load().tell(err)
+	}
+	return fmt.Errorf("ask for %s: %w", c.config.Subscription, err)
 }
 
 // pause waits, unless ctx ends before.

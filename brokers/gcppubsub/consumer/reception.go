@@ -52,6 +52,18 @@ func (r *reception) failed(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.why = err
+	r.warn(err)
+}
+
+// tell logs why nothing will be received, though the stream is still open.
+func (r *reception) tell(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.warn(err)
+}
+
+// warn logs a reason once. It wants the lock.
+func (r *reception) warn(err error) {
 	if code := status.Code(err); code != r.told {
 		r.told = code
 		r.logger.Warn("nothing can be received; waiting for Pub/Sub", "error", outbox.ErrorText(err))

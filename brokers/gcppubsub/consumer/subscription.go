@@ -30,11 +30,7 @@ type subscription struct {
 // find asks for the subscription, and makes it where that is wanted. To consume does not
 // include the permission to ask: then it is taken for an ordered one that does not wait.
 func (c *Consumer) find(ctx context.Context, client *pubsub.Client) (*subscription, error) {
-	var found *pubsubpb.Subscription
-	err := patience.Call(ctx, func(ctx context.Context, option gax.CallOption) (err error) {
-		found, err = client.SubscriptionAdminClient.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{Subscription: c.config.Subscription}, option)
-		return err
-	})
+	found, err := c.ask(ctx, client)
 	switch status.Code(err) {
 	case codes.OK:
 	case codes.PermissionDenied:
@@ -56,6 +52,15 @@ func (c *Consumer) find(ctx context.Context, client *pubsub.Client) (*subscripti
 	}
 	ordered := found.GetEnableMessageOrdering() && !c.config.Broker.Unordered
 	return &subscription{topic: topic, ordered: ordered, retries: found.GetRetryPolicy() != nil}, nil
+}
+
+// ask asks the service for the subscription.
+func (c *Consumer) ask(ctx context.Context, client *pubsub.Client) (found *pubsubpb.Subscription, err error) {
+	err = patience.Call(ctx, func(ctx context.Context, option gax.CallOption) (err error) {
+		found, err = client.SubscriptionAdminClient.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{Subscription: c.config.Subscription}, option)
+		return err
+	})
+	return found, err
 }
 
 // warn tells of settings that do not go with this consumer.

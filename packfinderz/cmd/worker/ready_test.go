@@ -41,6 +41,28 @@ func TestNoSubscription(t *testing.T) {
 	backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
 }
 
+// A subscription that is deleted is missed at once, though Pub/Sub leaves the worker's stream open for a while. The next answer says
+// so: nothing is waited for.
+func TestSubscriptionDeleted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	address := backendtest.Address(t)
+	b.start(map[string]string{"PACKFINDERZ_WORKER_LISTEN": address})
+	backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
+	name := "projects/" + pubsubtest.Project + "/subscriptions/" + subscription
+	if _, err := b.broker.Server.GServer.DeleteSubscription(t.Context(), &pubsubpb.DeleteSubscriptionRequest{Subscription: name}); err != nil {
+		t.Fatal(err)
+	}
+	if answer := backendtest.Answer(t, "http://"+address+"/readyz"); !strings.Contains(answer, "gcloud pubsub subscriptions create "+subscription) {
+		t.Errorf("readiness says %s", answer)
+	}
+	if b.log.Count("nothing can be received") == 0 {
+		t.Error("the log does not say that nothing can be received")
+	}
+	b.broker.Subscribe(t, subscription)
+	backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
+}
+
 // awaitNotReady waits for a reason, which has no secret.
 func awaitNotReady(t *testing.T, address, why string) {
 	t.Helper()
@@ -110,6 +132,24 @@ func TestLostRights(t *testing.T) {
 	role := testdb.Connect(t, b.url).Config().ConnConfig.User
 	testdb.Exec(t, b.pool, `REVOKE INSERT (message) ON notifications FROM `+role)
 	awaitNotReady(t, address, "PostgreSQL: ERROR: permission denied for table notifications")
+}
+
+// A table that was changed under the worker takes no notification, though the statement can still be planned: the worker is not ready,
+// the event is no dead letter, and is handled when the table is mended.
+func TestChangedTable(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.impatient()
+	address := backendtest.Address(t)
+	b.start(map[string]string{"PACKFINDERZ_WORKER_LISTEN": address})
+	backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
+	testdb.Exec(t, b.pool, `ALTER TABLE notifications ADD campaign text NOT NULL`)
+	message := backendtest.Pending(t)
+	b.send(message)
+	awaitNotReady(t, address, `PostgreSQL: ERROR: null value in column "campaign"`)
+	testdb.Exec(t, b.pool, `ALTER TABLE notifications DROP campaign`)
+	b.awaitNotified(message.ID)
+	backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
 }
 
 // deleteTopic takes a topic away.

@@ -80,7 +80,7 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 		}},
 		httpserver.Check{Name: "Redis", Ping: events.Ping},
 		httpserver.Check{Name: "Pub/Sub", Ping: func(ctx context.Context) error {
-			return errors.Join(receives(consumer, &config), letters.PingTopic(ctx, config.deadLetters))
+			return errors.Join(receives(ctx, consumer, &config), letters.PingTopic(ctx, config.deadLetters))
 		}, Tell: true})
 	metrics.Handle(mux, counted.write)
 	server, err := httpserver.Start(config.listen, mux, log)
@@ -93,8 +93,8 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 
 // receives is nil while the worker gets events. Of a subscription that is not there it says how to make it: it may be made while the
 // worker waits.
-func receives(from *consumer.Consumer, config *config) error {
-	err := from.Check()
+func receives(ctx context.Context, from *consumer.Consumer, config *config) error {
+	err := from.Ping(ctx)
 	if status.Code(err) == codes.NotFound {
 		return fmt.Errorf("there is no subscription %[1]s: create it (gcloud pubsub subscriptions create %[1]s --topic %[2]s "+
 			"--enable-message-ordering --project %[3]s), or name another in %[4]s",
