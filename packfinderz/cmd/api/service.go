@@ -70,7 +70,7 @@ func serve(ctx context.Context, config config, log *slog.Logger) (err error) {
 	mux := http.NewServeMux()
 	httpserver.Health(mux, httpserver.Check{Name: "PostgreSQL", Ping: func(ctx context.Context) error { return licensing.Ready(ctx, pool) }})
 	mux.Handle("/", httpapi.Guard(config.secret, httpapi.New(licenses, log), log))
-	server, err := httpserver.Start(config.listen, mux, log)
+	server, err := httpserver.Start(listenVariable, config.listen, mux, log)
 	if err != nil {
 		return err
 	}

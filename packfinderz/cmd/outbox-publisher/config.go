@@ -22,6 +22,9 @@ type config struct {
 	listen      string
 }
 
+// listenVariable is the address that health is asked at.
+const listenVariable = "PACKFINDERZ_PUBLISHER_LISTEN"
+
 func readConfig(lookup func(string) (string, bool)) (config, error) {
 	r := env.NewReader(lookup)
 	layout := r.Layout()
@@ -34,7 +37,12 @@ func readConfig(lookup func(string) (string, bool)) (config, error) {
 		// A third of the lease is the most that the relay takes.
 		poll:        time.Duration(r.Int("PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS", 500, 5, 10_000)) * time.Millisecond,
 		maxAttempts: r.Int("PACKFINDERZ_OUTBOX_MAX_ATTEMPTS", layout.MaxAttempts, 1, 1_000_000),
-		listen:      r.Listen("127.0.0.1:8081", "PACKFINDERZ_PUBLISHER_LISTEN"),
+		listen:      r.Listen("127.0.0.1:8081", listenVariable),
+	}
+	// The worker would not start; here it would only be noticed when dead letters arrive among the events.
+	dead := r.DeadLetterTopic()
+	for _, name := range env.TopicVariables(c.topics, dead) {
+		r.Refuse(name, "is %q, which is %s, the topic of the worker's dead letters: events need another", dead, env.DeadLetterTopicVariable)
 	}
 	return c, r.Err()
 }

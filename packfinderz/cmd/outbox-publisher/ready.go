@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -12,18 +13,23 @@ import (
 )
 
 // checks are what the publisher needs to work: PostgreSQL, the rights on its tables, and Pub/Sub with the topics.
-func checks(pool *pgxpool.Pool, tables doctor.Target, relay *outbox.Relay) []httpserver.Check {
+func checks(
+	pool *pgxpool.Pool, tables doctor.Target, relay *outbox.Relay, topics func(context.Context) (missing, err error),
+) []httpserver.Check {
 	return []httpserver.Check{
 		{Name: "PostgreSQL", Ping: pool.Ping},
 		{Name: "PostgreSQL", Ping: func(ctx context.Context) error { return doctor.Rights(ctx, pool, tables, doctor.UseRelay) }, Tell: true},
 		{Name: "PostgreSQL", Ping: func(context.Context) error { return relay.StoreError() }, Tell: true},
-		{Name: "Pub/Sub", Ping: func(ctx context.Context) error { return reachable(ctx, relay) }, Tell: true},
+		{Name: "Pub/Sub", Ping: func(ctx context.Context) error { return reachable(ctx, relay, topics) }, Tell: true},
 	}
 }
 
 // reachable asks for Pub/Sub and for every topic that the registry names: while one is missing, its events wait. A route that the
 // relay has closed for another reason is told as well.
-func reachable(ctx context.Context, relay *outbox.Relay) error {
+func reachable(ctx context.Context, relay *outbox.Relay, topics func(context.Context) (missing, err error)) error {
+	if missing, err := topics(ctx); err != nil || missing != nil {
+		return cmp.Or(missing, err) // with what to do about it in this program
+	}
 	if err := relay.Check(ctx); err != nil {
 		return err
 	}

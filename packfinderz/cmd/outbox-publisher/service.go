@@ -70,9 +70,9 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	}
 
 	mux := http.NewServeMux()
-	httpserver.Health(mux, checks(pool, tables, relay)...)
+	httpserver.Health(mux, checks(pool, tables, relay, func(ctx context.Context) (missing, err error) { return missingTopics(ctx, broker, &config) })...)
 	metrics.Handle(mux, counted.write)
-	server, err := httpserver.Start(config.listen, mux, log)
+	server, err := httpserver.Start(listenVariable, config.listen, mux, log)
 	if err != nil {
 		return err
 	}
@@ -108,14 +108,23 @@ func check(ctx context.Context, store *pgstore.Store, broker *gcppubsub.Publishe
 	case err != nil:
 		log.Warn(outage.Reason("PostgreSQL", err)+"; waiting for it", "error", err)
 	}
-	topics := slices.Compact(slices.Sorted(slices.Values(config.topics.Names()))) // they may share a name
-	missing, err := broker.MissingTopics(ctx, topics...)
+	missing, err := missingTopics(ctx, broker, config)
 	if err != nil {
 		log.Warn("Pub/Sub does not answer yet", "error", err)
 	}
-	errs := make([]error, len(missing))
-	for i, topic := range missing {
+	if missing != nil {
+		return fmt.Errorf("%w: %w", env.ErrUsage, missing)
+	}
+	return nil
+}
+
+// missingTopics says what to do about topics that are not there; err is a Pub/Sub that does not answer.
+func missingTopics(ctx context.Context, broker *gcppubsub.Publisher, config *config) (missing, err error) {
+	topics := slices.Compact(slices.Sorted(slices.Values(config.topics.Names()))) // they may share a name
+	names, err := broker.MissingTopics(ctx, topics...)
+	errs := make([]error, len(names))
+	for i, topic := range names {
 		errs[i] = pubsub.MissingTopic(config.pubsub.Project, topic, env.TopicVariables(config.topics, topic)...)
 	}
-	return errors.Join(errs...)
+	return errors.Join(errs...), err
 }

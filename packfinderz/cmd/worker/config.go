@@ -25,6 +25,9 @@ type config struct {
 	listen               string
 }
 
+// listenVariable is the address that health is asked at.
+const listenVariable = "PACKFINDERZ_WORKER_LISTEN"
+
 func readConfig(lookup program.Lookup) (config, error) {
 	r := env.NewReader(lookup)
 	c := config{
@@ -39,7 +42,7 @@ func readConfig(lookup program.Lookup) (config, error) {
 		processing:    r.Duration(processingName, inbox.DefaultProcessing, time.Second, env.Endless),
 		ackDeadline:   r.Duration("PACKFINDERZ_WORKER_ACK_DEADLINE", consumer.DefaultAckDeadline, consumer.LeastAckDeadline, consumer.MostAckDeadline),
 		concurrency:   r.Int("PACKFINDERZ_WORKER_CONCURRENCY", consumer.DefaultConcurrency, 1, 1000),
-		listen:        r.Listen("127.0.0.1:8082", "PACKFINDERZ_WORKER_LISTEN"),
+		listen:        r.Listen("127.0.0.1:8082", listenVariable),
 	}
 	if c.processing > c.remember {
 		r.Refuse(processingName, "is %s, and handled events are remembered for only %s: make it shorter, or %s longer", c.processing, c.remember, ttlName)

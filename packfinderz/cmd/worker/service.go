@@ -80,10 +80,10 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 		}},
 		httpserver.Check{Name: "Redis", Ping: events.Ping},
 		httpserver.Check{Name: "Pub/Sub", Ping: func(ctx context.Context) error {
-			return errors.Join(receives(ctx, consumer, &config), letters.PingTopic(ctx, config.deadLetters))
+			return errors.Join(receives(ctx, consumer, &config), lettersReach(ctx, letters, &config))
 		}, Tell: true})
 	metrics.Handle(mux, counted.write)
-	server, err := httpserver.Start(config.listen, mux, log)
+	server, err := httpserver.Start(listenVariable, config.listen, mux, log)
 	if err != nil {
 		return err
 	}
@@ -103,6 +103,15 @@ func receives(ctx context.Context, from *consumer.Consumer, config *config) erro
 	return err
 }
 
+// lettersReach is nil while the dead-letter topic is there.
+func lettersReach(ctx context.Context, letters *gcppubsub.Publisher, config *config) error {
+	missing, err := letters.MissingTopics(ctx, config.deadLetters)
+	if err == nil && len(missing) > 0 {
+		return pubsub.MissingTopic(config.pubsub.Project, config.deadLetters, env.DeadLetterTopicVariable)
+	}
+	return cmp.Or(err, letters.PingTopic(ctx, config.deadLetters))
+}
+
 // openDeadLetters refuses to start without the dead-letter topic: an event that can never be handled would be delivered for ever, and
 // hold up the others of its key.
 func openDeadLetters(ctx context.Context, config config, log *slog.Logger) (*gcppubsub.Publisher, error) {
@@ -116,7 +125,7 @@ func openDeadLetters(ctx context.Context, config config, log *slog.Logger) (*gcp
 	}
 	if len(missing) > 0 {
 		err := pubsub.MissingTopic(config.pubsub.Project, config.deadLetters, env.DeadLetterTopicVariable)
-		return nil, errors.Join(err, letters.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %w", env.ErrUsage, err), letters.Close())
 	}
 	return letters, nil
 }

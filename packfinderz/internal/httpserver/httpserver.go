@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/packfinderz/outbox/packfinderz/internal/env"
 )
 
 // A client may take this long, so that slow ones do not pile up.
@@ -27,11 +29,15 @@ type Server struct {
 	served chan error
 }
 
-// Start listens on an address and answers.
-func Start(address string, handler http.Handler, log *slog.Logger) (*Server, error) {
+// Start listens on the address that a variable has named, and answers. A host that cannot be resolved is an env.ErrUsage.
+func Start(variable, address string, handler http.Handler, log *slog.Logger) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
+		var unknown *net.DNSError
+		if errors.As(err, &unknown) {
+			return nil, fmt.Errorf("%w: %s is %q: %w", env.ErrUsage, variable, address, err)
+		}
+		return nil, fmt.Errorf("listen on %s (set %s to use another address): %w", address, variable, err)
 	}
 	s := &Server{
 		server: &http.Server{

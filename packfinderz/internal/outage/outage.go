@@ -2,7 +2,9 @@
 package outage
 
 import (
+	"crypto/tls"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -18,8 +20,18 @@ func Reason(server string, err error) string {
 	case errors.As(err, &reply):
 		return server + ": " + reply.Error()
 	}
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &certificate):
+		return server + ": " + certificate.Error()
+	case err != nil && strings.Contains(err.Error(), noTLS):
+		return server + ": " + noTLS + ": set sslmode in its address to what the server can do"
+	}
 	return server + " does not answer"
 }
+
+// noTLS is pgx's word for a server without TLS where sslmode wants it. It has no type of its own.
+const noTLS = "server refused TLS connection"
 
 // redisError is an error of go-redis that Redis has written. Not every program has that client.
 type redisError interface {

@@ -15,9 +15,10 @@ func TestReason(t *testing.T) {
 	t.Parallel()
 	refused := &pgconn.PgError{Severity: "FATAL", Message: `database "x" does not exist`, Code: "3D000"}
 	for want, err := range map[string]error{
-		`it: FATAL: database "x" does not exist (SQLSTATE 3D000)`: fmt.Errorf("connect to u@10.0.0.1: %w", refused),
-		"it: WRONGPASS invalid":                                   fmt.Errorf("connect to 10.0.0.1: %w", reply("WRONGPASS invalid")),
-		"it does not answer":                                      errors.New("dial tcp 10.0.0.1: connection refused"),
+		`it: FATAL: database "x" does not exist (SQLSTATE 3D000)`:                                 fmt.Errorf("connect to u@10.0.0.1: %w", refused),
+		"it: WRONGPASS invalid":                                                                   fmt.Errorf("connect to 10.0.0.1: %w", reply("WRONGPASS invalid")),
+		"it: server refused TLS connection: set sslmode in its address to what the server can do": errors.New("connect to u@10.0.0.1: tls error: server refused TLS connection"),
+		"it does not answer":                                                                      errors.New("dial tcp 10.0.0.1: connection refused"),
 	} {
 		if got := outage.Reason("it", err); got != want {
 			t.Errorf("%v is told as %q, want %q", err, got, want)

@@ -56,6 +56,6 @@ func Open(config gcppubsub.Config) (*gcppubsub.Publisher, error) {
 
 // MissingTopic says how to make a topic, or by which of the variables to name another.
 func MissingTopic(project, topic string, variables ...string) error {
-	return fmt.Errorf("%w: Pub/Sub has no topic %[2]s: create it (gcloud pubsub topics create %[2]s --project %[3]s), or name another in %[4]s",
-		env.ErrUsage, topic, project, strings.Join(variables, " and "))
+	return fmt.Errorf("Pub/Sub has no topic %[1]s: create it (gcloud pubsub topics create %[1]s --project %[2]s), or name another in %[3]s",
+		topic, project, strings.Join(variables, " and "))
 }
