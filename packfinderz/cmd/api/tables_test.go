@@ -88,6 +88,7 @@ func TestMigrateWithALayoutFile(t *testing.T) {
 		"another table":   {func(l *pgstore.Layout) { l.Table = "events" }, "names the tables events and outbox_dlq"},
 		"other letters":   {func(l *pgstore.Layout) { l.DeadLetter.Table = "letters" }, "names the tables outbox_events and letters"},
 		"another schema":  {func(l *pgstore.Layout) { l.Schema = "app" }, "names the tables app.outbox_events and app.outbox_dlq"},
+		"no retriedAt":    {func(l *pgstore.Layout) { l.DeadLetter.Columns.RetriedAt = pgstore.Column{} }, "names no column retriedAt"},
 		"more attempts":   {func(l *pgstore.Layout) { l.MaxAttempts = 20 }, ""},
 		"the same layout": {func(*pgstore.Layout) {}, ""},
 	} {

@@ -35,6 +35,10 @@ func (r *Reader) ContractTables() {
 			"or unset the variable to have these", qualified(layout, layout.Table), qualified(layout, layout.DeadLetter.Table),
 			contract.Table, contract.DeadLetter.Table)
 	}
+	if layout.DeadLetter.Columns.RetriedAt.Name == "" {
+		r.Refuse(layoutVariable, "names no column retriedAt, and api migrate makes and checks the contract's tables, which have it: add the column "+
+			"(ALTER TABLE %s ADD retried_at timestamptz) and its name, or do without api migrate", contract.DeadLetter.Table)
+	}
 }
 
 func qualified(layout pgstore.Layout, table string) string {
