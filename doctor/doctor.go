@@ -51,6 +51,8 @@ const (
 	UseEmit Use = "emit"
 	// UseRelay is the role of a relay.
 	UseRelay Use = "relay"
+	// UsePurge is the role of a relay that purges, too. It is for Rights only: Examine warns of a relay's role that may not purge.
+	UsePurge Use = "purge"
 )
 
 // Defaults of Config.

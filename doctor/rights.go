@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -26,8 +27,12 @@ func Rights(ctx context.Context, db Querier, target Target, use Use) error {
 		return fmt.Errorf("outbox: look for the tables: %w", err)
 	}
 	needed := func(r relation) []string { return r.relay }
-	if use == UseEmit {
+	switch use {
+	case UseEmit:
 		needed = func(r relation) []string { return r.emit }
+	case UsePurge:
+		needed = func(r relation) []string { return slices.Concat(r.relay, r.purge) }
+	case UseRelay:
 	}
 	var tables []string
 	for _, r := range relations {

@@ -36,6 +36,10 @@ func TestRights(t *testing.T) {
 	if err := doctor.Rights(t.Context(), p.pool, p.target, doctor.UseRelay); err != nil {
 		t.Error(err)
 	}
+	err := doctor.Rights(t.Context(), p.pool, p.target, doctor.UsePurge)
+	if !errors.Is(err, doctor.ErrRights) || !strings.Contains(err.Error(), "may not purge: it lacks DELETE on") {
+		t.Errorf("to purge: %v", err)
+	}
 	p.config.For = doctor.UseRelay
 	p.finds(t, "privileges", doctor.OK, "may relay")
 	store, err := pgstore.New(p.pool, packfinderz.Layout(), pgstore.Config{})

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/doctor"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -16,6 +18,10 @@ func cleanup(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	if err != nil {
 		return err
 	}
+	tables, err := doctor.Table(config.layout)
+	if err != nil {
+		return err
+	}
 	pool, store, err := open(ctx, config.database, config.layout, pgstore.Config{})
 	if err != nil {
 		return err
@@ -23,7 +29,12 @@ func cleanup(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	defer pool.Close()
 	deleted, err := store.Purge(ctx, outbox.Purge{Retention: config.published, DeadLetterRetention: config.dead})
 	if err != nil {
-		return fmt.Errorf("clean up: %w", err)
+		err = fmt.Errorf("clean up: %w", err)
+		// PostgreSQL names the table, and not the right that the role lacks on it.
+		if lacks := doctor.Rights(ctx, pool, tables, doctor.UsePurge); errors.Is(lacks, doctor.ErrRights) {
+			err = errors.Join(err, lacks)
+		}
+		return err
 	}
 	log.Info("cleaned up", "deleted", deleted, "retention", config.published.String(), "dlq_retention", config.dead.String())
 	return nil

@@ -116,7 +116,7 @@ func grants(t *testing.T, role string) (list []string) {
 	return list
 }
 
-// The rights that the documentation names are enough: to publish, to give up, and to clean up.
+// The rights that the documentation names are enough: to publish, to give up, and to clean up. Without the last, cleanup names them.
 func TestDocumentedRights(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -130,6 +130,12 @@ func TestDocumentedRights(t *testing.T) {
 	b.insert("order_expired", "vendor_order", []byte(`null`))
 	b.await()
 	stop()
+	err := b.run(t.Context(), "cleanup")
+	for _, words := range []string{"permission denied", `GRANT DELETE ON TABLE "outbox_events" TO `, `GRANT UPDATE, DELETE ON TABLE "outbox_dlq" TO `} {
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("cleanup without its rights does not say %s: %v", words, err)
+		}
+	}
 	for _, grant := range all[2:] {
 		testdb.Exec(t, b.pool, grant)
 	}
