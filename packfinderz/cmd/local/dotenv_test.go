@@ -128,4 +128,8 @@ func runs(t *testing.T, target, file string, addresses []string) {
 	for _, address := range addresses {
 		backendtest.AwaitStatus(t, address, "/healthz", 0)
 	}
+	<-process.Done()
+	if content, err := os.ReadFile(log); err != nil || strings.Contains(string(content), "***") {
+		t.Errorf("make %s takes the end that it asked for as a failure (%v)", target, err)
+	}
 }
