@@ -101,6 +101,7 @@ func runs(t *testing.T, target, file string, addresses []string) {
 	t.Helper()
 	cmd := exec.Command("make", "-C", "../..", target, "ENV_FILE="+file)
 	cmd.Env = slices.DeleteFunc(bare(), func(variable string) bool { return strings.HasPrefix(variable, "REDIS_URL=") })
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	log := filepath.Join(t.TempDir(), "log")
 	process, err := testserver.Start(cmd, log)
 	if err != nil {
@@ -122,7 +123,7 @@ func runs(t *testing.T, target, file string, addresses []string) {
 	for _, address := range addresses {
 		backendtest.AwaitStatus(t, address, "/readyz", http.StatusOK)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil { // make tells the others
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil { // all of them, as a terminal does at Ctrl-C
 		t.Fatal(err)
 	}
 	for _, address := range addresses {
