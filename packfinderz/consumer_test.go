@@ -33,7 +33,7 @@ func mailLicences(
 	if err != nil {
 		return err
 	}
-	defer letters.Close()
+	defer func() { _ = letters.Close() }()
 	set, err := handlers.New(handlers.Options{})
 	if err != nil {
 		return err
