@@ -231,7 +231,7 @@ func TestStoreError(t *testing.T) {
 	pgtest.Exec(t, b.pool, fmt.Sprintf(readOnly, "on"))
 	relay := b.start(b.config(4, pgstore.Config{}))
 	await.Until(t, "the relay to tell of it", func() bool { return relay.StoreError() != nil })
-	var fault *outbox.StoreFault
+	var fault *outbox.StoreError
 	if err := relay.StoreError(); !errors.As(err, &fault) || fault.Doing != "claim" || !strings.Contains(err.Error(), "read-only") {
 		t.Errorf("the relay says %v", err)
 	}

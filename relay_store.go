@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// StoreFault is something that the relay asks of its store, and that fails.
-type StoreFault struct {
+// StoreError is something that the relay asks of its store, and that fails.
+type StoreError struct {
 	// Doing is what: "claim", "settle" and the like.
 	Doing string
 	// Since is when it failed for the first time since it worked, by this process's clock.
@@ -21,14 +21,14 @@ type StoreFault struct {
 }
 
 // Error is the fault in words.
-func (f *StoreFault) Error() string {
+func (f *StoreError) Error() string {
 	return fmt.Sprintf("%s fails since %s: %s", f.Doing, f.Since.UTC().Format(time.RFC3339), ErrorText(f.Err))
 }
 
 // Unwrap is how it failed last.
-func (f *StoreFault) Unwrap() error { return f.Err }
+func (f *StoreError) Unwrap() error { return f.Err }
 
-// StoreError says what the relay's store does not do at present, as a *StoreFault: the longest first. It is nil while the
+// StoreError says what the relay's store does not do at present, as a *StoreError: the longest first. It is nil while the
 // store works. A relay that cannot claim or settle delivers nothing, or the same over and over: whoever asks whether it is
 // ready should be told.
 func (r *Relay) StoreError() error {
@@ -44,15 +44,15 @@ func (r *Relay) StoreError() error {
 // storeFaults are what the store does not do, in the order in which it ceased to.
 type storeFaults struct {
 	mu   sync.Mutex
-	list []StoreFault
+	list []StoreError
 }
 
 func (f *storeFaults) note(doing string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	i := slices.IndexFunc(f.list, func(fault StoreFault) bool { return fault.Doing == doing })
+	i := slices.IndexFunc(f.list, func(fault StoreError) bool { return fault.Doing == doing })
 	if i < 0 {
-		f.list = append(f.list, StoreFault{Doing: doing, Since: time.Now()})
+		f.list = append(f.list, StoreError{Doing: doing, Since: time.Now()})
 		i = len(f.list) - 1
 	}
 	f.list[i].Err, f.list[i].last = err, time.Now()
@@ -68,7 +68,7 @@ func (f *storeFaults) end(doing string) (all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := len(f.list)
-	f.list = slices.DeleteFunc(f.list, func(fault StoreFault) bool {
+	f.list = slices.DeleteFunc(f.list, func(fault StoreError) bool {
 		return fault.Doing != doingSettle || doing == doingSettle || time.Since(fault.last) > settleMemory
 	})
 	return before > 0 && len(f.list) == 0
