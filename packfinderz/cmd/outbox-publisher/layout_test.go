@@ -9,7 +9,6 @@ import (
 
 	"github.com/packfinderz/outbox/layoutfile"
 	"github.com/packfinderz/outbox/layouts/modkit"
-	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
@@ -17,6 +16,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
+	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -43,7 +43,7 @@ func TestALayoutOfItsOwn(t *testing.T) {
 		ALTER TABLE outbox_events RENAME COLUMN payload_json TO payload;
 		ALTER TABLE outbox_dlq RENAME COLUMN payload_json TO payload;
 		ALTER TABLE outbox_dlq DROP COLUMN retried_at CASCADE`)
-	layout := packfinderz.Layout()
+	layout := registry.Layout()
 	layout.Columns.Payload.Name, layout.DeadLetter.Columns.Payload.Name = "payload", "payload"
 	layout.DeadLetter.Columns.RetriedAt = pgstore.Column{}
 	b.env["PACKFINDERZ_OUTBOX_LAYOUT_FILE"] = writeLayout(t, layout)

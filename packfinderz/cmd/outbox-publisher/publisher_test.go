@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
+	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
@@ -54,7 +56,9 @@ func TestEveryEventTypeReachesItsTopic(t *testing.T) {
 		if want == "" {
 			want = "pf-domain-events"
 		}
-		if got := path.Base(message.Topic); got != want {
+		// Where a type goes that the backend has besides is its own business.
+		ofContract := slices.Contains(packfinderz.Layout().Columns.Type.Values, string(list[i].EventType()))
+		if got := path.Base(message.Topic); got != want && ofContract {
 			t.Errorf("%T arrived at %s, want %s", list[i], got, want)
 		}
 		if !bytes.Equal(message.Data, payload) {
@@ -245,8 +249,18 @@ func TestDeletedTopic(t *testing.T) {
 		b.emit(payload)
 	}
 	others := b.emitMany(20)
+	routes, err := registry.New(registry.DefaultTopics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waiting []string
+	for eventType, route := range routes {
+		if route.Topic == registry.DefaultTopics().Billing {
+			waiting = append(waiting, eventType)
+		}
+	}
 	await.Until(t, "the others to be published", func() bool {
-		return b.number(`SELECT count(*) FROM outbox_events WHERE published_at IS NULL AND aggregate_type <> 'ledger_event'`) == 0
+		return b.number(`SELECT count(*) FROM outbox_events WHERE published_at IS NULL AND event_type::text <> ALL($1)`, waiting) == 0
 	})
 	for _, id := range others {
 		if len(b.messages()[id]) == 0 {

@@ -15,12 +15,12 @@ func TestAddValues(t *testing.T) {
 	t.Parallel()
 	pool := pftest.Pool(t)
 	layout := registry.Layout()
-	layout.Columns.Type.Values = append(layout.Columns.Type.Values, "coupon_issued", "it's odd")
+	layout.Columns.Type.Values = append(layout.Columns.Type.Values, "voucher_printed", "it's odd")
 	layout.Columns.AggregateType.Values = append(layout.Columns.AggregateType.Values, "coupon")
 	if err := layout.VerifyEmit(t.Context(), pool); err == nil {
 		t.Error("a table that lacks values fits")
 	}
-	for _, want := range [][]string{{"coupon_issued", "it's odd", "coupon"}, nil} {
+	for _, want := range [][]string{{"voucher_printed", "it's odd", "coupon"}, nil} {
 		if added, err := migrate.AddValues(t.Context(), pool, layout); err != nil || !slices.Equal(added, want) {
 			t.Errorf("added %q (%v), want %q", added, err, want)
 		}
