@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,15 @@ func relations(t *testing.T, pool *pgxpool.Pool) string {
 	return *names
 }
 
+// migrating is a fresh database, and the arguments of outbox migrate for a layout in it.
+func migrating(t *testing.T, layout string, place ...string) (pool *pgxpool.Pool, args func(command string, more ...string) []string) {
+	t.Helper()
+	url := pgtest.URL(t)
+	return connect(t, url), func(command string, more ...string) []string {
+		return slices.Concat([]string{"migrate", command, "--from", url, "--layout", layout}, place, more)
+	}
+}
+
 func TestMigrateUpDownUp(t *testing.T) {
 	t.Parallel()
 	for _, shipped := range layouts.All() {
@@ -52,11 +62,7 @@ func TestMigrateUpDownUp(t *testing.T) {
 		} {
 			t.Run(shipped.Layout.Name+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				url := pgtest.URL(t)
-				pool := connect(t, url)
-				args := func(command string, more ...string) []string {
-					return append(append([]string{"migrate", command, "--from", url, "--layout", shipped.Layout.Name}, place...), more...)
-				}
+				pool, args := migrating(t, shipped.Layout.Name, place...)
 				if got := ok(t, "", args("status")...); strings.Count(got, "pending") != strings.Count(got, "\n") {
 					t.Errorf("status before: %s", got)
 				}
@@ -106,11 +112,7 @@ func TestMigrateAdopt(t *testing.T) {
 	for _, shipped := range layouts.All() {
 		t.Run(shipped.Layout.Name, func(t *testing.T) {
 			t.Parallel()
-			url := pgtest.URL(t)
-			pool := connect(t, url)
-			args := func(command string, more ...string) []string {
-				return append([]string{"migrate", command, "--from", url, "--layout", shipped.Layout.Name}, more...)
-			}
+			pool, args := migrating(t, shipped.Layout.Name)
 			refused(t, "no such table to adopt", "", args("up", "--adopt")...)
 			// The team's own migrations made the table, and our indexes are all that is missing.
 			ok(t, "", args("up")...)
@@ -140,11 +142,7 @@ func TestMigrateAdopt(t *testing.T) {
 // TestMigrateAdoptKeepsDeadLetters adopts both tables of a team that made the dead-letter table, too, and drops neither.
 func TestMigrateAdoptKeepsDeadLetters(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
-	pool := connect(t, url)
-	args := func(command string, more ...string) []string {
-		return append([]string{"migrate", command, "--from", url, "--layout", "packfinderz"}, more...)
-	}
+	pool, args := migrating(t, "packfinderz")
 	ok(t, "", args("up")...)
 	pgtest.Exec(t, pool, `DROP TABLE outbox_events_packfinderz_goose`)
 	ok(t, "", args("up", "--adopt")...)
@@ -190,11 +188,7 @@ func TestMigrateDropped(t *testing.T) {
 	for _, shipped := range layouts.All() {
 		t.Run(shipped.Layout.Name, func(t *testing.T) {
 			t.Parallel()
-			url := pgtest.URL(t)
-			pool := connect(t, url)
-			args := func(command string, more ...string) []string {
-				return append([]string{"migrate", command, "--from", url, "--layout", shipped.Layout.Name}, more...)
-			}
+			pool, args := migrating(t, shipped.Layout.Name)
 			ok(t, "", args("up")...)
 			made := relations(t, pool)
 			pgtest.Exec(t, pool, `DROP TABLE `+shipped.Layout.Table)
@@ -218,11 +212,7 @@ func TestMigrateAdoptedDropped(t *testing.T) {
 	for _, shipped := range layouts.All() {
 		t.Run(shipped.Layout.Name, func(t *testing.T) {
 			t.Parallel()
-			url := pgtest.URL(t)
-			pool := connect(t, url)
-			args := func(command string, more ...string) []string {
-				return append([]string{"migrate", command, "--from", url, "--layout", shipped.Layout.Name}, more...)
-			}
+			pool, args := migrating(t, shipped.Layout.Name)
 			ok(t, "", args("up")...)
 			made := relations(t, pool)
 			versions := shipped.Layout.Table + "_" + shipped.Layout.Name + "_goose"
