@@ -128,9 +128,6 @@ func (s *Service) row(event DomainEvent) (outbox.Event, error) {
 	if err != nil {
 		return row, fmt.Errorf("write the envelope: %w", err)
 	}
-	if own := event.Data.AggregateID(); own != uuid.Nil && own != event.AggregateID {
-		return row, fmt.Errorf("the aggregate id is %s, and the data is about %s", event.AggregateID, own)
-	}
 	eventType := string(event.Data.EventType())
 	row = outbox.Event{
 		ID: event.ID, Type: eventType, AggregateType: s.registry[eventType].AggregateType, AggregateID: event.AggregateID.String(), Payload: payload,
