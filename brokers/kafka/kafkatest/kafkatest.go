@@ -76,6 +76,13 @@ func start(options ...kfake.Opt) (*kfake.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start a Kafka cluster: %w", err)
 	}
+	// The cluster draws the leaders by lot: now and then one broker would lead every partition.
+	for partition := range int32(Partitions) {
+		if err := cluster.MoveTopicPartition(publishertest.Topic, partition, partition%brokers); err != nil {
+			cluster.Close()
+			return nil, fmt.Errorf("spread the partitions over the brokers: %w", err)
+		}
+	}
 	return cluster, nil
 }
 
