@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -25,6 +24,7 @@ import (
 type billing struct {
 	pool     *pgxpool.Pool
 	consumer *consumer.Consumer
+	dead     *natsjs.Publisher
 }
 
 // newBilling makes the tables that are missing, and the parts of the service. Nothing runs yet.
@@ -32,7 +32,11 @@ func newBilling(ctx context.Context, db *database.Database, broker natsjs.Config
 	if err := migrate(ctx, db, "billing"); err != nil {
 		return nil, err
 	}
-	b := &billing{pool: db.Pool}
+	dead, err := natsjs.New(broker)
+	if err != nil {
+		return nil, err
+	}
+	b := &billing{pool: db.Pool, dead: dead}
 	set, err := handlers.New(handlers.Options{Logger: log})
 	if err != nil {
 		return nil, err
@@ -44,14 +48,18 @@ func newBilling(ctx context.Context, db *database.Database, broker natsjs.Config
 		Broker: broker, Durable: "billing", Subjects: []string{broker.SubjectPrefix + topic},
 		AckWait:     2 * time.Second, // as long as the chat's lease
 		Concurrency: 2,               // requests are to find a connection, too
-		// Without a place for dead letters usage is delivered until it is counted.
-		Process: consume.Config{Handlers: set, Retry: outbox.RetryPolicy{Base: 50 * time.Millisecond, Max: time.Second}, Logger: log},
+		Process: consume.Config{
+			Handlers: set, Retry: outbox.RetryPolicy{Base: 50 * time.Millisecond, Max: time.Second}, Logger: log,
+			// What nobody can count must not stand in the way of what can be.
+			DeadLetters: dead, DeadLetterTopic: deadTopic,
+		},
 	})
 	return b, err
 }
 
 // bill counts the usage of one turn. It may be given one twice, so that it counts a turn only if
-// it has not counted it before, in the same transaction.
+// it has not counted it before, in the same transaction. When that fails, the database is at fault
+// and not the usage, which comes again until it is counted.
 func (b *billing) bill(ctx context.Context, message outbox.Message) error {
 	var u usage
 	if err := json.Unmarshal(message.Payload, &u); err != nil {
@@ -60,42 +68,34 @@ func (b *billing) bill(ctx context.Context, message outbox.Message) error {
 	if u.dedupeKey() != message.DedupeKey {
 		return outbox.Terminal(fmt.Errorf("the usage is of %s, and the message of %s", u.dedupeKey(), message.DedupeKey))
 	}
-	return pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
-		var found bool
-		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM billing_accounts WHERE tenant_id = $1)`, u.Tenant).Scan(&found)
-		if err != nil {
-			return fmt.Errorf("look for the account: %w", err)
-		}
-		if !found {
-			return errors.New("the tenant has no billing account")
-		}
-		tag, err := tx.Exec(ctx, `INSERT INTO billing_usage (tenant_id, turn_id, request_id, outcome, tokens)
+	if err := pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error { return count(ctx, tx, u) }); err != nil {
+		return outbox.Unavailable(err)
+	}
+	return nil
+}
+
+// count adds the usage of a turn to its tenant's account, unless it was counted before.
+func count(ctx context.Context, tx pgx.Tx, u usage) error {
+	tag, err := tx.Exec(ctx, `INSERT INTO billing_usage (tenant_id, turn_id, request_id, outcome, tokens)
 			VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`, u.Tenant, u.Turn, u.Request, u.Outcome, u.Tokens)
-		if err != nil {
-			return fmt.Errorf("note the usage: %w", err)
-		}
-		if tag.RowsAffected() == 0 {
-			return nil // counted before
-		}
-		_, err = tx.Exec(ctx, `UPDATE billing_accounts SET turns = turns + 1, tokens = tokens + $2 WHERE tenant_id = $1`, u.Tenant, u.Tokens)
-		if err != nil {
-			return fmt.Errorf("count the usage: %w", err)
-		}
-		return nil
-	})
+	if err != nil {
+		return fmt.Errorf("note the usage: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return nil // counted before
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO billing_accounts AS a (tenant_id, turns, tokens) VALUES ($1, 1, $2)
+			ON CONFLICT (tenant_id) DO UPDATE SET turns = a.turns + 1, tokens = a.tokens + excluded.tokens`, u.Tenant, u.Tokens)
+	if err != nil {
+		return fmt.Errorf("count the usage: %w", err)
+	}
+	return nil
 }
 
 // account is what billing has counted for a tenant.
 type account struct {
 	Turns  int64 `json:"turns"`
 	Tokens int64 `json:"tokens"`
-}
-
-func (b *billing) openAccount(ctx context.Context, id uuid.UUID) error {
-	if _, err := b.pool.Exec(ctx, `INSERT INTO billing_accounts (tenant_id) VALUES ($1) ON CONFLICT DO NOTHING`, id); err != nil {
-		return fmt.Errorf("open the account: %w", err)
-	}
-	return nil
 }
 
 func (b *billing) account(ctx context.Context, id uuid.UUID) (a account, err error) {

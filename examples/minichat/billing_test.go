@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
@@ -18,7 +20,7 @@ func TestRedelivered(t *testing.T) {
 	t.Parallel()
 	nats := natstest.Bare(t, natstest.Settings{})
 	c, id := openChat(t, nats.URL())
-	b := openBilling(t, nats.URL(), id)
+	b := openBilling(t, nats.URL())
 	one := newTurn(id)
 	if err := c.begin(t.Context(), one, "one two three"); err != nil {
 		t.Fatal(err)
@@ -43,7 +45,7 @@ func TestRedelivered(t *testing.T) {
 	await.Until(t, "the message to be delivered again, and counted", func() bool {
 		a, err := b.account(t.Context(), id)
 		return err == nil && a.Turns > 0 &&
-			count(t, c.pool, `SELECT count(*) FROM modkit_outbox_events WHERE status = 'delivered' AND attempts = 2`) == 1
+			ask(t, c.pool, `SELECT count(*) FROM modkit_outbox_events WHERE status = 'delivered' AND attempts = 2`) == 1
 	})
 	// The broker knows a message that is sent twice; billing does not rely on it.
 	m := messages[0]
@@ -57,16 +59,56 @@ func TestRedelivered(t *testing.T) {
 	wantTenant(t, c, id, tenant{Used: 3})
 }
 
-// TestForged has messages whose payload no retry can mend.
+// TestForged has messages that no retry can mend: they are kept as dead letters, and what comes
+// after them is counted.
 func TestForged(t *testing.T) {
 	t.Parallel()
-	id := uuid.New()
-	b := openBilling(t, nowhere, id)
+	nats := natstest.Bare(t, natstest.Settings{})
+	c, id := openChat(t, nats.URL())
+	b := openBilling(t, nats.URL())
+	one := newTurn(id)
 	for _, payload := range []string{`7`, `{"tenant": "` + uuid.NewString() + `"}`} {
-		message := outbox.Message{Event: outbox.Event{TenantID: id, DedupeKey: newTurn(id).dedupeKey(), Payload: []byte(payload)}}
-		if err := b.bill(t.Context(), message); outbox.Classify(err) != outbox.ClassTerminal {
-			t.Errorf("%s: %v", payload, err)
+		forged := modkit.ClaimedMessage{ID: uuid.New(), Topic: topic, TenantID: id, DedupeKey: one.dedupeKey(), Payload: []byte(payload)}
+		if err := c.publish(t.Context(), forged); err != nil {
+			t.Fatal(err)
 		}
 	}
-	wantAccount(t, b, id, account{})
+	if err := c.begin(t.Context(), one, "one two three"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.finalise(t.Context(), one, "completed", ""); err != nil {
+		t.Fatal(err)
+	}
+	startDispatcher(t, c)
+	startConsumer(t, b)
+	js, err := jetstream.New(nats.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "the dead letters, and the usage to be counted", func() bool {
+		kept, err := js.Stream(t.Context(), stream)
+		if err != nil {
+			return false
+		}
+		info, err := kept.Info(t.Context(), jetstream.WithSubjectFilter(">"))
+		a, failed := b.account(t.Context(), id)
+		return err == nil && failed == nil && info.State.Subjects[namespace+"."+deadTopic] == 2 && a == account{Turns: 1, Tokens: 3}
+	})
+}
+
+// TestBillingDatabaseAway has the database fail: the usage is not to blame, and is never a dead
+// letter.
+func TestBillingDatabaseAway(t *testing.T) {
+	t.Parallel()
+	b := openBilling(t, nowhere)
+	one := usage{turn: newTurn(uuid.New()), Tokens: 1}
+	payload, err := json.Marshal(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.pool.Close()
+	err = b.bill(t.Context(), outbox.Message{Event: outbox.Event{DedupeKey: one.dedupeKey(), Payload: payload}})
+	if outbox.Classify(err) != outbox.ClassUnavailable {
+		t.Error(err)
+	}
 }

@@ -71,6 +71,9 @@ func (c *chat) postTurn(r *http.Request) (any, error) {
 		return nil, err
 	}
 	t.Turn, t.Request = body.Turn, body.Request
+	if t.Turn == uuid.Nil || t.Request == uuid.Nil {
+		return nil, fmt.Errorf("%w: turn and request are UUIDs that the client makes", errBadRequest)
+	}
 	return t, c.begin(r.Context(), t, body.Prompt)
 }
 

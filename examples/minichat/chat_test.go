@@ -43,7 +43,7 @@ func TestTogether(t *testing.T) {
 			t.Errorf("%s: %v, want %v", try.outcome, err, try.want)
 		}
 	}
-	if n := count(t, c.pool, `SELECT count(*) FROM modkit_outbox_events`); n != 0 {
+	if n := ask(t, c.pool, `SELECT count(*) FROM modkit_outbox_events`); n != 0 {
 		t.Errorf("%d messages of nothing", n)
 	}
 	if used, _, err := c.finalise(t.Context(), one, "completed", "four"); err != nil || used.Tokens != 4 {
@@ -103,7 +103,7 @@ func TestDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, id := openChat(t, nats.URL())
-	b := openBilling(t, nats.URL(), id)
+	b := openBilling(t, nats.URL())
 	one := newTurn(id)
 	if err := c.begin(t.Context(), one, "one two three"); err != nil {
 		t.Fatal(err)

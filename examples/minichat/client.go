@@ -90,11 +90,6 @@ func (c *client) retry(ctx context.Context, event uuid.UUID) error {
 	return c.call(ctx, http.MethodPost, fmt.Sprintf("%s/outbox/%s/retry", c.chat, event), nil, nil)
 }
 
-// openAccount gives a tenant an account at billing.
-func (c *client) openAccount(ctx context.Context, id uuid.UUID) error {
-	return c.call(ctx, http.MethodPut, c.billing+"/accounts/"+id.String(), nil, nil)
-}
-
 // account is what billing has counted.
 func (c *client) account(ctx context.Context, id uuid.UUID) (answer account, err error) {
 	err = c.call(ctx, http.MethodGet, c.billing+"/accounts/"+id.String(), nil, &answer)

@@ -62,16 +62,14 @@ func startDispatcher(t *testing.T, c *chat) {
 	t.Cleanup(c.dispatcher.Stop)
 }
 
-// openBilling is billing with an account, whose consumer does not run yet.
-func openBilling(t *testing.T, nats string, id uuid.UUID) *billing {
+// openBilling is billing, whose consumer does not run yet.
+func openBilling(t *testing.T, nats string) *billing {
 	t.Helper()
 	b, err := newBilling(t.Context(), openDatabase(t), broker(t, nats), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.openAccount(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { _ = b.dead.Close() })
 	return b
 }
 
@@ -89,7 +87,7 @@ func startConsumer(t *testing.T, b *billing) {
 	})
 }
 
-func count(t *testing.T, pool *pgxpool.Pool, query string, args ...any) (n int64) {
+func ask(t *testing.T, pool *pgxpool.Pool, query string, args ...any) (n int64) {
 	t.Helper()
 	if err := pool.QueryRow(t.Context(), query, args...).Scan(&n); err != nil {
 		t.Fatal(err)

@@ -66,7 +66,7 @@ type killing struct {
 func (k *killing) begin() (turns []turn) {
 	k.Helper()
 	id := uuid.New()
-	if err := errors.Join(k.client.setQuota(k.Context(), id, 1000), k.client.openAccount(k.Context(), id)); err != nil {
+	if err := k.client.setQuota(k.Context(), id, 1000); err != nil {
 		k.Fatal(err)
 	}
 	for range killTurns {
@@ -117,7 +117,7 @@ func finaliseTwice(ctx context.Context, c *client, one turn, i int) error {
 func (k *killing) blocked(pool *pgxpool.Pool, statement string) {
 	k.Helper()
 	await.Until(k, statement+" to wait", func() bool {
-		return count(k.T, pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+		return ask(k.T, pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
 			AND wait_event_type = 'Lock' AND query LIKE $1 || '%'`, statement) > 0
 	})
 }
@@ -140,7 +140,7 @@ func (k *killing) whilePublishing(turns []turn) {
 	k.nats.Freeze(k)
 	k.finalise(turns)
 	await.Until(k, "messages to be on their way", func() bool {
-		return count(k.T, k.chat.pool, `SELECT count(*) FROM modkit_outbox_events WHERE status = 'processing'`) > 0
+		return ask(k.T, k.chat.pool, `SELECT count(*) FROM modkit_outbox_events WHERE status = 'processing'`) > 0
 	})
 	k.chat.kill()
 	k.nats.Thaw(k)
@@ -150,10 +150,9 @@ func (k *killing) whilePublishing(turns []turn) {
 // holdCounting has billing wait in the transaction that counts the turns of a tenant.
 func (k *killing) holdCounting(turns []turn) (free func()) {
 	k.Helper()
-	// Not FOR UPDATE, for which the usage would wait already, that refers to the account.
-	free = pgtest.Hold(k, k.billing.pool, `SELECT FROM billing_accounts WHERE tenant_id = $1 FOR NO KEY UPDATE`, turns[0].Tenant)
+	free = pgtest.Hold(k, k.billing.pool, `INSERT INTO billing_accounts (tenant_id, turns, tokens) VALUES ($1, 0, 0)`, turns[0].Tenant)
 	k.finalise(turns)
-	k.blocked(k.billing.pool, `UPDATE billing_accounts`)
+	k.blocked(k.billing.pool, `INSERT INTO billing_accounts`)
 	return free
 }
 
@@ -174,7 +173,7 @@ func (k *killing) afterCounting(turns []turn) {
 	k.proxy.Swallow()
 	free()
 	await.Until(k, "usage to be counted", func() bool {
-		return count(k.T, k.billing.pool, `SELECT count(*) FROM billing_usage WHERE tenant_id = $1`, turns[0].Tenant) > 0
+		return ask(k.T, k.billing.pool, `SELECT count(*) FROM billing_usage WHERE tenant_id = $1`, turns[0].Tenant) > 0
 	})
 	k.billing.kill()
 	k.proxy.Break() // what was swallowed never arrives
@@ -187,14 +186,14 @@ func (k *killing) balance(turns []turn) {
 	k.Helper()
 	n := int64(len(turns))
 	await.Until(k, "all messages to be delivered, and counted", func() bool {
-		return count(k.T, k.chat.pool, `SELECT count(*) FROM modkit_outbox_events WHERE status = 'delivered'`) == n &&
-			count(k.T, k.billing.pool, `SELECT count(*) FROM billing_usage`) >= n
+		return ask(k.T, k.chat.pool, `SELECT count(*) FROM modkit_outbox_events WHERE status = 'delivered'`) == n &&
+			ask(k.T, k.billing.pool, `SELECT count(*) FROM billing_usage`) >= n
 	})
 	const sum = `SELECT coalesce(sum(tokens), 0)::bigint FROM `
-	used := count(k.T, k.chat.pool, sum+`chat_turns WHERE outcome IS NOT NULL`)
+	used := ask(k.T, k.chat.pool, sum+`chat_turns WHERE outcome IS NOT NULL`)
 	for name, got := range map[string]int64{
-		"quotas": count(k.T, k.chat.pool, `SELECT sum(used)::bigint FROM chat_quotas`),
-		"usage":  count(k.T, k.billing.pool, sum+`billing_usage`), "accounts": count(k.T, k.billing.pool, sum+`billing_accounts`),
+		"quotas": ask(k.T, k.chat.pool, `SELECT sum(used)::bigint FROM chat_quotas`),
+		"usage":  ask(k.T, k.billing.pool, sum+`billing_usage`), "accounts": ask(k.T, k.billing.pool, sum+`billing_accounts`),
 	} {
 		if got != used || used == 0 {
 			k.Errorf("the turns have used %d tokens; %s say %d", used, name, got)
@@ -210,7 +209,7 @@ func (k *killing) balance(turns []turn) {
 		// Somebody's lease ended with a kill.
 		`SELECT (count(*) > 0)::int FROM modkit_outbox_events WHERE attempts > 1`: 1,
 	} {
-		if got := count(k.T, k.chat.pool, query); got != want {
+		if got := ask(k.T, k.chat.pool, query); got != want {
 			k.Errorf("%s: %d, want %d", query, got, want)
 		}
 	}

@@ -47,6 +47,7 @@ func serveBilling(ctx context.Context, o options, log *slog.Logger, work func(ur
 	if err != nil {
 		return err
 	}
+	defer func() { _ = b.dead.Close() }() // the consumer has ended
 	consuming, stop := context.WithCancel(ctx)
 	consumed := make(chan error, 1)
 	go func() { consumed <- b.consumer.Run(consuming) }()

@@ -22,12 +22,11 @@ type guide struct {
 func (g *guide) tour(ctx context.Context) error {
 	walking, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	for _, part := range []func(context.Context, uuid.UUID) error{g.payingTenant, g.tenantWithoutAccount} {
-		if err := part(walking, uuid.New()); err != nil {
-			return err
-		}
+	id := uuid.New()
+	if err := g.turns(walking, id); err != nil {
+		return err
 	}
-	return g.billingAway(ctx, walking, uuid.New())
+	return g.billingAway(ctx, walking, id)
 }
 
 func (g *guide) say(format string, args ...any) {
@@ -38,12 +37,12 @@ func newTurn(tenant uuid.UUID) turn {
 	return turn{Tenant: tenant, Turn: uuid.New(), Request: uuid.New()}
 }
 
-// payingTenant ends turns in all three ways, one of them twice, and is refused one.
-func (g *guide) payingTenant(ctx context.Context, id uuid.UUID) error {
-	if err := errors.Join(g.setQuota(ctx, id, 60), g.openAccount(ctx, id)); err != nil {
+// turns ends some of a new tenant in all three ways, one of them twice, and is refused one.
+func (g *guide) turns(ctx context.Context, id uuid.UUID) error {
+	if err := g.setQuota(ctx, id, 60); err != nil {
 		return err
 	}
-	g.say("a tenant has a quota of 60 tokens and an account at billing, which is another process")
+	g.say("a tenant has a quota of 60 tokens at the chat; billing is another process")
 	for _, end := range []struct{ outcome, reply string }{
 		{"completed", "it will be sunny all day"},
 		{"failed", ""},
@@ -76,32 +75,14 @@ func (g *guide) payingTenant(ctx context.Context, id uuid.UUID) error {
 	return g.compare(ctx, id, 3)
 }
 
-// tenantWithoutAccount has usage that billing cannot count yet.
-func (g *guide) tenantWithoutAccount(ctx context.Context, id uuid.UUID) error {
-	if err := g.setQuota(ctx, id, 60); err != nil {
-		return err
-	}
-	if err := g.oneTurn(ctx, id); err != nil {
-		return err
-	}
-	if err := g.published(ctx); err != nil {
-		return err
-	}
-	g.say("a tenant has no account: the chat has published its usage, and billing is given it again and again")
-	if err := g.openAccount(ctx, id); err != nil {
-		return err
-	}
-	g.say("the account is opened")
-	return g.compare(ctx, id, 1)
-}
-
 // billingAway has billing end and come back. The process outlives this step, not the tour.
 func (g *guide) billingAway(tour, ctx context.Context, id uuid.UUID) error {
-	if err := errors.Join(g.setQuota(ctx, id, 60), g.openAccount(ctx, id)); err != nil {
+	g.process.stop()
+	t := newTurn(id)
+	if err := g.begin(ctx, t, "is anybody there?"); err != nil {
 		return err
 	}
-	g.process.stop()
-	if err := g.oneTurn(ctx, id); err != nil {
+	if _, err := g.finalise(ctx, t, "completed", "yes"); err != nil {
 		return err
 	}
 	if err := g.published(ctx); err != nil {
@@ -113,17 +94,7 @@ func (g *guide) billingAway(tour, ctx context.Context, id uuid.UUID) error {
 	}
 	g.billing = g.process.url
 	g.say("billing is back")
-	return g.compare(ctx, id, 1)
-}
-
-// oneTurn begins a turn and ends it.
-func (g *guide) oneTurn(ctx context.Context, id uuid.UUID) error {
-	t := newTurn(id)
-	if err := g.begin(ctx, t, "is anybody there?"); err != nil {
-		return err
-	}
-	_, err := g.finalise(ctx, t, "completed", "yes")
-	return err
+	return g.compare(ctx, id, 4)
 }
 
 // published waits until the broker has all of the chat's messages.
@@ -148,7 +119,7 @@ func (g *guide) compare(ctx context.Context, id uuid.UUID, turns int64) error {
 	if err != nil {
 		return err
 	}
-	g.say("billing has counted %d turns and %d tokens; the quota says %d used", counted.Turns, counted.Tokens, t.Used)
+	g.say("billing has counted %d turns and %d tokens; the chat says %d used", counted.Turns, counted.Tokens, t.Used)
 	return nil
 }
 

@@ -8,10 +8,12 @@ import (
 
 // What the chat and billing agree on: where usage is published, and what it says.
 
-// The module's place in the shared table, and the topic of its messages.
+// The module's place in the shared table, the topic of its messages, and that of those which
+// billing cannot read.
 const (
 	namespace = "mini-chat"
 	topic     = "usage"
+	deadTopic = "usage-dead"
 )
 
 // turn names one answer to one request. It is also what makes its usage one: the message's

@@ -3,12 +3,12 @@
 -- +goose Up
 CREATE TABLE billing_accounts (
     tenant_id uuid   PRIMARY KEY,
-    turns     bigint NOT NULL DEFAULT 0,
-    tokens    bigint NOT NULL DEFAULT 0
+    turns     bigint NOT NULL,
+    tokens    bigint NOT NULL
 );
 
 CREATE TABLE billing_usage (
-    tenant_id  uuid   NOT NULL REFERENCES billing_accounts,
+    tenant_id  uuid   NOT NULL,
     turn_id    uuid   NOT NULL,
     request_id uuid   NOT NULL,
     outcome    text   NOT NULL,
