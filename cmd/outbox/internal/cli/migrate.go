@@ -61,7 +61,7 @@ With --audit the tables of the audit log are made, beside the layout's, and noth
 			}
 			switch {
 			case errors.Is(err, migrate.ErrTableExists):
-				return usagef("%w and was not made by outbox; %s", err, found.ifMade())
+				return usagef("%w; %s", err, found.ifMade())
 			case errors.Is(err, migrate.ErrNoTable):
 				return usagef("%w; leave --adopt out to make it", err)
 			case err != nil:
@@ -144,8 +144,11 @@ func newMigrateStatus(a *app) *cobra.Command {
 					err = a.printJSON(step)
 				} else {
 					state := "pending"
-					if step.AppliedAt != nil {
+					switch {
+					case step.AppliedAt != nil:
 						state = "applied " + step.AppliedAt.Format(time.RFC3339)
+					case step.Adopted:
+						state = "adopted: its table was there before"
 					}
 					err = a.printf("%s  %s\n", step.Name, state)
 				}

@@ -128,6 +128,9 @@ func TestMigrateAdopt(t *testing.T) {
 			if got := relations(t, pool); !strings.Contains(got, "idx_"+shipped.Layout.Table+"_claim") {
 				t.Errorf("the claim's index is missing: %s", got)
 			}
+			if got := ok(t, "", args("status")...); strings.Contains(got, "pending") || strings.Count(got, "adopted: ") != 1 {
+				t.Errorf("status after adopting: %s", got)
+			}
 			refused(t, "--adopt", "", args("up")...)
 			ok(t, "", args("up", "--adopt")...)
 			ok(t, "", args("down")...)

@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -23,7 +22,7 @@ import (
 
 // ErrTableExists is returned by Up when the table is there and was not made by these
 // migrations. Adopt keeps it.
-var ErrTableExists = errors.New("the table exists already")
+var ErrTableExists = errors.New("the table exists already and was not made by outbox")
 
 // ErrNoTable is returned by Up with Adopt when there is no table to adopt.
 var ErrNoTable = errors.New("there is no such table to adopt")
@@ -59,18 +58,6 @@ type Migrator struct {
 	versions string
 	db       *sql.DB
 	provider *goose.Provider
-}
-
-// Step is one migration and what is known of it.
-type Step struct {
-	// Version is its number.
-	Version int64 `json:"version"`
-	// Name is its file's name.
-	Name string `json:"name"`
-	// Applied is whether it is in force now.
-	Applied bool `json:"applied"`
-	// AppliedAt is since when, if known.
-	AppliedAt *time.Time `json:"appliedAt,omitempty"`
 }
 
 // New opens the database and reads the migrations. Nothing is written.
@@ -139,7 +126,7 @@ func (m *Migrator) refuseForeign(ctx context.Context) error {
 	if err != nil || !exists {
 		return err
 	}
-	steps, err := m.Status(ctx)
+	steps, err := m.list(ctx)
 	if err != nil {
 		return err
 	}
@@ -165,35 +152,6 @@ func (m *Migrator) Down(ctx context.Context) ([]Step, error) {
 		_, err = m.db.ExecContext(ctx, `DROP TABLE IF EXISTS `+m.versions)
 	}
 	return steps(results, false), unwrapPartial(err)
-}
-
-// Status lists the migrations. It writes nothing: goose's own status would make its
-// version table first.
-func (m *Migrator) Status(ctx context.Context) ([]Step, error) {
-	started, err := m.exists(ctx, m.versions)
-	if err != nil {
-		return nil, err
-	}
-	if !started {
-		var list []Step
-		for _, source := range m.provider.ListSources() {
-			list = append(list, Step{Version: source.Version, Name: source.Path})
-		}
-		return list, nil
-	}
-	statuses, err := m.provider.Status(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the state of the migrations: %w", err)
-	}
-	list := make([]Step, len(statuses))
-	for i, status := range statuses {
-		list[i] = Step{Version: status.Source.Version, Name: status.Source.Path, Applied: status.State == goose.StateApplied}
-		if list[i].Applied {
-			at := status.AppliedAt.UTC()
-			list[i].AppliedAt = &at
-		}
-	}
-	return list, nil
 }
 
 func (m *Migrator) createSchema(ctx context.Context) error {
@@ -226,7 +184,7 @@ func (m *Migrator) exists(ctx context.Context, table string) (exists bool, err e
 
 // refuseEvents keeps Down from deleting events: undelivered ones would be lost for good.
 func (m *Migrator) refuseEvents(ctx context.Context) error {
-	list, err := m.Status(ctx)
+	list, err := m.list(ctx)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/packfinderz/outbox/layouts/survey"
@@ -15,7 +16,7 @@ func (m *Migrator) survey(ctx context.Context) error {
 	plan, err := m.plan(ctx)
 	switch {
 	case !m.config.Adopt && len(plan.Kept) > 0:
-		return fmt.Errorf("%w: %s", ErrTableExists, plan.Kept[0])
+		return fmt.Errorf("%w: %q", ErrTableExists, plan.Kept[0].Name)
 	case err != nil:
 		return err
 	case !m.config.Adopt:
@@ -38,17 +39,28 @@ func (m *Migrator) survey(ctx context.Context) error {
 	return m.prepare(plan.Versions()...)
 }
 
-func (m *Migrator) plan(ctx context.Context) (plan *survey.Plan, err error) {
-	plan = &survey.Plan{}
-	conn, err := m.db.Conn(ctx)
-	if err != nil {
-		return plan, fmt.Errorf("connect: %w", err)
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	err = conn.Raw(func(driver any) error {
-		plan, err = survey.Set{Files: m.config.Files, Versions: m.versions}.
-			NewPlan(ctx, driver.(*stdlib.Conn).Conn(), *m.config.Queue) //nolint:forcetypeassert // New opened it
+func (m *Migrator) plan(ctx context.Context) (*survey.Plan, error) {
+	plan := &survey.Plan{}
+	err := m.withConn(ctx, func(conn *pgx.Conn) (err error) {
+		plan, err = m.set().NewPlan(ctx, conn, *m.config.Queue)
 		return err
 	})
 	return plan, err
+}
+
+// set is what the migrations make.
+func (m *Migrator) set() survey.Set {
+	return survey.Set{Files: m.config.Files, Versions: m.versions}
+}
+
+// withConn lends a connection of its own to a function.
+func (m *Migrator) withConn(ctx context.Context, look func(*pgx.Conn) error) (err error) {
+	conn, err := m.db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	return conn.Raw(func(driver any) error {
+		return look(driver.(*stdlib.Conn).Conn()) //nolint:forcetypeassert // New opened it
+	})
 }
