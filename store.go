@@ -3,6 +3,8 @@ package outbox
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -214,6 +216,22 @@ type Purge struct {
 	DryRun bool
 	// Progress is told the number deleted so far, after each step; nil for nobody.
 	Progress func(deleted int64)
+}
+
+// WithDefaults fills in what is zero and refuses what makes no sense. Stores call it.
+func (p Purge) WithDefaults() (Purge, error) {
+	switch {
+	case p.Retention <= 0:
+		return p, errors.New("outbox: the retention must be positive")
+	case p.DeadLetterRetention < 0:
+		return p, fmt.Errorf("outbox: the retention of dead letters is %s; it must be positive, or zero to keep them", p.DeadLetterRetention)
+	case p.BatchSize < 0 || p.BatchSize > math.MaxInt32:
+		return p, fmt.Errorf("outbox: Purge.BatchSize is %d; a step deletes between 1 and %d rows", p.BatchSize, math.MaxInt32)
+	}
+	if p.BatchSize == 0 {
+		p.BatchSize = 1000
+	}
+	return p, nil
 }
 
 // Stats are the numbers of a store. Counts stop at StatsLimit, so that asking stays

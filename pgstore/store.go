@@ -4,8 +4,10 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -112,7 +114,7 @@ func open(s *Store, layout Layout, config Config) (*Store, error) {
 		config.MaxAttempts = layout.MaxAttempts
 	}
 	if config.MaxAttempts < 1 || config.MaxAttempts > math.MaxInt32 {
-		return nil, fmt.Errorf("outbox: the maximum of attempts is %d; it must be at least 1", config.MaxAttempts)
+		return nil, fmt.Errorf("outbox: the maximum of attempts is %d; it must be between 1 and %d", config.MaxAttempts, math.MaxInt32)
 	}
 	if err := config.Filter.check(&layout); err != nil {
 		return nil, err
@@ -135,6 +137,11 @@ func (f *Filter) check(layout *Layout) error {
 	} {
 		if c.set && c.column.IsZero() {
 			return fmt.Errorf("outbox: layout %s has no column for %s, so it cannot be filtered by it", layout.Name, c.field)
+		}
+	}
+	for _, name := range append([]string{f.Namespace}, f.Topics...) {
+		if strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
+			return fmt.Errorf("outbox: %q is no namespace or topic: text in PostgreSQL is UTF-8 without NUL", name)
 		}
 	}
 	return nil

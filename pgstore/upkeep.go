@@ -34,21 +34,16 @@ func (s *Store) Sweep(ctx context.Context) (int64, error) {
 	}
 }
 
-// defaultPurgeStep is how many rows one statement of a purge deletes.
-const defaultPurgeStep = 1000
-
 // Purge deletes delivered events, and dead letters if they have a retention, in small
 // steps. What is undelivered or dead is never touched. A step that fails does not keep the other
 // from running.
 func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
-	if purge.Retention <= 0 {
-		return 0, errors.New("outbox: the retention must be positive")
+	purge, err := purge.WithDefaults()
+	if err != nil {
+		return 0, err
 	}
 	if purge.DeadLetterRetention > 0 && s.layout.DeadLetter == nil {
 		return 0, fmt.Errorf("outbox: layout %s has no dead-letter table, so it has no dead letters to purge", s.layout.Name)
-	}
-	if purge.BatchSize == 0 {
-		purge.BatchSize = defaultPurgeStep
 	}
 	var total int64
 	progress := func(n int64) {
@@ -57,7 +52,7 @@ func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
 			purge.Progress(total)
 		}
 	}
-	err := s.purgeTable(ctx, s.sql.purge, s.sql.purgeCount, purge.Retention, purge, progress)
+	err = s.purgeTable(ctx, s.sql.purge, s.sql.purgeCount, purge.Retention, purge, progress)
 	if purge.DeadLetterRetention > 0 {
 		err = errors.Join(err, s.purgeTable(ctx, s.sql.purgeLetters, s.sql.purgeLettersCount, purge.DeadLetterRetention, purge, progress))
 	}

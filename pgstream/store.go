@@ -186,7 +186,7 @@ func (config Config) withDefaults() (Config, error) {
 		config.MaxAttempts = DefaultMaxAttempts
 	}
 	if config.MaxAttempts < 1 || config.MaxAttempts > math.MaxInt32 {
-		return config, fmt.Errorf("outbox: the maximum of attempts is %d; it must be at least 1", config.MaxAttempts)
+		return config, fmt.Errorf("outbox: the maximum of attempts is %d; it must be between 1 and %d", config.MaxAttempts, math.MaxInt32)
 	}
 	if config.MaxStopped == 0 {
 		config.MaxStopped = DefaultMaxStopped

@@ -65,9 +65,6 @@ func (s *Store) promoteAll(ctx context.Context) error {
 	}
 }
 
-// purgeStep is how many rows one statement of a purge deletes.
-const purgeStep = 1000
-
 // The rows beside the log that are purged by age, in small steps. $1 retention in seconds,
 // $2 step, $3 the subscription whose dead events go: others keep theirs by a retention of their own.
 const (
@@ -90,11 +87,9 @@ DELETE FROM {parked} WHERE ctid = ANY(ARRAY(
 // keep the others from running. It returns the number of events that were deleted; the events of
 // slots are among them if Progress is set, or DryRun.
 func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
-	if purge.Retention <= 0 {
-		return 0, errors.New("outbox: the retention must be positive")
-	}
-	if purge.BatchSize == 0 {
-		purge.BatchSize = purgeStep
+	purge, err := purge.WithDefaults()
+	if err != nil {
+		return 0, err
 	}
 	var total int64
 	progress := func(n int64) {
@@ -107,7 +102,7 @@ func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
 	if purge.Progress != nil || purge.DryRun {
 		r.emptied = progress
 	}
-	err := s.rotate(ctx, r)
+	err = s.rotate(ctx, r)
 	if errors.Is(err, ErrRestored) {
 		return 0, err // nothing here can be trusted to be old
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/packfinderz/outbox"
@@ -26,8 +27,8 @@ type ClaimCfg struct {
 // each. Each has to be acked or nacked within the lease, or renewed. Rows that cannot be read as a
 // message are dead afterwards, and not among them.
 func (m *Module) ClaimBatch(ctx context.Context, cfg ClaimCfg) ([]ClaimedMessage, error) {
-	if cfg.BatchSize < 1 {
-		return nil, fmt.Errorf("outbox: ClaimCfg.BatchSize is %d; a claim takes at least 1 message", cfg.BatchSize)
+	if cfg.BatchSize < 1 || cfg.BatchSize > math.MaxInt32 {
+		return nil, fmt.Errorf("outbox: ClaimCfg.BatchSize is %d; a claim takes between 1 and %d messages", cfg.BatchSize, math.MaxInt32)
 	}
 	store, err := m.store(cfg)
 	if err != nil {
@@ -78,7 +79,8 @@ func (m *Module) Nack(ctx context.Context, message ClaimedMessage, cause error) 
 }
 
 // Renew keeps a message for another lease, as long as its claim's. It fails with
-// outbox.ErrLeaseLost as Ack does.
+// outbox.ErrLeaseLost as Ack does: that is when somebody has taken the row over, which may be long
+// after the lease has ended.
 func (m *Module) Renew(ctx context.Context, message ClaimedMessage) error {
 	if err := m.owns(message); err != nil {
 		return err

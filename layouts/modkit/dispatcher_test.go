@@ -165,7 +165,7 @@ func TestDispatcherRefuses(t *testing.T) {
 			modkit.Config{Topics: []string{"audit"}}, modkit.DispatcherConfig{Handlers: map[string]modkit.Handler{"usage": handle}}},
 		"at most a third of the lease": {
 			modkit.Config{LeaseDuration: 3 * time.Second}, with(func(c *modkit.DispatcherConfig) { c.PollInterval = 1001 * time.Millisecond })},
-		"must be at least 1":     {modkit.Config{MaxAttempts: -1}, handled},
+		"must be between 1 and":  {modkit.Config{MaxAttempts: -1}, handled},
 		"must be at least 100ms": {modkit.Config{LeaseDuration: 1}, handled},
 		"delay is negative":      {modkit.Config{Retry: outbox.RetryPolicy{Base: -1}}, handled},
 		"BatchSize is negative":  {config: with(func(c *modkit.DispatcherConfig) { c.Claim.BatchSize = -1 })},

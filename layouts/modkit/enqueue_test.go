@@ -14,6 +14,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
 )
 
@@ -200,6 +201,16 @@ func TestEnqueueRefuses(t *testing.T) {
 	}
 	if n := b.count(`SELECT count(*) FROM modkit_outbox_events`); n != 3 {
 		t.Errorf("%d events, want those with a good key", n)
+	}
+	pgtest.Exec(t, b.pool, `DROP TABLE modkit_outbox_events`)
+	for _, driver := range []string{"pgx", "database/sql"} {
+		err := b.inTx(driver, true, func(tx modkit.Tx, _ func(string) error) error {
+			_, err := modkit.Enqueue(t.Context(), tx, good)
+			return err
+		})
+		if err == nil || !strings.Contains(err.Error(), "make the tables of layout modkit with outbox migrate up") {
+			t.Errorf("%s, without the table: %v", driver, err)
+		}
 	}
 	for _, none := range []modkit.Tx{nil, b.pool, b.sql(), "tx", context.Background()} {
 		if _, err := modkit.Enqueue(t.Context(), none, good); !errors.Is(err, modkit.ErrNoTransaction) {

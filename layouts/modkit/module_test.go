@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,10 @@ func TestModuleRefuses(t *testing.T) {
 	for words, config := range map[string]modkit.Config{
 		"Config.Namespace is missing": {},
 		"must be at least 100ms":      {Namespace: "mini-chat", LeaseDuration: time.Millisecond},
-		"must be at least 1":          {Namespace: "mini-chat", MaxAttempts: -1},
+		"must be between 1 and":       {Namespace: "mini-chat", MaxAttempts: -1},
+		"and 2147483647":              {Namespace: "mini-chat", MaxAttempts: math.MaxInt},
+		"without NUL":                 {Namespace: "mini\x00chat"},
+		"UTF-8":                       {Namespace: "mini-chat", Topics: []string{"usage", "\xff"}},
 		"delay is negative":           {Namespace: "mini-chat", Retry: outbox.RetryPolicy{Base: -1}},
 	} {
 		if _, err := modkit.NewModule(b.pool, config); err == nil || !strings.Contains(err.Error(), words) {
@@ -199,9 +203,18 @@ func TestClaimCfg(t *testing.T) {
 	b := newBed(t)
 	b.enqueue(5)
 	module := b.module(modkit.Config{Retry: outbox.RetryPolicy{Base: time.Nanosecond, Max: time.Nanosecond}})
-	for _, cfg := range []modkit.ClaimCfg{{}, {BatchSize: -1}, {BatchSize: 1, LeaseDuration: -1}, {BatchSize: 1, MaxAttempts: -1}} {
+	for _, cfg := range []modkit.ClaimCfg{{}, {BatchSize: -1}, {BatchSize: math.MaxInt}, {BatchSize: 1, LeaseDuration: -1}, {BatchSize: 1, MaxAttempts: -1}} {
 		if _, err := module.ClaimBatch(t.Context(), cfg); err == nil {
 			t.Errorf("%+v was taken", cfg)
+		}
+	}
+	for words, purge := range map[string]outbox.Purge{
+		"retention must be positive": {}, "between 1 and": {Retention: time.Hour, BatchSize: -1},
+		"of dead letters is -1h": {Retention: time.Hour, DeadLetterRetention: -time.Hour}, "no dead-letter table": {Retention: 1, DeadLetterRetention: 1},
+		"and 2147483647": {Retention: time.Hour, BatchSize: math.MaxInt},
+	} {
+		if _, err := module.Purge(t.Context(), purge); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("got %v, want %s", err, words)
 		}
 	}
 	if n := b.count(`SELECT count(*) FROM modkit_outbox_events WHERE attempts > 0`); n != 0 {

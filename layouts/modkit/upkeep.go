@@ -39,7 +39,8 @@ func (m *Module) Sweep(ctx context.Context) (int64, error) {
 }
 
 // Purge deletes the module's delivered messages that are older than a retention, in small steps,
-// and nothing else. It returns how many.
+// and nothing else. It returns how many. Dead messages stay in the table until somebody retries
+// them: a DeadLetterRetention is refused.
 func (m *Module) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
 	store, err := m.store(ClaimCfg{})
 	if err != nil {
