@@ -43,6 +43,9 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- claimed, held chan st
 		if !r.pause(ctx, r.rest.left(), nil) {
 			return nil
 		}
+		if drain && r.routes.isClosed() && r.drained(ctx, held, 1) {
+			return nil // nobody needs the destination
+		}
 		admitted, err := r.awaitDestination(ctx)
 		if err != nil {
 			return err
@@ -90,7 +93,7 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- claimed, held chan st
 			batch.Abandon()
 			<-held
 			r.routes.released(admitted)
-			if drain && r.drained(ctx, held) {
+			if drain && r.drained(ctx, held, 0) {
 				return nil
 			}
 		}
@@ -146,9 +149,10 @@ func (r *Relay) closedRoutes(topics []string) ClosedRoutes {
 	return closed
 }
 
-// drained reports whether nothing is left to do, here or elsewhere.
-func (r *Relay) drained(ctx context.Context, held chan struct{}) bool {
-	if len(held) > 0 {
+// drained reports whether nothing is left to do, here or elsewhere. Of what is held, mine is the
+// caller's and without a batch.
+func (r *Relay) drained(ctx context.Context, held chan struct{}, mine int) bool {
+	if len(held) > mine {
 		return false
 	}
 	if idler, ok := r.config.Store.(Idler); ok {

@@ -139,10 +139,19 @@ func (c *compiler) failed(from string) string {
 	return c.update(a, from)
 }
 
-// neverSettled is the last error of an event whose last attempt nobody settled: its relay
-// died in it. The error before that is kept behind it.
+// usedUp says of an event that is out of attempts how that came. Where they are counted at the
+// claim, its relay died in the last; where failures are counted, somebody has lowered its maximum or
+// written its row.
+func (c *compiler) usedUp() string {
+	if c.l.Count == CountOnFailure {
+		return fmt.Sprintf("'the attempts are used up: ' || %s || ' of ' || %s", c.attempts(), c.maxAttempts())
+	}
+	return "'the attempts are used up, and the last one was never settled'"
+}
+
+// neverSettled is usedUp with the error before it, for the column of the last error.
 func (c *compiler) neverSettled() string {
-	text := "'the attempts are used up, and the last one was never settled'"
+	text := c.usedUp()
 	if c.l.Columns.LastError.IsZero() {
 		return text
 	}
@@ -181,7 +190,7 @@ func (c *compiler) died(from string) string {
 		a.set(columns.Status, literal(c.l.States.Dead))
 		return c.update(a, from)
 	}
-	return c.bury(a, from, "coalesce(s.v2, 'the attempts are used up, and the last one was never settled')", "s.v3")
+	return c.bury(a, from, "coalesce(s.v2, "+c.usedUp()+")", "s.v3")
 }
 
 // bury updates rows and writes their dead letters, in one statement. It returns the rows that have their letter now.

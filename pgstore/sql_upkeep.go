@@ -23,7 +23,7 @@ func (c *compiler) sweep() *statement {
 		a.set(columns.Status, literal(c.l.States.Dead))
 		return c.end(c.update(a, where))
 	}
-	return c.end(c.bury(a, where, "'the attempts are used up, and the last one was never settled'", literal(string(outbox.ReasonMaxAttempts))))
+	return c.end(c.bury(a, where, c.usedUp(), literal(string(outbox.ReasonMaxAttempts))))
 }
 
 // deliveredBefore is true for rows delivered more than $1 seconds ago. Only delivered rows

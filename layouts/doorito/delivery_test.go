@@ -11,6 +11,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/doorito"
+	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
 var errHandler = errors.New("the thumbnailer is busy")
@@ -81,6 +82,25 @@ func TestFailed(t *testing.T) {
 			}
 			b.staysFailed(id)
 		})
+	}
+}
+
+// TestLoweredMaximum has somebody lower the maximum in the row: the error says of how many attempts
+// there were how many, and keeps the last.
+func TestLoweredMaximum(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.handle("file.stored", fail)
+	id := b.emit()
+	b.start()
+	b.await(id, "pending", 1)
+	pgtest.Exec(t, b.pool, `UPDATE outbox_event SET max_attempts = 0 WHERE id = $1`, id)
+	b.makeDue(id)
+	await.Until(t, "the event to have failed", func() bool { return b.row(id).Status == "failed" })
+	got := b.row(id)
+	b.ended(got)
+	if want := "the attempts are used up: 1 of 0; before that: handler test: the thumbnailer is busy"; got.ErrorMessage != want {
+		t.Errorf("the error is %q", got.ErrorMessage)
 	}
 }
 

@@ -2,6 +2,7 @@
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models.functions import Now
+from django.utils.text import Truncator
 
 from common.models import OutboxEvent, ProcessedEvent
 from common.services.wake import wake_after_commit
@@ -22,7 +23,7 @@ class OutboxEventAdmin(ReadOnlyAdmin):
     """Events, the newest first: their ids are in the order of their making, and have an index."""
 
     list_display = [
-        "event_type", "aggregate_type", "aggregate_id", "status", "tries", "next_attempt_at", "delivered_at", "created_at",
+        "event_type", "aggregate_type", "aggregate_id", "status", "tries", "error", "next_attempt_at", "delivered_at", "created_at",
     ]
     list_filter = ["status", "created_at", "event_type"]
     search_fields = ["id", "event_type", "aggregate_id", "idempotency_key", "error_message"]
@@ -33,6 +34,10 @@ class OutboxEventAdmin(ReadOnlyAdmin):
     @admin.display(description="attempts")
     def tries(self, event):
         return f"{event.attempts} of {event.max_attempts}"
+
+    @admin.display(description="last error")
+    def error(self, event):
+        return Truncator(event.error_message).chars(80)
 
     def has_delete_permission(self, request, obj=None):
         return False  # whoever deletes a pending event loses it; outbox purge deletes what is delivered

@@ -24,7 +24,7 @@ Events scheduled for later are left, as are dead ones, those that somebody holds
 that wait behind such. At the end it says how many it delivered and what is left, by state: on
 standard output, or on standard error if the events go to standard output.
 
-A destination that is closed is waited for, however long; --timeout limits that. When the
+A destination that is closed is waited for while there are events for it; --timeout limits that. When the
 time is over, or on SIGTERM or SIGINT, it exits with 1 and says what is left, and why. It
 exits with 1, too, if the table has rows that no relay will ever take; outbox doctor shows how to
 find them.`,

@@ -41,6 +41,19 @@ func TestDrainEndsEarly(t *testing.T) {
 	refused(t, "--timeout is negative", "", append(drain, "--timeout", "-1s")...)
 }
 
+// TestDrainWithoutEvents ends well though the destination is closed: nobody needs it.
+func TestDrainWithoutEvents(t *testing.T) {
+	t.Parallel()
+	closed := []string{"drain", "--wait", "--to", "file:" + filepath.Join(t.TempDir(), "missing", "events.jsonl")}
+	source, _ := modkit(t)
+	stream := newStandard(t)
+	for layout, args := range map[string][]string{"modkit": slices.Concat(closed, source), "standard": stream.args("drain", closed[1:])} {
+		if got := ok(t, "", args...); got != "delivered 0 events; left: nothing\n" {
+			t.Errorf("%s: drain prints %q", layout, got)
+		}
+	}
+}
+
 // TestDrainSaysWhatIsLeft ends well while events are left that no relay can deliver now, and says so.
 func TestDrainSaysWhatIsLeft(t *testing.T) {
 	t.Parallel()
