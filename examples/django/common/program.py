@@ -26,14 +26,29 @@ def environment():
         "OUTBOX_DATABASE_URL": make_dsn(**{name: value for name, value in address.items() if value}),
         "OUTBOX_LAYOUT": "doorito",
         "OUTBOX_TABLE": OutboxEvent._meta.db_table,
-        "OUTBOX_TO": settings.OUTBOX_TO,
-        "OUTBOX_WEBHOOK_SECRET": " ".join(settings.OUTBOX_WEBHOOK_SECRETS),
+        "OUTBOX_TO": setting("OUTBOX_TO"),
+        "OUTBOX_WEBHOOK_SECRET": " ".join(setting("OUTBOX_WEBHOOK_SECRETS")),
     }
+
+
+def setting(name):
+    """Return one of the project's settings."""
+    try:
+        return getattr(settings, name)
+    except AttributeError as error:
+        raise CommandError(f"the settings lack {name}: take it from the example's project/settings.py") from error
+
+
+def check_secrets(arguments):
+    """Refuse to deliver unsigned: the receiver would answer every event with 401."""
+    if arguments[:1] in (("relay",), ("drain",)) and setting("OUTBOX_TO").startswith("http") and not setting("OUTBOX_WEBHOOK_SECRETS"):
+        raise CommandError("OUTBOX_WEBHOOK_SECRET is not set: the receiver believes no event without a signature")
 
 
 def run(*arguments):
     """Run the program to its end and return what it prints. Its log goes where this process's does."""
-    program = [settings.OUTBOX_PROGRAM, *arguments]
+    check_secrets(arguments)
+    program = [setting("OUTBOX_PROGRAM"), *arguments]
     try:
         done = subprocess.run(program, env=environment(), stdout=subprocess.PIPE, text=True, check=False)
     except OSError as error:
@@ -45,8 +60,10 @@ def run(*arguments):
 
 def become(*arguments):
     """Run the program in place of this process, so that signals reach it. It does not return."""
+    check_secrets(arguments)
+    program = [setting("OUTBOX_PROGRAM"), *arguments]
     try:
-        os.execvpe(settings.OUTBOX_PROGRAM, [settings.OUTBOX_PROGRAM, *arguments], environment())
+        os.execvpe(program[0], program, environment())
     except OSError as error:
         raise not_found(error) from error
 

@@ -10,12 +10,12 @@ from urllib.parse import unquote
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
-from django.db import InternalError, ProgrammingError, connection, transaction
+from django.db import transaction
 from django.http import HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from common.models import ProcessedEvent
+from common.once import NotReady, Undone, handle_once
 from common.registry import Event, handlers_of
 from common.signatures import BadSignature, verify
 
@@ -45,20 +45,14 @@ def receive(request):
     if not handlers_of(event.type):
         # Counted and tried again: its handler may come with the next deploy.
         return answer(422, f"no handler for events of type {event.type}")
-    session = None
     try:
-        connection.ensure_connection()
-        session = connection.connection
         return answer(200, "handled" if handle_once(event) else "handled already")
     except NotReady as error:
         return answer(503, str(error))
+    except Undone as error:
+        logger.error("A handler of %s %s: %s", event.type, event.id, error)
+        return answer(500, str(error))
     except Exception as error:
-        if isinstance(error, Undone):
-            logger.error("A handler of %s %s: %s", event.type, event.id, error)
-            return answer(500, str(error))
-        if connection.connection is not session or not connection.is_usable():
-            # The database has left, or restarted: the event has nothing to do with it.
-            return answer(503, f"the database is away: {error}")
         logger.exception("A handler of %s %s failed", event.type, event.id)
         return answer(500, f"{type(error).__name__}: {error}")
 
@@ -79,47 +73,3 @@ def read(request):
         idempotency_key=field.get("Outbox-Dedupe-Key", ""),
         payload=json.loads(request.body),
     )
-
-
-class NotReady(Exception):
-    """The project cannot handle any event: it was deployed before its migrations."""
-
-
-class Undone(Exception):
-    """The handlers returned, and what they did in the database will not be committed."""
-
-
-def handle_once(event):
-    """Call the handlers unless the event was handled before; return whether they were called.
-
-    The id is written first: a second delivery of the same event waits for the first one's transaction, and knows then.
-    """
-    with transaction.atomic():
-        session = connection.connection
-        try:
-            _, new = ProcessedEvent.objects.get_or_create(event_id=event.id)
-        except ProgrammingError as error:
-            raise NotReady(f"run manage.py migrate: {error}") from error
-        if new:
-            for handler in handlers_of(event.type):
-                handler(event)
-            check_open(session)
-    return new
-
-
-def check_open(session):
-    """Refuse to take for handled what is not going to be committed.
-
-    A database error that a handler catches without a transaction.atomic() around what failed, or a connection that it
-    closes, undoes the whole transaction; Django's atomic() then ends without an error.
-    """
-    advice = "all was undone; put transaction.atomic() around what may fail"
-    if connection.connection is not session:
-        raise Undone("it closed the database's connection: all was undone")
-    if connection.needs_rollback:
-        raise Undone(f"it caught a database error: {advice}")
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except InternalError as error:  # the transaction is aborted
-        raise Undone(f"it caught a database error: {advice}") from error

@@ -62,8 +62,10 @@ With --audit the tables of the audit log are made, beside the layout's, and noth
 			switch {
 			case errors.Is(err, migrate.ErrTableExists):
 				return usagef("%w; %s", err, found.ifMade())
+			case errors.Is(err, migrate.ErrElsewhere):
+				return usagef("%w; name the schema with --schema: that one, or the one for a new table", err)
 			case errors.Is(err, migrate.ErrNoTable):
-				return usagef("%w; leave --adopt out to make it", err)
+				return usagef("%w: if the application makes it, run its migrations first; otherwise leave --adopt out", err)
 			case err != nil:
 				return classify(err, "make the schema first, or check --schema and --table")
 			}

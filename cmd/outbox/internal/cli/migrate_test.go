@@ -142,6 +142,31 @@ func TestMigrateAdopt(t *testing.T) {
 	}
 }
 
+// TestMigrateElsewhere has a table that programs find in a later schema of the search path: one in the first would hide it, and its
+// events.
+func TestMigrateElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []string{"standard", "doorito"} {
+		t.Run(layout, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			pgtest.Exec(t, pgtest.Connect(t, url), `CREATE SCHEMA app`)
+			args := func(more ...string) []string {
+				return append([]string{"migrate", "up", "--layout", layout, "--from"}, more...)
+			}
+			ok(t, "", args(url)...)
+			path := url + "&search_path=app,public"
+			for _, more := range [][]string{{path}, {path, "--adopt"}} {
+				if layout == "doorito" || len(more) == 1 {
+					refused(t, `schema "public"; name the schema with --schema`, "", args(more...)...)
+				}
+			}
+			ok(t, "", args(path, "--schema", "public")...)
+			ok(t, "", args(path, "--schema", "app")...)
+		})
+	}
+}
+
 // TestMigrateAdoptKeepsDeadLetters adopts both tables of a team that made the dead-letter table, too, and drops neither.
 func TestMigrateAdoptKeepsDeadLetters(t *testing.T) {
 	t.Parallel()

@@ -63,9 +63,9 @@ func TestStreamMigrateOthers(t *testing.T) {
 	s.refuses("another --schema", "migrate up")
 	s.refuses("the shape of a stream", "migrate up --layout modkit --shards 8")
 	refused(t, "cannot reach the database", "", "migrate", "up", "--from", "postgres://u:hunter2@127.0.0.1:1/x")
-	// A stream further along the search path is another one.
+	// A stream in another schema is another one.
 	pgtest.Exec(t, s.pool, `CREATE SCHEMA first`)
-	ok(t, "", "migrate", "up", "--shards", "4", "--from", s.url+"&search_path=first,public")
+	ok(t, "", "migrate", "up", "--shards", "4", "--schema", "first", "--from", s.url+"&search_path=first,public")
 	if got := s.count("first.outbox_shards"); got != 4 {
 		t.Errorf("the stream in the first schema has %d shards", got)
 	}

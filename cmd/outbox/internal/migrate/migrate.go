@@ -27,6 +27,10 @@ var ErrTableExists = errors.New("the table exists already and was not made by ou
 // ErrNoTable is returned by Up with Adopt when there is no table to adopt.
 var ErrNoTable = errors.New("there is no such table to adopt")
 
+// ErrElsewhere is returned by Up when the search path leads to a table in another schema than that
+// in which the migrations would make one.
+var ErrElsewhere = errors.New("the search path leads to another schema")
+
 // ErrNotEmpty is returned by Down when the table holds events.
 var ErrNotEmpty = errors.New("the table holds events")
 
@@ -109,6 +113,9 @@ func (m *Migrator) Up(ctx context.Context) ([]Step, error) {
 	if err := m.createSchema(ctx); err != nil {
 		return nil, err
 	}
+	if err := m.refuseElsewhere(ctx); err != nil {
+		return nil, err
+	}
 	if m.config.Queue != nil {
 		if err := m.survey(ctx); err != nil {
 			return nil, err
@@ -118,6 +125,21 @@ func (m *Migrator) Up(ctx context.Context) ([]Step, error) {
 	}
 	results, err := m.provider.Up(ctx)
 	return steps(results, true), unwrapPartial(err)
+}
+
+// refuseElsewhere refuses to make a table in the first schema of the search path while programs find
+// one in a later: it would hide that one, with its events.
+func (m *Migrator) refuseElsewhere(ctx context.Context) error {
+	var found string
+	err := m.db.QueryRowContext(ctx, `SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE c.oid = to_regclass($1) AND n.nspname <> current_schema()`, pgx.Identifier{m.config.Table}.Sanitize()).Scan(&found)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for table %q in the search path: %w", m.config.Table, err)
+	}
+	return fmt.Errorf("%w: table %q, schema %q", ErrElsewhere, m.config.Table, found)
 }
 
 // refuseForeign refuses a stream, or an audit log, that these migrations have not made.

@@ -69,3 +69,10 @@ class ProgramTest(LiveTestCase):
             self.deliver()
         with override_settings(OUTBOX_PROGRAM="/nowhere/outbox"), self.assertRaisesMessage(CommandError, "set OUTBOX_PROGRAM"):
             self.deliver()
+        with override_settings(OUTBOX_WEBHOOK_SECRETS=[]), self.assertRaisesMessage(CommandError, "OUTBOX_WEBHOOK_SECRET is not set"):
+            self.deliver()
+        with override_settings(), self.assertRaisesMessage(CommandError, "the settings lack OUTBOX_TO"):
+            del settings.OUTBOX_TO
+            self.deliver()
+        with self.assertRaisesMessage(CommandError, "--days is 0"):
+            call_command("purge_outbox", days=0, stdout=io.StringIO())

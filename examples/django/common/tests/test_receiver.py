@@ -3,8 +3,9 @@ import json
 import threading
 import time
 import uuid
+from unittest import mock
 
-from django.db import DataError, IntegrityError, connection
+from django.db import DataError, IntegrityError, connection, connections
 from django.test import Client, TransactionTestCase, override_settings
 from django.urls import reverse
 
@@ -119,7 +120,12 @@ class ReceiverTest(TransactionTestCase):
             make_thumbnail(event)
             connection.close()
 
-        for handler in (catches, catches_raw, closes):
+        def rolls_back(event):
+            make_thumbnail(event)
+            with connection.cursor() as cursor:
+                cursor.execute("ROLLBACK")
+
+        for handler in (catches, catches_raw, closes, rolls_back):
             with self.subTest(handler=handler.__name__):
                 with handling(file_stored=handler), self.assertLogs("common.views", "ERROR"):
                     self.assert_answer(post(), 500, "undone")
@@ -159,6 +165,17 @@ class ReceiverTest(TransactionTestCase):
         with handling(file_stored=make_thumbnail):
             self.assert_answer(post(event_id=event_id), 200, "handled\n")
 
+    def test_no_connection_to_the_database(self):
+        """Nor is it the event's fault if there is none to begin with, or it takes nothing."""
+        connection.close()
+        with handling(file_stored=make_thumbnail):
+            with mock.patch.dict(connection.settings_dict, NAME="nowhere"):
+                self.assert_answer(post(), 503, "the database is away")
+            with mock.patch.dict(connection.settings_dict, OPTIONS={"options": "-c default_transaction_read_only=on"}):
+                self.assert_answer(post(), 503, "cannot be noted")
+            connection.close()
+            self.assert_answer(post(), 200, "handled")
+
     def test_no_handler(self):
         with handling(user_created=make_thumbnail):
             self.assert_answer(post(), 422, "no handler for events of type file.stored")
@@ -182,6 +199,35 @@ class ReceiverTest(TransactionTestCase):
             self.assert_answer(post(b"\xff"), 400, "this is no event")
             self.assert_answer(post(event_id="42"), 400, "this is no event")
         self.assertEqual(Client().get(reverse("outbox-events")).status_code, 405)
+
+
+class ToOther:
+    """A router: the outbox's tables are in another database than the first."""
+
+    def db_for_write(self, model, **hints):
+        return "other" if model is ProcessedEvent else None
+
+
+@override_settings(OUTBOX_WEBHOOK_SECRETS=[SECRET], DATABASE_ROUTERS=[ToOther()])
+class RoutedTest(TransactionTestCase):
+    def setUp(self):
+        connections.databases["other"] = dict(connection.settings_dict)
+        self.addCleanup(connections.databases.pop, "other")
+        self.addCleanup(lambda: connections["other"].close())
+
+    def test_the_id_is_noted_in_the_handlers_transaction(self):
+        event_id = uuid.uuid4()
+
+        def fails(event):
+            Thumbnail.objects.using("other").create(file_id=1, title="first")
+            raise ValueError("not yet")
+
+        with handling(file_stored=fails), self.assertLogs("common.views", "ERROR"):
+            self.assertEqual(post(event_id=event_id).status_code, 500)
+        self.assertFalse(ProcessedEvent.objects.exists() or Thumbnail.objects.exists())
+        with handling(file_stored=make_thumbnail):
+            self.assertContains(post(event_id=event_id), "handled\n")
+        self.assertEqual((ProcessedEvent.objects.count(), Thumbnail.objects.count()), (1, 1))
 
 
 def post_quietly(event_id):

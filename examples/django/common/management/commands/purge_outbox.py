@@ -1,7 +1,7 @@
 """manage.py purge_outbox: deletes what nobody needs any more, for cron."""
 import datetime
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
@@ -19,6 +19,8 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         days = options["days"]
+        if days < 1:
+            raise CommandError(f"--days is {days}; it must be at least 1")
         self.stdout.write(program.run("purge", "--retention", f"{24 * days}h"))
         forgotten, _ = ProcessedEvent.objects.filter(
             ~Exists(OutboxEvent.objects.filter(id=OuterRef("event_id"))),
