@@ -24,7 +24,7 @@ type Config struct {
 	// DefaultTopic and those of the registry.
 	Topics []string
 
-	// BatchSize is how many events one claim takes. Default 1,000.
+	// BatchSize is how many events one claim takes. Default 1,000; at most 100,000.
 	BatchSize int
 	// Concurrency is how many batches are published at once. Default 2.
 	Concurrency int
@@ -59,6 +59,9 @@ type Config struct {
 
 // minPollsPerLease keeps a lease from running out between two looks.
 const minPollsPerLease = 3
+
+// maxBatchSize keeps a claim to what fits into memory.
+const maxBatchSize = 100_000
 
 // withDefaults fills in what is zero and refuses what cannot work.
 func (c Config) withDefaults() (Config, error) {
@@ -96,6 +99,9 @@ func (c Config) withDefaults() (Config, error) {
 		if value < 0 {
 			return c, fmt.Errorf("outbox: Config.%s is negative", name)
 		}
+	}
+	if c.BatchSize > maxBatchSize {
+		return c, fmt.Errorf("outbox: Config.BatchSize is %d; it must be at most %d", c.BatchSize, maxBatchSize)
 	}
 	if lease := c.Store.Traits().Lease; c.Poll > lease/minPollsPerLease {
 		return c, fmt.Errorf("outbox: the poll interval, %s, must be at most a third of the lease, %s", c.Poll, lease)

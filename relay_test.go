@@ -503,6 +503,7 @@ func TestConfigRefused(t *testing.T) {
 		"Hooks[0]":              func(c *outbox.Config) { c.Hooks = []any{(*diary)(nil)} },
 		"has no routes":         func(c *outbox.Config) { c.Registry = outbox.Registry{} },
 		"BatchSize is negative": func(c *outbox.Config) { c.BatchSize = -1 },
+		"at most 100000":        func(c *outbox.Config) { c.BatchSize = 100_001 },
 		"a third of the lease":  func(c *outbox.Config) { c.Poll = 1001 * time.Millisecond },
 		"delay is negative":     func(c *outbox.Config) { c.Retry.Base = -1 },
 		"below the first":       func(c *outbox.Config) { c.Retry = outbox.RetryPolicy{Base: time.Hour, Max: time.Minute} },

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"time"
 
 	"github.com/packfinderz/outbox"
 )
@@ -18,7 +19,12 @@ var (
 	// errBusy counts none either.
 	errBusy = errors.New("it still runs from an earlier attempt")
 	errGone = errors.New("it ended its goroutine without returning")
+	// errStillRunning is a handler that ignores the end of its context.
+	errStillRunning = errors.New("it still runs")
 )
+
+// heeding is how long a handler whose time is up has to say what came of it.
+const heeding = 250 * time.Millisecond
 
 // run calls one handler, unless it is done with the message or still at it, and waits until
 // its timeout. A handler that ignores the end of its context goes on: what it comes to is
@@ -54,11 +60,28 @@ func (s *Set) run(ctx context.Context, h *handler, message *outbox.Message) erro
 		return err
 	case <-bounded.Done():
 	}
+	if ctx.Err() == nil {
+		// A handler that heeds its context ends now, and knows best why: downstream may be away.
+		select {
+		case err := <-answer:
+			return s.late(err)
+		case <-time.After(heeding):
+		case <-ctx.Done():
+		}
+	}
 	if !s.memory.leave(message.ID, h) {
 		return <-answer // it has just ended
 	}
 	if errors.Is(bounded.Err(), context.Canceled) {
 		return fmt.Errorf("it was not waited for: %w", bounded.Err())
 	}
-	return fmt.Errorf("it did not end within %s", s.options.Timeout)
+	return s.late(errStillRunning)
+}
+
+// late is the answer of a handler whose time is up.
+func (s *Set) late(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("it did not end within %s: %w", s.options.Timeout, err)
 }

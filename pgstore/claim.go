@@ -38,7 +38,7 @@ func (s *Store) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.
 	b, err := s.claim(ctx, &request)
 	if err != nil {
 		s.distrust(err)
-		return nil, err
+		return nil, s.explain(err)
 	}
 	return b, nil
 }

@@ -20,6 +20,7 @@ func (l Layout) EmitPlan() (*emit.Plan, error) {
 	// may have been is found out afterwards.
 	plan := &emit.Plan{
 		Target:     "layout " + l.Name,
+		Layout:     l.Name,
 		Fields:     l.emitFields(),
 		Insert:     ins.one(&l) + "\nON CONFLICT DO NOTHING",
 		InsertMany: ins.many(&l) + "\nON CONFLICT DO NOTHING\nRETURNING " + quote(l.Columns.ID.Name),

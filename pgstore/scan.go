@@ -82,6 +82,9 @@ func newScanner(l *Layout, maxAttempts int) *scanner {
 	return s
 }
 
+// firstRows bounds the memory that is made ready for rows before they are there.
+const firstRows = 1000
+
 // collect reads all rows, n at most, and puts them in claimed order: RETURNING has none.
 func (s *scanner) collect(rows pgx.Rows, n int) ([]claimed, error) {
 	defer rows.Close()
@@ -90,7 +93,7 @@ func (s *scanner) collect(rows pgx.Rows, n int) ([]claimed, error) {
 	var plans []pgtype.ScanPlan
 	for rows.Next() {
 		if list == nil {
-			list = make([]claimed, 0, n) // rows are large, and copying them as the list grows is slow
+			list = make([]claimed, 0, min(n, firstRows)) // rows are large, and copying them as the list grows is slow
 		}
 		list = append(list, claimed{})
 		row := &list[len(list)-1]

@@ -146,7 +146,7 @@ func (c *compiler) usedUp() string {
 	if c.l.Count == CountOnFailure {
 		return fmt.Sprintf("'the attempts are used up: ' || %s || ' of ' || %s", c.attempts(), c.maxAttempts())
 	}
-	return "'the attempts are used up, and the last one was never settled'"
+	return "'the attempts are used up, and the last one was never settled: its worker died, or lost it'"
 }
 
 // neverSettled is usedUp with the error before it, for the column of the last error.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/pgsession"
+	"github.com/packfinderz/outbox/internal/sqlstate"
 )
 
 // DefaultLease is how long a claim lasts unless Config says otherwise.
@@ -23,7 +24,7 @@ const DefaultLease = 30 * time.Second
 type Config struct {
 	// WorkerID names this store in the rows it holds. Default: a new UUID.
 	WorkerID uuid.UUID
-	// Lease is how long a claim lasts without being renewed. Default 30 s; at least 100 ms.
+	// Lease is how long a claim lasts without being renewed. Default 30 s; between 100 ms and 24 h.
 	Lease time.Duration
 	// MaxAttempts is when an event is dead, where its row does not say. Default: the layout's.
 	MaxAttempts int
@@ -107,8 +108,8 @@ func open(s *Store, layout Layout, config Config) (*Store, error) {
 	if config.Lease == 0 {
 		config.Lease = DefaultLease
 	}
-	if config.Lease < 100*time.Millisecond {
-		return nil, fmt.Errorf("outbox: the lease is %s; it must be at least 100ms", config.Lease)
+	if config.Lease < 100*time.Millisecond || config.Lease > 24*time.Hour {
+		return nil, fmt.Errorf("outbox: the lease is %s; it must be between 100ms and 24h", config.Lease)
 	}
 	if config.MaxAttempts == 0 {
 		config.MaxAttempts = layout.MaxAttempts
@@ -146,6 +147,9 @@ func (f *Filter) check(layout *Layout) error {
 	}
 	return nil
 }
+
+// explain says what to do where the table is not there.
+func (s *Store) explain(err error) error { return sqlstate.ExplainMissing(err, s.layout.Name) }
 
 // WorkerID is the name of this store in the rows it holds.
 func (s *Store) WorkerID() uuid.UUID { return s.config.WorkerID }

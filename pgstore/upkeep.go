@@ -25,7 +25,7 @@ func (s *Store) Sweep(ctx context.Context) (int64, error) {
 	for {
 		tag, err := s.pool.Exec(ctx, s.sql.sweep.sql, append([]any{onTheFly}, s.sql.sweep.with(sweepStep)...)...)
 		if err != nil {
-			return total, fmt.Errorf("outbox: sweep %s: %w", s.layout.Table, err)
+			return total, fmt.Errorf("outbox: sweep %s: %w", s.layout.Table, s.explain(err))
 		}
 		total += tag.RowsAffected()
 		if tag.RowsAffected() < sweepStep {
@@ -73,7 +73,7 @@ func (s *Store) purgeTable(
 	for {
 		n, err := s.purgeStep(ctx, step, retention, purge.BatchSize)
 		if err != nil {
-			return fmt.Errorf("outbox: purge %s: %w", s.layout.Table, err)
+			return fmt.Errorf("outbox: purge %s: %w", s.layout.Table, s.explain(err))
 		}
 		progress(n)
 		if n < int64(purge.BatchSize) {
@@ -101,7 +101,7 @@ func (s *Store) Stats(ctx context.Context) (outbox.Stats, error) {
 	row := s.pool.QueryRow(ctx, s.sql.stats.sql, append([]any{onTheFly}, s.sql.stats.with()...)...)
 	err := row.Scan(&stats.Due, &stats.Scheduled, &stats.Retrying, &stats.Held, &stats.Dead, &stats.Exhausted, &age)
 	if err != nil {
-		return outbox.Stats{}, fmt.Errorf("outbox: count the events of %s: %w", s.layout.Table, err)
+		return outbox.Stats{}, fmt.Errorf("outbox: count the events of %s: %w", s.layout.Table, s.explain(err))
 	}
 	stats.OldestAge = time.Duration(age * float64(time.Second))
 	timeless, unknown, err := s.sql.countStrays(ctx, s.pool)
@@ -133,11 +133,11 @@ func (s *Store) RetryIn(ctx context.Context, db Querier, ids ...uuid.UUID) ([]uu
 	}
 	rows, err := db.Query(ctx, s.sql.retry.sql, append([]any{onTheFly}, s.sql.retry.with(plain)...)...)
 	if err != nil {
-		return nil, fmt.Errorf("outbox: retry dead events: %w", err)
+		return nil, fmt.Errorf("outbox: retry dead events: %w", s.explain(err))
 	}
 	retried, err := pgx.CollectRows(rows, toID)
 	if err != nil {
-		return nil, fmt.Errorf("outbox: retry dead events: %w", err)
+		return nil, fmt.Errorf("outbox: retry dead events: %w", s.explain(err))
 	}
 	return retried, nil
 }

@@ -109,6 +109,7 @@ func (s Stream) EmitPlan() (*emit.Plan, error) {
 	stored, required := emit.Rule{Stored: true}, emit.Rule{Stored: true, Required: true}
 	return &emit.Plan{
 		Target: "the stream",
+		Layout: LayoutName,
 		Fields: emit.Fields{
 			Namespace: stored, Topic: required, Type: required, AggregateType: stored, AggregateID: stored,
 			TenantID: stored, DedupeKey: stored, Key: stored,

@@ -34,7 +34,7 @@ type Config struct {
 	Subscription string
 	// WorkerID names this store in the shards it has. Default: a new UUID.
 	WorkerID uuid.UUID
-	// Lease is how long a shard is kept without being renewed. Default 30 s; at least 100 ms.
+	// Lease is how long a shard is kept without being renewed. Default 30 s; between 100 ms and 24 h.
 	Lease time.Duration
 	// MaxAttempts is when an event is dead, where it does not say itself. Default 10.
 	MaxAttempts int
@@ -179,8 +179,8 @@ func (config Config) withDefaults() (Config, error) {
 	if config.Lease == 0 {
 		config.Lease = DefaultLease
 	}
-	if config.Lease < 100*time.Millisecond {
-		return config, fmt.Errorf("outbox: the lease is %s; it must be at least 100ms", config.Lease)
+	if config.Lease < 100*time.Millisecond || config.Lease > 24*time.Hour {
+		return config, fmt.Errorf("outbox: the lease is %s; it must be between 100ms and 24h", config.Lease)
 	}
 	if config.MaxAttempts == 0 {
 		config.MaxAttempts = DefaultMaxAttempts

@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
@@ -59,20 +62,31 @@ func newBilling(ctx context.Context, db *database.Database, broker natsjs.Config
 
 // bill counts the usage of one turn. It may be given one twice, so that it counts a turn only if
 // it has not counted it before, in the same transaction. When that fails, the database is at fault
-// and not the usage, which comes again until it is counted.
+// and not the usage, which comes again until it is counted; unless it is nothing that can be stored.
 func (b *billing) bill(ctx context.Context, message outbox.Message) error {
 	var u usage
 	if err := json.Unmarshal(message.Payload, &u); err != nil {
 		return outbox.Terminal(fmt.Errorf("read the usage: %w", err))
 	}
+	if u.Tokens < 0 {
+		return outbox.Terminal(fmt.Errorf("the usage is of %d tokens", u.Tokens))
+	}
 	if u.dedupeKey() != message.DedupeKey {
 		return outbox.Terminal(fmt.Errorf("the usage is of %s, and the message of %s", u.dedupeKey(), message.DedupeKey))
 	}
-	if err := pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error { return count(ctx, tx, u) }); err != nil {
-		return outbox.Unavailable(err)
+	err := pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error { return count(ctx, tx, u) })
+	var refused *pgconn.PgError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refused) && strings.HasPrefix(refused.Code, dataException):
+		return outbox.Terminal(err)
 	}
-	return nil
+	return outbox.Unavailable(err)
 }
+
+// dataException begins PostgreSQL's codes for values that it cannot store.
+const dataException = "22"
 
 // count adds the usage of a turn to its tenant's account, unless it was counted before.
 func count(ctx context.Context, tx pgx.Tx, u usage) error {

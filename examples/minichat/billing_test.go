@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/google/uuid"
@@ -67,7 +68,9 @@ func TestForged(t *testing.T) {
 	c, id := openChat(t, nats.URL())
 	b := openBilling(t, nats.URL())
 	one := newTurn(id)
-	for _, payload := range []string{`7`, `{"tenant": "` + uuid.NewString() + `"}`} {
+	unstorable := fmt.Sprintf(`{"tenant": %q, "turn": %q, "request": %q, "outcome": "a\u0000b", "tokens": %%d}`, one.Tenant, one.Turn, one.Request)
+	forgeries := []string{`7`, `{"tenant": "` + uuid.NewString() + `"}`, fmt.Sprintf(unstorable, 1), fmt.Sprintf(unstorable, -1)}
+	for _, payload := range forgeries {
 		forged := modkit.ClaimedMessage{ID: uuid.New(), Topic: topic, TenantID: id, DedupeKey: one.dedupeKey(), Payload: []byte(payload)}
 		if err := c.publish(t.Context(), forged); err != nil {
 			t.Fatal(err)
@@ -92,7 +95,7 @@ func TestForged(t *testing.T) {
 		}
 		info, err := kept.Info(t.Context(), jetstream.WithSubjectFilter(">"))
 		a, failed := b.account(t.Context(), id)
-		return err == nil && failed == nil && info.State.Subjects[namespace+"."+deadTopic] == 2 && a == account{Turns: 1, Tokens: 3}
+		return err == nil && failed == nil && info.State.Subjects[namespace+"."+deadTopic] == uint64(len(forgeries)) && a == account{Turns: 1, Tokens: 3}
 	})
 }
 

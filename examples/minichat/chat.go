@@ -68,8 +68,11 @@ func newChat(ctx context.Context, db *database.Database, broker natsjs.Config, l
 }
 
 // publish hands a message to the broker. It is delivered when the broker has it on disk; what
-// billing makes of it is billing's business.
+// billing makes of it is billing's business. No message is to blame for a broker that is away, or
+// that does not answer in time.
 func (c *chat) publish(ctx context.Context, message modkit.ClaimedMessage) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
 	err := c.broker.Publish(ctx, []outbox.Message{{
 		Event: outbox.Event{
 			ID: message.ID, Namespace: message.Namespace, Topic: message.Topic,
@@ -77,8 +80,8 @@ func (c *chat) publish(ctx context.Context, message modkit.ClaimedMessage) error
 		},
 		Attempt: message.Attempts,
 	}})[0]
-	if err != nil && outbox.Classify(err) == outbox.ClassUnavailable {
-		return outbox.Unavailable(err) // no message is to blame for a broker that is away
+	if err != nil && (outbox.Classify(err) == outbox.ClassUnavailable || ctx.Err() != nil) {
+		return outbox.Unavailable(err)
 	}
 	return err
 }

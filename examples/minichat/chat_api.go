@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -50,6 +51,9 @@ func (c *chat) putQuota(r *http.Request) (any, error) {
 	if err := read(r, &body, map[string]*uuid.UUID{"tenant": &id}); err != nil {
 		return nil, err
 	}
+	if body.Tokens < 0 {
+		return nil, fmt.Errorf("%w: the quota is negative", errBadRequest)
+	}
 	if err := c.setQuota(r.Context(), id, body.Tokens); err != nil {
 		return nil, err
 	}
@@ -71,8 +75,11 @@ func (c *chat) postTurn(r *http.Request) (any, error) {
 		return nil, err
 	}
 	t.Turn, t.Request = body.Turn, body.Request
-	if t.Turn == uuid.Nil || t.Request == uuid.Nil {
+	switch {
+	case t.Turn == uuid.Nil || t.Request == uuid.Nil:
 		return nil, fmt.Errorf("%w: turn and request are UUIDs that the client makes", errBadRequest)
+	case strings.ContainsRune(body.Prompt, 0):
+		return nil, fmt.Errorf("%w: the prompt has a NUL character", errBadRequest)
 	}
 	return t, c.begin(r.Context(), t, body.Prompt)
 }

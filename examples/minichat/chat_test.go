@@ -2,12 +2,16 @@ package main
 
 import (
 	"errors"
+	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
 	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
@@ -87,6 +91,44 @@ func TestRace(t *testing.T) {
 		t.Errorf("%d of them enqueued it", first)
 	}
 	wantTenant(t, c, id, tenant{Used: 3})
+}
+
+// TestBrokerFrozen has the broker not answer: no message is to blame.
+func TestBrokerFrozen(t *testing.T) {
+	t.Parallel()
+	nats := natstest.Bare(t, natstest.Settings{})
+	c, id := openChat(t, nats.URL())
+	message := modkit.ClaimedMessage{ID: uuid.New(), Topic: topic, TenantID: id, DedupeKey: newTurn(id).dedupeKey(), Payload: []byte(`{}`)}
+	if err := c.publish(t.Context(), message); err != nil {
+		t.Fatal(err)
+	}
+	nats.Freeze(t)
+	message.ID = uuid.New()
+	if err := c.publish(t.Context(), message); outbox.Classify(err) != outbox.ClassUnavailable {
+		t.Error(err)
+	}
+	nats.Thaw(t)
+}
+
+// TestRequests has requests that no turn comes of.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	c, id := openChat(t, nowhere)
+	server := httptest.NewServer(c.routes())
+	t.Cleanup(server.Close)
+	web := &client{chat: server.URL}
+	t.Cleanup(web.http.CloseIdleConnections)
+	for words, err := range map[string]error{
+		"UUIDs that the client makes": web.begin(t.Context(), turn{Tenant: id}, "hello"),
+		"NUL":                         web.begin(t.Context(), newTurn(id), "hel\x00lo"),
+		"negative":                    web.setQuota(t.Context(), id, -5),
+		"quota does not suffice":      web.begin(t.Context(), newTurn(uuid.New()), "hello"),
+	} {
+		var refused *refusal
+		if !errors.As(err, &refused) || refused.status >= http.StatusInternalServerError || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v", words, err)
+		}
+	}
 }
 
 // TestDead has the broker refuse a message for good: it is dead, and shows as that, until somebody

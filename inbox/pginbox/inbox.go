@@ -28,6 +28,7 @@ import (
 	"github.com/packfinderz/outbox/inbox"
 	"github.com/packfinderz/outbox/internal/migrations"
 	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/internal/sqlstate"
 )
 
 // DefaultTable is the table's name, unless another is chosen.
@@ -108,15 +109,13 @@ const markSQL = `INSERT INTO %s (consumer, event_id) VALUES ($1::text, $2::uuid)
 // lockNotAvailable is PostgreSQL's code for a wait that lock_timeout ended.
 const lockNotAvailable = "55P03"
 
-// marked sorts what the server answered to markSQL. Every driver's error for a code has
-// SQLState.
+// marked sorts what the server answered to markSQL.
 func marked(rows int64, err error, consumer string, event uuid.UUID) (first bool, _ error) {
 	if err == nil {
 		return rows == 1, nil
 	}
 	err = fmt.Errorf("inbox: mark event %s for %s: %w", event, consumer, err)
-	var state interface{ SQLState() string }
-	if errors.As(err, &state) && state.SQLState() == lockNotAvailable {
+	if sqlstate.Of(err) == lockNotAvailable {
 		return false, errors.Join(inbox.ErrInProgress, err)
 	}
 	return false, err

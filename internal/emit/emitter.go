@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/sqlstate"
 )
 
 // maxPayloadCeiling is what PostgreSQL can hold in one jsonb string.
@@ -19,9 +19,6 @@ const maxPayloadCeiling = 256 << 20
 // conflictRounds bounds how often a row that vanished between the conflict and the
 // look-up (it was purged in between) is inserted anew.
 const conflictRounds = 3
-
-// undefinedTable is PostgreSQL's code for a table, or a schema, that is not there.
-const undefinedTable = "42P01"
 
 // Conn runs statements in the caller's transaction. Each driver has one.
 type Conn interface {
@@ -100,7 +97,7 @@ func (e *Emitter) Emit(ctx context.Context, conn Conn, ev outbox.Event) (outbox.
 	for range conflictRounds {
 		inserted, err := conn.Exec(ctx, statement, args)
 		if err != nil {
-			return outbox.Emitted{}, fmt.Errorf("outbox: emit event %s: %w", ev.ID, e.explain(err))
+			return outbox.Emitted{}, fmt.Errorf("outbox: emit event %s: %w", ev.ID, sqlstate.ExplainMissing(err, e.plan.Layout))
 		}
 		if inserted > 0 {
 			return outbox.Emitted{ID: ev.ID}, nil
@@ -147,7 +144,7 @@ func (e *Emitter) EmitMany(ctx context.Context, conn Conn, events []outbox.Event
 	for range conflictRounds {
 		missed, err := e.insertMany(ctx, conn, events, pending, results)
 		if err != nil {
-			return nil, fmt.Errorf("outbox: emit %d events: %w", len(events), e.explain(err))
+			return nil, fmt.Errorf("outbox: emit %d events: %w", len(events), sqlstate.ExplainMissing(err, e.plan.Layout))
 		}
 		if len(missed) == 0 {
 			return results, nil
@@ -193,15 +190,6 @@ func (e *Emitter) lock(ctx context.Context, conn Conn, events ...outbox.Event) e
 	return nil
 }
 
-// explain says what to do where the target is not there.
-func (e *Emitter) explain(err error) error {
-	var refused interface{ SQLState() string }
-	if errors.As(err, &refused) && refused.SQLState() == undefinedTable {
-		return fmt.Errorf("%w; make the tables of %s with outbox migrate up, or mend the search path", err, e.plan.Target)
-	}
-	return err
-}
-
 // insertFresh inserts events that can meet no conflict.
 func (e *Emitter) insertFresh(ctx context.Context, conn Conn, events []outbox.Event) ([]outbox.Emitted, error) {
 	results := make([]outbox.Emitted, len(events))
@@ -211,7 +199,7 @@ func (e *Emitter) insertFresh(ctx context.Context, conn Conn, events []outbox.Ev
 		results[i].ID = events[i].ID
 	}
 	if _, err := conn.Exec(ctx, e.plan.InsertManyNew, values(conn, e.plan.newColumns(), rows)); err != nil {
-		return nil, fmt.Errorf("outbox: emit %d events: %w", len(events), e.explain(err))
+		return nil, fmt.Errorf("outbox: emit %d events: %w", len(events), sqlstate.ExplainMissing(err, e.plan.Layout))
 	}
 	return results, nil
 }

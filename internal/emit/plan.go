@@ -21,6 +21,8 @@ type Target interface {
 type Plan struct {
 	// Target names the target in messages, such as "layout modkit".
 	Target string
+	// Layout is the name by which the target's tables are made.
+	Layout string
 	// Fields are the event fields the target can store, with their rules.
 	Fields Fields
 	// Columns are the parameters of the statements that insert, in order.

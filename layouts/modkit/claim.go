@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/packfinderz/outbox"
@@ -13,7 +12,7 @@ import (
 
 // ClaimCfg says what a claim takes, and on what terms.
 type ClaimCfg struct {
-	// BatchSize is how many messages it takes at most. It has to be given.
+	// BatchSize is how many messages it takes at most, between 1 and 100,000.
 	BatchSize int
 	// LeaseDuration is how long they are this worker's. Default: the module's.
 	LeaseDuration time.Duration
@@ -23,12 +22,15 @@ type ClaimCfg struct {
 	MaxAttempts int
 }
 
+// maxBatchSize keeps a claim to what fits into memory.
+const maxBatchSize = 100_000
+
 // ClaimBatch takes due messages, and those whose lease has run out, with an attempt counted for
 // each. Each has to be acked or nacked within the lease, or renewed. Rows that cannot be read as a
 // message are dead afterwards, and not among them.
 func (m *Module) ClaimBatch(ctx context.Context, cfg ClaimCfg) ([]ClaimedMessage, error) {
-	if cfg.BatchSize < 1 || cfg.BatchSize > math.MaxInt32 {
-		return nil, fmt.Errorf("outbox: ClaimCfg.BatchSize is %d; a claim takes between 1 and %d messages", cfg.BatchSize, math.MaxInt32)
+	if cfg.BatchSize < 1 || cfg.BatchSize > maxBatchSize {
+		return nil, fmt.Errorf("outbox: ClaimCfg.BatchSize is %d; a claim takes between 1 and %d messages", cfg.BatchSize, maxBatchSize)
 	}
 	store, err := m.store(cfg)
 	if err != nil {
@@ -55,7 +57,8 @@ func (m *Module) ClaimBatch(ctx context.Context, cfg ClaimCfg) ([]ClaimedMessage
 }
 
 // Ack marks a message as delivered. If this claim no longer holds the row it fails with
-// outbox.ErrLeaseLost: log it and do nothing more, the row is somebody else's.
+// outbox.ErrLeaseLost: log it and do nothing more, the row is somebody else's. A lease that has ended
+// is lost when somebody takes the row over, and not before.
 func (m *Module) Ack(ctx context.Context, message ClaimedMessage) error {
 	return m.settle(ctx, message, outbox.Outcome{Kind: outbox.Delivered})
 }
@@ -79,8 +82,7 @@ func (m *Module) Nack(ctx context.Context, message ClaimedMessage, cause error) 
 }
 
 // Renew keeps a message for another lease, as long as its claim's. It fails with
-// outbox.ErrLeaseLost as Ack does: that is when somebody has taken the row over, which may be long
-// after the lease has ended.
+// outbox.ErrLeaseLost as Ack does.
 func (m *Module) Renew(ctx context.Context, message ClaimedMessage) error {
 	if err := m.owns(message); err != nil {
 		return err

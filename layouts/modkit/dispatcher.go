@@ -69,6 +69,9 @@ func NewDispatcher(module *Module, config DispatcherConfig) (*outbox.Relay, erro
 	if module == nil {
 		return nil, errors.New("outbox: the dispatcher has no module")
 	}
+	if err := config.checkNumbers(); err != nil {
+		return nil, err
+	}
 	if err := config.checkHandlers(module); err != nil {
 		return nil, err
 	}
@@ -103,6 +106,24 @@ func NewDispatcher(module *Module, config DispatcherConfig) (*outbox.Relay, erro
 		// A call is begun only while it has its full time; those that are left are given back, uncounted.
 		PublishTimeout: 2 * config.PublishTimeout,
 	})
+}
+
+// maxTimeout is as long as the longest lease.
+const maxTimeout = 24 * time.Hour
+
+// checkNumbers refuses what the parts of a dispatcher would refuse under other names.
+func (c *DispatcherConfig) checkNumbers() error {
+	switch {
+	case c.Claim.BatchSize < 0 || c.Claim.BatchSize > maxBatchSize:
+		return fmt.Errorf("outbox: DispatcherConfig.Claim.BatchSize is %d; a claim takes between 1 and %d messages", c.Claim.BatchSize, maxBatchSize)
+	case c.Concurrency < 0:
+		return fmt.Errorf("outbox: DispatcherConfig.Concurrency is %d; it must be at least 1", c.Concurrency)
+	case c.PublishTimeout < 0 || c.PublishTimeout > maxTimeout:
+		return fmt.Errorf("outbox: DispatcherConfig.PublishTimeout is %s; it must be at most %s", c.PublishTimeout, maxTimeout)
+	case c.PollInterval < 0:
+		return fmt.Errorf("outbox: DispatcherConfig.PollInterval is %s; it must be positive", c.PollInterval)
+	}
+	return nil
 }
 
 // checkHandlers refuses handlers that are missing, or would never be called.

@@ -2,6 +2,7 @@ package modkit_test
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -165,11 +166,14 @@ func TestDispatcherRefuses(t *testing.T) {
 			modkit.Config{Topics: []string{"audit"}}, modkit.DispatcherConfig{Handlers: map[string]modkit.Handler{"usage": handle}}},
 		"at most a third of the lease": {
 			modkit.Config{LeaseDuration: 3 * time.Second}, with(func(c *modkit.DispatcherConfig) { c.PollInterval = 1001 * time.Millisecond })},
-		"must be between 1 and":  {modkit.Config{MaxAttempts: -1}, handled},
-		"must be at least 100ms": {modkit.Config{LeaseDuration: 1}, handled},
-		"delay is negative":      {modkit.Config{Retry: outbox.RetryPolicy{Base: -1}}, handled},
-		"BatchSize is negative":  {config: with(func(c *modkit.DispatcherConfig) { c.Claim.BatchSize = -1 })},
-		"an option is negative":  {config: with(func(c *modkit.DispatcherConfig) { c.Concurrency = -1 })},
+		"must be between 1 and":         {modkit.Config{MaxAttempts: -1}, handled},
+		"must be between 100ms and 24h": {modkit.Config{LeaseDuration: 1}, handled},
+		"delay is negative":             {modkit.Config{Retry: outbox.RetryPolicy{Base: -1}}, handled},
+		"Claim.BatchSize is -1":         {config: with(func(c *modkit.DispatcherConfig) { c.Claim.BatchSize = -1 })},
+		"between 1 and 100000 messages": {config: with(func(c *modkit.DispatcherConfig) { c.Claim.BatchSize = 1 << 40 })},
+		"Config.Concurrency is -1":      {config: with(func(c *modkit.DispatcherConfig) { c.Concurrency = -1 })},
+		"PublishTimeout is 2562047h":    {config: with(func(c *modkit.DispatcherConfig) { c.PublishTimeout = math.MaxInt64 })},
+		"PollInterval is -1ns":          {config: with(func(c *modkit.DispatcherConfig) { c.PollInterval = -1 })},
 	} {
 		if err := try(c.module, c.config); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("got %v, want %s", err, words)

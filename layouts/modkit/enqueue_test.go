@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -208,8 +209,19 @@ func TestEnqueueRefuses(t *testing.T) {
 			_, err := modkit.Enqueue(t.Context(), tx, good)
 			return err
 		})
-		if err == nil || !strings.Contains(err.Error(), "make the tables of layout modkit with outbox migrate up") {
+		if err == nil || !strings.Contains(err.Error(), "make the table with outbox migrate up --layout modkit") {
 			t.Errorf("%s, without the table: %v", driver, err)
+		}
+	}
+	module := b.module(modkit.Config{})
+	_, claimed := module.ClaimBatch(t.Context(), modkit.ClaimCfg{BatchSize: 1})
+	_, counted := module.Stats(t.Context())
+	_, retried := module.Retry(t.Context(), uuid.New())
+	_, swept := module.Sweep(t.Context())
+	_, purged := module.Purge(t.Context(), outbox.Purge{Retention: time.Hour})
+	for i, err := range []error{claimed, counted, retried, swept, purged} {
+		if err == nil || !strings.Contains(err.Error(), "outbox migrate up --layout modkit") {
+			t.Errorf("call %d, without the table: %v", i, err)
 		}
 	}
 	for _, none := range []modkit.Tx{nil, b.pool, b.sql(), "tx", context.Background()} {

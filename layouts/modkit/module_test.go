@@ -24,7 +24,8 @@ func TestModuleRefuses(t *testing.T) {
 	b := newBed(t)
 	for words, config := range map[string]modkit.Config{
 		"Config.Namespace is missing": {},
-		"must be at least 100ms":      {Namespace: "mini-chat", LeaseDuration: time.Millisecond},
+		"must be between 100ms":       {Namespace: "mini-chat", LeaseDuration: time.Millisecond},
+		"and 24h":                     {Namespace: "mini-chat", LeaseDuration: math.MaxInt64},
 		"must be between 1 and":       {Namespace: "mini-chat", MaxAttempts: -1},
 		"and 2147483647":              {Namespace: "mini-chat", MaxAttempts: math.MaxInt},
 		"without NUL":                 {Namespace: "mini\x00chat"},
@@ -203,7 +204,7 @@ func TestClaimCfg(t *testing.T) {
 	b := newBed(t)
 	b.enqueue(5)
 	module := b.module(modkit.Config{Retry: outbox.RetryPolicy{Base: time.Nanosecond, Max: time.Nanosecond}})
-	for _, cfg := range []modkit.ClaimCfg{{}, {BatchSize: -1}, {BatchSize: math.MaxInt}, {BatchSize: 1, LeaseDuration: -1}, {BatchSize: 1, MaxAttempts: -1}} {
+	for _, cfg := range []modkit.ClaimCfg{{}, {BatchSize: -1}, {BatchSize: 100_001}, {BatchSize: 1, LeaseDuration: -1}, {BatchSize: 1, MaxAttempts: -1}} {
 		if _, err := module.ClaimBatch(t.Context(), cfg); err == nil {
 			t.Errorf("%+v was taken", cfg)
 		}

@@ -219,7 +219,7 @@ func TestRelayRefuses(t *testing.T) {
 	refuses("no scheme", "--to", "nowhere")
 	refuses("there is no destination pigeon:", "--to", "pigeon://localhost")
 	refuses("a third of the lease", "--to", "discard:", "--lease", "2s", "--poll", "1s")
-	refuses("at least 100ms", "--to", "discard:", "--lease", "1ms")
+	refuses("between 100ms and 24h", "--to", "discard:", "--lease", "1ms")
 	refuses("below the first", "--to", "discard:", "--base-delay", "1h", "--max-delay", "1s")
 	refuses("--batch-size is -1", "--to", "discard:", "--batch-size", "-1")
 	refuses("--batch-size is 0", "--to", "discard:", "--batch-size", "0")

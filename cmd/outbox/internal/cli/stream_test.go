@@ -136,7 +136,7 @@ func TestStreamRelayRefuses(t *testing.T) {
 		s.refuses(`subscription "nobody": there is no such subscription`, command+" --to discard: --subscription nobody")
 		s.refuses("there is no stream", command+" --to discard: --schema elsewhere")
 		s.refuses("fixed names", command+" --to discard: --table elsewhere")
-		s.refuses("at least 100ms", command+" --to discard: --lease 1ms")
+		s.refuses("between 100ms and 24h", command+" --to discard: --lease 1ms")
 		s.refuses("must be at least 1", command+" --to discard: --max-attempts -1")
 		s.refuses("a third of the lease", command+" --to discard: --lease 2s")
 		s.refuses("is a table and has none", command+" --to discard: --subscription x --layout modkit")

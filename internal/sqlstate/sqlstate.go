@@ -1,0 +1,28 @@
+// Package sqlstate reads the codes of PostgreSQL's errors, whatever the driver.
+package sqlstate
+
+import (
+	"errors"
+	"fmt"
+)
+
+// undefinedTable is the code for a table, or its schema, that is not there.
+const undefinedTable = "42P01"
+
+// Of is the code of an error of the server's; empty for any other.
+func Of(err error) string {
+	var refused interface{ SQLState() string }
+	if errors.As(err, &refused) {
+		return refused.SQLState()
+	}
+	return ""
+}
+
+// ExplainMissing says what to do where a layout's table is not there, and leaves other errors as they
+// are.
+func ExplainMissing(err error, layout string) error {
+	if Of(err) != undefinedTable {
+		return err
+	}
+	return fmt.Errorf("%w; make the table with outbox migrate up --layout %s, or mend the search path", err, layout)
+}
