@@ -60,8 +60,8 @@ type Config struct {
 // minPollsPerLease keeps a lease from running out between two looks.
 const minPollsPerLease = 3
 
-// maxBatchSize keeps a claim to what fits into memory.
-const maxBatchSize = 100_000
+// MaxBatchSize is the most events that one claim may take: they are in memory together.
+const MaxBatchSize = 100_000
 
 // withDefaults fills in what is zero and refuses what cannot work.
 func (c Config) withDefaults() (Config, error) {
@@ -100,8 +100,8 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("outbox: Config.%s is negative", name)
 		}
 	}
-	if c.BatchSize > maxBatchSize {
-		return c, fmt.Errorf("outbox: Config.BatchSize is %d; it must be at most %d", c.BatchSize, maxBatchSize)
+	if c.BatchSize > MaxBatchSize {
+		return c, fmt.Errorf("outbox: Config.BatchSize is %d; it must be at most %d", c.BatchSize, MaxBatchSize)
 	}
 	if lease := c.Store.Traits().Lease; c.Poll > lease/minPollsPerLease {
 		return c, fmt.Errorf("outbox: the poll interval, %s, must be at most a third of the lease, %s", c.Poll, lease)

@@ -2,24 +2,23 @@ package pgstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/sqlstate"
 )
 
 // isRefusal reports whether the server would not write a row because of what is in it: a constraint, a trigger that raises, a
 // value that does not fit. All others of the batch were to be written in the same transaction.
 func isRefusal(err error) bool {
-	var pgErr *pgconn.PgError
-	if !errors.As(err, &pgErr) || len(pgErr.Code) != 5 {
+	code := sqlstate.Of(err)
+	if len(code) != 5 {
 		return false
 	}
-	switch pgErr.Code[:2] {
+	switch code[:2] {
 	case "22", "23", "27", "2F", "38", "39", "44", "P0": // data, constraints, triggers and functions
 		return true
 	}

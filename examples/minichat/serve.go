@@ -5,17 +5,24 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/packfinderz/outbox/brokers/natsjs"
 	"github.com/packfinderz/outbox/examples/internal/database"
 	"github.com/packfinderz/outbox/examples/internal/web"
 )
 
-// serveChat runs the chat and its dispatcher while work does.
-func serveChat(ctx context.Context, o options, log *slog.Logger, work func(url string) error) error {
+// connect reaches what both services have: the broker and a database of their own.
+func connect(ctx context.Context, o options) (natsjs.Config, *database.Database, error) {
 	broker, err := brokerAt(o.nats)
 	if err != nil {
-		return err
+		return broker, nil, err
 	}
 	db, err := database.Open(ctx, o.database)
+	return broker, db, err
+}
+
+// serveChat runs the chat and its dispatcher while work does.
+func serveChat(ctx context.Context, o options, log *slog.Logger, work func(url string) error) error {
+	broker, db, err := connect(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -34,11 +41,7 @@ func serveChat(ctx context.Context, o options, log *slog.Logger, work func(url s
 
 // serveBilling runs billing and its consumer while work does.
 func serveBilling(ctx context.Context, o options, log *slog.Logger, work func(url string) error) error {
-	broker, err := brokerAt(o.nats)
-	if err != nil {
-		return err
-	}
-	db, err := database.Open(ctx, o.database)
+	broker, db, err := connect(ctx, o)
 	if err != nil {
 		return err
 	}

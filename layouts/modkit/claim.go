@@ -22,15 +22,12 @@ type ClaimCfg struct {
 	MaxAttempts int
 }
 
-// maxBatchSize keeps a claim to what fits into memory.
-const maxBatchSize = 100_000
-
 // ClaimBatch takes due messages, and those whose lease has run out, with an attempt counted for
 // each. Each has to be acked or nacked within the lease, or renewed. Rows that cannot be read as a
 // message are dead afterwards, and not among them.
 func (m *Module) ClaimBatch(ctx context.Context, cfg ClaimCfg) ([]ClaimedMessage, error) {
-	if cfg.BatchSize < 1 || cfg.BatchSize > maxBatchSize {
-		return nil, fmt.Errorf("outbox: ClaimCfg.BatchSize is %d; a claim takes between 1 and %d messages", cfg.BatchSize, maxBatchSize)
+	if cfg.BatchSize < 1 || cfg.BatchSize > outbox.MaxBatchSize {
+		return nil, fmt.Errorf("outbox: ClaimCfg.BatchSize is %d; a claim takes between 1 and %d messages", cfg.BatchSize, outbox.MaxBatchSize)
 	}
 	store, err := m.store(cfg)
 	if err != nil {

@@ -114,8 +114,8 @@ const maxTimeout = 24 * time.Hour
 // checkNumbers refuses what the parts of a dispatcher would refuse under other names.
 func (c *DispatcherConfig) checkNumbers() error {
 	switch {
-	case c.Claim.BatchSize < 0 || c.Claim.BatchSize > maxBatchSize:
-		return fmt.Errorf("outbox: DispatcherConfig.Claim.BatchSize is %d; a claim takes between 1 and %d messages", c.Claim.BatchSize, maxBatchSize)
+	case c.Claim.BatchSize < 0 || c.Claim.BatchSize > outbox.MaxBatchSize:
+		return fmt.Errorf("outbox: DispatcherConfig.Claim.BatchSize is %d; a claim takes between 1 and %d messages", c.Claim.BatchSize, outbox.MaxBatchSize)
 	case c.Concurrency < 0:
 		return fmt.Errorf("outbox: DispatcherConfig.Concurrency is %d; it must be at least 1", c.Concurrency)
 	case c.PublishTimeout < 0 || c.PublishTimeout > maxTimeout:

@@ -56,14 +56,11 @@ func (f *relayFlags) flags(cmd *cobra.Command) {
 	f.logFlags.flags(cmd)
 }
 
-// maxBatchSize is the most events that one claim may take: they are in memory together.
-const maxBatchSize = 100_000
-
 // check refuses numbers that the relay would take for the default, or that nobody can mean.
 func (f *relayFlags) check(flags *pflag.FlagSet) error {
 	switch {
-	case f.batchSize < 1 || f.batchSize > maxBatchSize:
-		return usagef("--batch-size is %d; it must be from 1 to %d", f.batchSize, maxBatchSize)
+	case f.batchSize < 1 || f.batchSize > outbox.MaxBatchSize:
+		return usagef("--batch-size is %d; it must be from 1 to %d", f.batchSize, outbox.MaxBatchSize)
 	case f.concurrency < 1:
 		return usagef("--concurrency is %d; it must be at least 1", f.concurrency)
 	case flags.Changed("max-attempts") && f.attempts < 1:
