@@ -160,7 +160,12 @@ func (r *run) start(relay *relay) {
 	r.awaitPooler()
 	r.spawn(relay, "relay")
 	r.await("the relay to start", func() bool {
-		if relay.Ended() {
+		switch {
+		case !relay.Ended():
+		case r.missedPooler(relay):
+			r.awaitPooler()
+			r.spawn(relay, "relay")
+		default:
 			r.Fatalf("relay %s ended at its start: %v\n%s", relay.name, relay.Err(), relay.Tail())
 		}
 		return relay.Logs("relay started")
@@ -183,6 +188,12 @@ func (r *run) awaitPooler() {
 		_, err = conn.Exec(r.Context(), `SELECT 1`, pgx.QueryExecModeSimpleProtocol)
 		return err == nil
 	})
+}
+
+// missedPooler reports whether a program ended because the pooler was not there at its start. PgBouncer may end a moment after a
+// client was killed, and is started again; whoever supervises the program does the same.
+func (r *run) missedPooler(relay *relay) bool {
+	return r.through != "" && relay.Logs("cannot reach the database")
 }
 
 func (r *run) spawn(relay *relay, command string) {
@@ -286,7 +297,10 @@ func (r *run) finish(limits Limits, triedOnce bool) *Report {
 		r.checkNothingHeld()
 	}
 	drain := &relay{name: "drain"}
-	r.spawn(drain, "drain")
+	for again := true; again; again = drain.Wait(r.T) != 0 && r.missedPooler(drain) {
+		r.awaitPooler()
+		r.spawn(drain, "drain")
+	}
 	drain.MustSucceed(r.T)
 
 	report := r.judge(r.inbox, limits)
