@@ -1,8 +1,8 @@
 # The two commands that matter: make demo, make test. make help lists the rest.
 
-MODULES := . admin/browsertest bench brokers/gcppubsub brokers/gocloud brokers/kafka brokers/natsjs brokers/rabbitmq brokers/redis cmd/outbox examples layoutfile outboxgorm packfinderz
+MODULES := . bench cmd/outbox destinations/gcppubsub destinations/gocloud destinations/kafka destinations/natsjs destinations/rabbitmq destinations/redis examples internal/testing/system layouts/layoutfile outboxgorm packfinderz
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
-BROKERS := $(filter ./brokers/%,$(PACKAGES))
+BROKERS := $(filter ./destinations/%,$(PACKAGES))
 OTHERS := ./... $(filter-out $(BROKERS),$(PACKAGES))
 # It runs all tests of packfinderz once more, in another module: by itself, so that they do not run at the same time.
 COPIED := internal/testing/copied
@@ -29,8 +29,8 @@ RUN ?=
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: postgres build ## a shop, a relay, a broker, a consumer and the console, on private servers; Ctrl-C ends it
-	go build -o bin/outbox-demo ./cmd/outbox/demo
+demo: postgres ## a shop, a relay, a broker, a consumer and the console, on private servers; Ctrl-C ends it
+	go build -o bin/outbox-demo ./examples/demo
 	bin/outbox-demo
 
 django: postgres django-packages ## a Django project with an outbox, on a private PostgreSQL; Ctrl-C ends it
@@ -58,20 +58,20 @@ mutants: servers ## put known faults into a copy, one by one, and see a test not
 # which run in the server; in tests that put faults into SQL, or take one random step after the other; nor in
 # packages that start no goroutine and hold no lock. The console has tests of its own beside those in a
 # browser, and nobody ships bench.
-UNRACED := admin/browsertest bench cmd/outbox/internal/chaos cmd/outbox/internal/endtoend cmd/outbox/internal/restores doctor internal/testing/copied internal/testing/mutants \
-	examples/django layoutfile outboxgorm outboxsql packfinderz/internal/e2e
+UNRACED := bench internal/testing/system ops/doctor internal/testing/copied internal/testing/mutants \
+	examples/django layouts/layoutfile outboxgorm outboxsql packfinderz/internal/e2e
 race: servers ## run the tests with the race detector, but for those that it cannot see into
 	go test -race -p 4 -skip '^Test(Plan|Fault|Model$$|States$$)' $$(go list $(OTHERS) | grep -v $(patsubst %,-e outbox/%,$(UNRACED)))
 	go test -race $(WAITING) $(BROKERS)
 
 chaos: servers ## kill, stop and restart relays, consumers, PostgreSQL and destinations under load, the long form
-	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./cmd/outbox/internal/chaos
-	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./cmd/outbox/internal/restores
+	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./internal/testing/system/chaos
+	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./internal/testing/system/restores
 	OUTBOX_CHAOS=long go test -count=1 -v -run AtRandom ./inbox/pginbox
-	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m -run 'ConsumeOnce|Hung' ./cmd/outbox/internal/endtoend
-	OUTBOX_CHAOS=long go test -count=1 -v -run 'AtRandom|ConsumeKilled' ./brokers/redis/...
+	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m -run 'ConsumeOnce|Hung' ./internal/testing/system/endtoend
+	OUTBOX_CHAOS=long go test -count=1 -v -run 'AtRandom|ConsumeKilled' ./destinations/redis/...
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m -run 'TestChaos' ./packfinderz/internal/e2e
-	OUTBOX_CHAOS=long go test -count=1 -v -p 2 -parallel 16 -timeout 2h -run 'TestOutages' ./internal/testing/outagetest ./webhook ./cmd/outbox/internal/dest $(BROKERS)
+	OUTBOX_CHAOS=long go test -count=1 -v -p 2 -parallel 16 -timeout 2h -run 'TestOutages' ./internal/testing/outagetest ./destinations/webhook ./cmd/outbox/internal/dest $(BROKERS)
 
 matrix: postgres ## test emit, stores, stream, ops and the short chaos on PostgreSQL 14 to 18; VERSIONS=18, AREAS='stream ops' for some
 	go build -o bin/matrix ./internal/testing/matrix
@@ -80,14 +80,14 @@ matrix: postgres ## test emit, stores, stream, ops and the short chaos on Postgr
 fuzz: postgres ## run each fuzz target on FUZZ inputs, or for a time (20000x)
 	go test -run '^$$' -fuzz FuzzCheck -fuzztime $(FUZZ) -fuzzminimizetime 100x ./internal/jsoncheck
 	go test -run '^$$' -fuzz FuzzIdentifier -fuzztime $(FUZZ) -fuzzminimizetime 100x ./pgstore
-	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZ) -fuzzminimizetime 100x ./layoutfile
+	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZ) -fuzzminimizetime 100x ./layouts/layoutfile
 	go test -run '^$$' -fuzz FuzzColour -fuzztime $(FUZZ) -fuzzminimizetime 100x ./admin
 
 bench: servers ## measure, beside the same work done by hand; takes most of an hour
 	go run ./bench
 
 screenshot: servers ## take the README's picture of the console again
-	OUTBOX_SCREENSHOTS=$(CURDIR)/docs/images go test -count=1 -run TestConsole/a_picture ./admin/browsertest
+	OUTBOX_SCREENSHOTS=$(CURDIR)/docs/images go test -count=1 -run TestConsole/a_picture ./internal/testing/system/browser
 
 lint: $(GOLANGCI) ## check formatting and run the linters on every module, all at once: what they share is read once
 	$(GOLANGCI) run ./... $(PACKAGES)
@@ -99,7 +99,7 @@ fmt: $(GOLANGCI) ## format the code of every module
 modules: ## build and vet every module by itself, without the workspace
 	@for module in $(MODULES); do \
 		echo "build $$module"; \
-		(cd $$module && GOWORK=off go build ./... && GOWORK=off go vet ./... && GOWORK=off go mod tidy -diff) || exit 1; \
+		scripts/alone $$module build ./... && scripts/alone $$module vet ./... && scripts/alone $$module mod tidy -diff || exit 1; \
 	done
 
 postgres:

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/packfinderz/outbox/admin"
-	"github.com/packfinderz/outbox/internal/layouttest"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/layouttest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 // TestJobUnderWay: what takes long goes on by itself; pages say so, and it can be stopped.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/doctor"
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/pgstream"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/packfinderz/outbox/doctor"
+	"github.com/packfinderz/outbox/ops/doctor"
 )
 
 // examineTime bounds an examination.

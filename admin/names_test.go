@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/packfinderz/outbox/admin"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstream"
 )

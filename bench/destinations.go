@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/wire"
 	"github.com/packfinderz/outbox/pgstream"
-	"github.com/packfinderz/outbox/wire"
 )
 
 const (

@@ -11,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/brokers/redis"
-	"github.com/packfinderz/outbox/brokers/redis/redistest"
-	"github.com/packfinderz/outbox/inbox"
-	"github.com/packfinderz/outbox/inbox/pginbox"
+	"github.com/packfinderz/outbox/consume/inbox"
+	"github.com/packfinderz/outbox/consume/inbox/pginbox"
+	"github.com/packfinderz/outbox/destinations/redis"
+	"github.com/packfinderz/outbox/destinations/redis/redistest"
 	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/packfinderz/outbox/internal/pgbouncer"
+	"github.com/packfinderz/outbox/internal/testing/pgbouncer"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxtest/testserver"
 	"github.com/packfinderz/outbox/pgstream"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/packfinderz/outbox/internal/pgserver"
+	"github.com/packfinderz/outbox/internal/testing/pgserver"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/pgstream"
 )

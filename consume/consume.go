@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/consume/inbox"
 )
 
 // DefaultMaxDeliveries is how often an event is delivered before it is a dead letter.

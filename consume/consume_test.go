@@ -12,7 +12,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume"
-	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/consume/inbox"
 	"github.com/packfinderz/outbox/outboxtest"
 )
 

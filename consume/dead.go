@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/wire"
+	"github.com/packfinderz/outbox/destinations/wire"
 )
 
 // The headers of a dead letter, beside those that the message had.

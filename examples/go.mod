@@ -5,9 +5,10 @@ go 1.26.0
 require (
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.11.0
+	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
-	github.com/packfinderz/outbox v0.0.0
-	github.com/packfinderz/outbox/brokers/natsjs v0.0.0
+	github.com/packfinderz/outbox v0.1.0
+	github.com/packfinderz/outbox/destinations/natsjs v0.1.0
 	github.com/pressly/goose/v3 v3.29.0
 )
 
@@ -21,7 +22,6 @@ require (
 	github.com/mfridman/interpolate v0.0.2 // indirect
 	github.com/minio/highwayhash v1.0.4 // indirect
 	github.com/nats-io/jwt/v2 v2.8.2 // indirect
-	github.com/nats-io/nats-server/v2 v2.15.2 // indirect
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/sethvargo/go-retry v0.5.0 // indirect
@@ -33,7 +33,3 @@ require (
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
 )
-
-replace github.com/packfinderz/outbox => ../
-
-replace github.com/packfinderz/outbox/brokers/natsjs => ../brokers/natsjs

@@ -9,7 +9,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/emit"
-	"github.com/packfinderz/outbox/internal/emittest"
+	"github.com/packfinderz/outbox/internal/testing/emittest"
 	"github.com/packfinderz/outbox/outboxpgx"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/wire"
 	"github.com/packfinderz/outbox/outboxtest"
-	"github.com/packfinderz/outbox/publishertest"
-	"github.com/packfinderz/outbox/wire"
+	"github.com/packfinderz/outbox/outboxtest/publishertest"
 )
 
 type harness struct{ broker outboxtest.Broker }

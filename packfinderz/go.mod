@@ -6,11 +6,11 @@ require (
 	cloud.google.com/go/pubsub/v2 v2.8.0
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.11.0
-	github.com/packfinderz/outbox v0.0.0
-	github.com/packfinderz/outbox/brokers/gcppubsub v0.0.0
-	github.com/packfinderz/outbox/brokers/redis v0.0.0
-	github.com/packfinderz/outbox/layoutfile v0.0.0
-	github.com/packfinderz/outbox/outboxgorm v0.0.0
+	github.com/packfinderz/outbox v0.1.0
+	github.com/packfinderz/outbox/destinations/gcppubsub v0.1.0
+	github.com/packfinderz/outbox/destinations/redis v0.1.0
+	github.com/packfinderz/outbox/layouts/layoutfile v0.1.0
+	github.com/packfinderz/outbox/outboxgorm v0.1.0
 	github.com/pressly/goose/v3 v3.29.0
 	github.com/redis/go-redis/v9 v9.23.0
 	go.uber.org/goleak v1.3.0
@@ -64,12 +64,4 @@ require (
 	google.golang.org/genproto/googleapis/api v0.0.0-20261005182115-fad411399dd8 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261005182115-fad411399dd8 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
-)
-
-replace (
-	github.com/packfinderz/outbox => ../
-	github.com/packfinderz/outbox/brokers/gcppubsub => ../brokers/gcppubsub
-	github.com/packfinderz/outbox/brokers/redis => ../brokers/redis
-	github.com/packfinderz/outbox/layoutfile => ../layoutfile
-	github.com/packfinderz/outbox/outboxgorm => ../outboxgorm
 )

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/outboxtest/storetest"
 	"github.com/packfinderz/outbox/pgstore"
-	"github.com/packfinderz/outbox/storetest"
 )
 
 // TestFilter has two modules, topics or tenants share a table. A store of one of them claims,

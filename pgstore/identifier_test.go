@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 // FuzzIdentifier holds the quoting against PostgreSQL: a name that is taken must be

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/outboxtest/storetest"
 	"github.com/packfinderz/outbox/pgstore"
-	"github.com/packfinderz/outbox/storetest"
 )
 
 // TestLeaving has events be left by a claim: those that go to closed topics, by their topic or by their

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/pgstore"
 )
 

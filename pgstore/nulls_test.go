@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/storetest"
 	"github.com/packfinderz/outbox/pgstore"
-	"github.com/packfinderz/outbox/storetest"
 )
 
 // TestNullAttempts has rows of a table that came with its owner, which let the count of attempts, and the time at which a

@@ -3,8 +3,8 @@ package pgstore_test
 import (
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/docpage"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/docpage"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/pgstore"
 )
 

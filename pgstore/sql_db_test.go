@@ -12,8 +12,8 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/layouts/modkit"
+	"github.com/packfinderz/outbox/outboxtest/storetest"
 	"github.com/packfinderz/outbox/pgstore"
-	"github.com/packfinderz/outbox/storetest"
 )
 
 // TestConformanceSQL runs the suite on the connections of database/sql: of a layout that leases and

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/outboxtest/storetest"
 	"github.com/packfinderz/outbox/pgstore"
-	"github.com/packfinderz/outbox/storetest"
 )
 
 // TestSwallowed has a trigger keep what a settle writes, without an error. The rows are locked, so that nobody else has

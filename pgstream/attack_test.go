@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/pgserver"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgserver"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 // sharedStage is a stream on the server that all tests share.

@@ -3,7 +3,7 @@ package pgstream
 import (
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 // TestFaultsOfRotation are slots that are emptied too early.

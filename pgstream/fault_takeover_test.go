@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/pgserver"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgserver"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 // TestFaultsOfTakeovers are cursors that come from memory and not from the table.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 // TestCheckIsNotCompiled explains the check as any session runs it, on a stream that was never analysed: from a cost of

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/pgbouncer"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgbouncer"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/pgstream"
 )
 

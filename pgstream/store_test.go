@@ -3,8 +3,8 @@ package pgstream_test
 import (
 	"testing"
 
+	"github.com/packfinderz/outbox/outboxtest/storetest"
 	"github.com/packfinderz/outbox/pgstream"
-	"github.com/packfinderz/outbox/storetest"
 )
 
 // TestConformance runs the suite on a stream of one shard: the order of all events is then

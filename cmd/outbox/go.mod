@@ -5,10 +5,8 @@ go 1.26.0
 require (
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.11.0
-	github.com/nats-io/nats-server/v2 v2.15.2
-	github.com/nats-io/nats.go v1.55.0
-	github.com/packfinderz/outbox v0.0.0
-	github.com/packfinderz/outbox/layoutfile v0.0.0
+	github.com/packfinderz/outbox v0.1.0
+	github.com/packfinderz/outbox/layouts/layoutfile v0.1.0
 	github.com/pressly/goose/v3 v3.29.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
@@ -16,7 +14,11 @@ require (
 )
 
 require (
-	cloud.google.com/go v0.123.0 // indirect
+	github.com/nats-io/nats-server/v2 v2.15.2 // indirect
+	github.com/nats-io/nats.go v1.55.0 // indirect
+)
+
+require (
 	cloud.google.com/go/auth v0.23.2 // indirect
 	cloud.google.com/go/auth/oauth2adapt v0.2.8 // indirect
 	cloud.google.com/go/compute/metadata v0.9.0 // indirect
@@ -51,7 +53,6 @@ require (
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
-	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/google/s2a-go v0.1.9 // indirect
 	github.com/google/wire v0.7.0 // indirect
@@ -68,9 +69,7 @@ require (
 	github.com/rabbitmq/amqp091-go v1.16.0 // indirect
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/twmb/franz-go v1.22.2 // indirect
-	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c // indirect
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
-	go.opencensus.io v0.24.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.71.0 // indirect
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0 // indirect
@@ -101,12 +100,12 @@ require (
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/mfridman/interpolate v0.0.2 // indirect
-	github.com/packfinderz/outbox/brokers/gcppubsub v0.0.0
-	github.com/packfinderz/outbox/brokers/gocloud v0.0.0
-	github.com/packfinderz/outbox/brokers/kafka v0.0.0
-	github.com/packfinderz/outbox/brokers/natsjs v0.0.0
-	github.com/packfinderz/outbox/brokers/rabbitmq v0.0.0
-	github.com/packfinderz/outbox/brokers/redis v0.0.0
+	github.com/packfinderz/outbox/destinations/gcppubsub v0.1.0
+	github.com/packfinderz/outbox/destinations/gocloud v0.1.0
+	github.com/packfinderz/outbox/destinations/kafka v0.1.0
+	github.com/packfinderz/outbox/destinations/natsjs v0.1.0
+	github.com/packfinderz/outbox/destinations/rabbitmq v0.1.0
+	github.com/packfinderz/outbox/destinations/redis v0.1.0
 	github.com/sethvargo/go-retry v0.5.0 // indirect
 	go.uber.org/goleak v1.3.0
 	go.uber.org/multierr v1.11.0 // indirect
@@ -114,20 +113,3 @@ require (
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 )
-
-replace (
-	github.com/packfinderz/outbox => ../../
-	github.com/packfinderz/outbox/layoutfile => ../../layoutfile
-)
-
-replace github.com/packfinderz/outbox/brokers/natsjs => ../../brokers/natsjs
-
-replace github.com/packfinderz/outbox/brokers/gcppubsub => ../../brokers/gcppubsub
-
-replace github.com/packfinderz/outbox/brokers/redis => ../../brokers/redis
-
-replace github.com/packfinderz/outbox/brokers/kafka => ../../brokers/kafka
-
-replace github.com/packfinderz/outbox/brokers/rabbitmq => ../../brokers/rabbitmq
-
-replace github.com/packfinderz/outbox/brokers/gocloud => ../../brokers/gocloud

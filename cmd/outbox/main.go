@@ -11,12 +11,10 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/cli"
-	"github.com/packfinderz/outbox/internal/pgserver"
 )
 
 func main() {
-	pgserver.RunKeeperIfAsked() // for the demo's private PostgreSQL
-	logging.Disable()           // the Redis client's own lines are no JSON, and say nothing that ours do not
+	logging.Disable() // the Redis client's own lines are no JSON, and say nothing that ours do not
 	os.Exit(run())
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/consume/inbox/pginbox"
+	"github.com/packfinderz/outbox/destinations/handlers"
 	"github.com/packfinderz/outbox/examples/internal/database"
-	"github.com/packfinderz/outbox/handlers"
-	"github.com/packfinderz/outbox/inbox/pginbox"
 	"github.com/packfinderz/outbox/layouts/doorito"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstore"

@@ -15,11 +15,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/brokers/natsjs"
-	"github.com/packfinderz/outbox/brokers/natsjs/consumer"
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/destinations/handlers"
+	"github.com/packfinderz/outbox/destinations/natsjs"
+	"github.com/packfinderz/outbox/destinations/natsjs/consumer"
 	"github.com/packfinderz/outbox/examples/internal/database"
-	"github.com/packfinderz/outbox/handlers"
 )
 
 // billing is the other end, a service with a database of its own: it hears of usage through the

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"github.com/packfinderz/outbox/brokers/natsjs"
-	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
+	"github.com/packfinderz/outbox/destinations/natsjs"
+	"github.com/packfinderz/outbox/destinations/natsjs/natstest"
 	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/brokers/natsjs"
+	"github.com/packfinderz/outbox/destinations/natsjs"
 	"github.com/packfinderz/outbox/examples/internal/database"
 	"github.com/packfinderz/outbox/layouts/modkit"
 )

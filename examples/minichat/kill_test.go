@@ -14,9 +14,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
-	"github.com/packfinderz/outbox/internal/pgtest"
-	"github.com/packfinderz/outbox/internal/tcpproxy"
+	"github.com/packfinderz/outbox/destinations/natsjs/natstest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/tcpproxy"
 	"github.com/packfinderz/outbox/outboxtest/await"
 )
 

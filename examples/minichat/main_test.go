@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/brokers/natsjs/natstest"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/destinations/natsjs/natstest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 // build builds the program into a folder of the test.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/packfinderz/outbox/brokers/natsjs"
+	"github.com/packfinderz/outbox/destinations/natsjs"
 	"github.com/packfinderz/outbox/examples/internal/database"
 	"github.com/packfinderz/outbox/examples/internal/web"
 )

@@ -13,8 +13,8 @@ import (
 	"os/signal"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/handlers"
 	"github.com/packfinderz/outbox/examples/internal/database"
-	"github.com/packfinderz/outbox/handlers"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstream"
 )

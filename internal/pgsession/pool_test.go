@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/packfinderz/outbox/internal/pgbouncer"
 	"github.com/packfinderz/outbox/internal/pgsession"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgbouncer"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -7,7 +7,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/packfinderz/outbox/internal/pgsession"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 // TestSQLOpenTransaction gives a connection of database/sql back in the middle of a transaction, as

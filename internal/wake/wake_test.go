@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/internal/wake"
 	"github.com/packfinderz/outbox/outboxtest/await"
 )

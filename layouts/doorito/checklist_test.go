@@ -3,7 +3,7 @@ package doorito_test
 import (
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/checklist"
+	"github.com/packfinderz/outbox/internal/testing/checklist"
 )
 
 // TestChecklist is the Doorito contract, line by line, in Go and in the Django project of examples/django. Instead says

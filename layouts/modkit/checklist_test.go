@@ -3,7 +3,7 @@ package modkit_test
 import (
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/checklist"
+	"github.com/packfinderz/outbox/internal/testing/checklist"
 )
 
 // TestChecklist holds the ModKit contract against the tests that prove it, in its own order.
@@ -82,7 +82,7 @@ func TestChecklist(t *testing.T) {
 			"layouts/modkit.TestDispatcherRefuses", "layouts/modkit.TestDispatcherShortLease", "outbox.TestConfigRefused", "cmd/outbox/internal/cli.TestRelayRefuses"}},
 		{Asks: "claims lock rows FOR UPDATE SKIP LOCKED", Tests: []string{"layouts/modkit.TestClaimPassesOverLocked", concurrent}},
 		{Asks: "a worker that dies strands no row", Tests: []string{
-			"layouts/modkit.TestDispatcherReclaims", reclaim, killed, "cmd/outbox/internal/chaos.TestChaos"}},
+			"layouts/modkit.TestDispatcherReclaims", reclaim, killed, "internal/testing/system/chaos.TestChaos"}},
 		{Asks: "a worker that lives keeps its rows", Tests: []string{leases, "layouts/modkit.TestDispatcherFitsItsPool", "layouts/modkit.TestRenew"}},
 		{Asks: "publish is a callback of the module, and nobody else reads the payload", Tests: []string{dispatcher, "layouts/modkit.TestDispatcherTopics"}},
 		{Asks: "success makes a row delivered, for good", Tests: []string{states, dispatcher}},

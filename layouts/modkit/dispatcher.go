@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/handlers"
+	"github.com/packfinderz/outbox/destinations/handlers"
 )
 
 // Handler is the contract's publish: it hands one message to whoever is downstream, in whatever

@@ -3,7 +3,7 @@ package modkit_test
 import (
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/docpage"
+	"github.com/packfinderz/outbox/internal/testing/docpage"
 )
 
 // TestDocumentation keeps the code of docs/modkit.md what is compiled and run here.

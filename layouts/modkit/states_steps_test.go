@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/layouttest"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/layouttest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/handlers"
+	"github.com/packfinderz/outbox/destinations/handlers"
 )
 
 // byTopic is a publisher that hands each message to the handler of its topic. Topics have nothing to do with each other: one whose

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/checklist"
+	"github.com/packfinderz/outbox/internal/testing/checklist"
 )
 
 // The folders of the tests.

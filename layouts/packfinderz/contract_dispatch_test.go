@@ -1,6 +1,6 @@
 package packfinderz_test
 
-import "github.com/packfinderz/outbox/internal/checklist"
+import "github.com/packfinderz/outbox/internal/testing/checklist"
 
 // pf141 is PF-141: what it asks for, in our words.
 func pf141() ticket {

@@ -1,6 +1,6 @@
 package packfinderz_test
 
-import "github.com/packfinderz/outbox/internal/checklist"
+import "github.com/packfinderz/outbox/internal/testing/checklist"
 
 // document is the page on the publisher: what it promises, in our words.
 func document() ticket {
@@ -38,7 +38,7 @@ func document() ticket {
 		line("a known event is acknowledged without an effect",
 			compliance+"TestDuplicatesDoNotRunTheEffectAgain", worker+"TestWorkerRole"),
 		line("the key, its command and its TTL",
-			idempotency+"TestKey", "brokers/redis.TestCheckAndMarkProcessed"),
+			idempotency+"TestKey", "destinations/redis.TestCheckAndMarkProcessed"),
 		line("every upload, approval and rejection emits, with licence, store, status and reason",
 			"packfinderz/internal/licensing.TestEveryChangeEmits"),
 		line("the worker listens on the domain subscription",

@@ -1,6 +1,6 @@
 package packfinderz_test
 
-import "github.com/packfinderz/outbox/internal/checklist"
+import "github.com/packfinderz/outbox/internal/testing/checklist"
 
 // pf060 is PF-060: what it asks for, in our words.
 func pf060() ticket {
@@ -51,9 +51,9 @@ func pf066() ticket {
 			line("every published event has the id of its row, in the body and beside it", publisher+"TestEveryEventTypeReachesItsTopic",
 				outbox+"TestEmitWritesTheEnvelope"),
 			line("the publisher's log names the event and its aggregate", publisher+"TestOneInfoLinePerAttempt"),
-			line("one call checks and marks an event", idempotency+"TestKey", "brokers/redis.TestCheckAndMarkProcessed"),
+			line("one call checks and marks an event", idempotency+"TestKey", "destinations/redis.TestCheckAndMarkProcessed"),
 			line("a duplicate does not have the effect again", compliance+"TestDuplicatesDoNotRunTheEffectAgain", wholeRoad),
-			line("of several at once only one is the first", idempotency+"TestOneOfManyIsFirst", "brokers/redis.TestCheckAndMarkRace"),
+			line("of several at once only one is the first", idempotency+"TestOneOfManyIsFirst", "destinations/redis.TestCheckAndMarkRace"),
 			line("an example of a consumer", idempotency+"ExampleManager", compliance+"ExampleHandler"),
 			line("the strategy is written down", "packfinderz.TestWriteUp"),
 		},
@@ -67,15 +67,15 @@ func pf066() ticket {
 			line("the body's id and the row's are the same, or it is not published",
 				publisher+"TestPoisonedRows", registry+"TestRegistryHoldsTheEnvelopeAgainstTheRow"),
 			line("a duplicate can be found in the log, also one of a publisher that was killed",
-				publisher+"TestDuplicatesAreInTheLog", "outbox.TestAcksInTheLog", "brokers/gcppubsub.TestPublishAcked", wholeRoad),
+				publisher+"TestDuplicatesAreInTheLog", "outbox.TestAcksInTheLog", "destinations/gcppubsub.TestPublishAcked", wholeRoad),
 			line("the key is pf:evt:processed:<consumer>:<event_id>",
 				idempotency+"TestKey", compliance+"TestDuplicatesDoNotRunTheEffectAgain"),
 			line("check and set are one command",
-				idempotency+"TestOneOfManyIsFirst", "brokers/redis.TestCheckAndMarkRace"),
+				idempotency+"TestOneOfManyIsFirst", "destinations/redis.TestCheckAndMarkRace"),
 			line("keys end: 7 to 30 days, as set",
 				idempotency+"TestKey", worker+"TestIdempotencyTTL", idempotency+"TestConfigRefused"),
 			line("CheckAndMarkProcessed takes a context, consumer, event and TTL",
-				outbox+"TestLockedEnvelope", "brokers/redis.TestCheckAndMarkProcessed"),
+				outbox+"TestLockedEnvelope", "destinations/redis.TestCheckAndMarkProcessed"),
 			line("the helper has a package of its own under pkg/outbox",
 				idempotency+"ExampleManager"),
 			line("Redis decides: without it nothing is handled",

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/layouts/survey"
 )

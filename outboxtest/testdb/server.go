@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/pgserver"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgserver"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 // Server is a PostgreSQL of one's own. Its methods may be called from several goroutines.

@@ -13,7 +13,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 
-	"github.com/packfinderz/outbox/internal/pgserver"
+	"github.com/packfinderz/outbox/internal/testing/pgserver"
 )
 
 // Database is a pool on the example's database.
@@ -59,8 +59,13 @@ func (db *Database) Another(ctx context.Context, name string) (string, error) {
 
 // Migrate applies goose migrations and remembers them in a table of their own, so that the
 // outbox's files and the example's do not meet.
-func (db *Database) Migrate(ctx context.Context, versions string, files fs.FS) (err error) {
-	config, err := pgx.ParseConfig(db.URL)
+func (db *Database) Migrate(ctx context.Context, versions string, files fs.FS) error {
+	return Migrate(ctx, db.URL, versions, files)
+}
+
+// Migrate does the same for the database at url.
+func Migrate(ctx context.Context, url, versions string, files fs.FS) (err error) {
+	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return fmt.Errorf("read the database's address: %w", err)
 	}

@@ -19,10 +19,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/packfinderz/outbox/internal/pgserver"
+	"github.com/packfinderz/outbox/internal/testing/pgserver"
 )
 
-// versionEnv is what internal/pgserver takes its version from.
+// versionEnv is what internal/testing/pgserver takes its version from.
 const versionEnv = "OUTBOX_POSTGRES"
 
 // area is a part of the code, and the packages that test it.
@@ -37,7 +37,7 @@ func areas() []area {
 		{"stores", []string{".", "./pgstore/...", "./layouts/...", "./inbox/pginbox"}},
 		{"stream", []string{"./pgstream/..."}},
 		{"ops", []string{"./ops/...", "./doctor/..."}},
-		{"chaos", []string{"./cmd/outbox/internal/chaos"}},
+		{"chaos", []string{"./internal/testing/system/chaos"}},
 	}
 }
 

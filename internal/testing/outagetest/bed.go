@@ -13,11 +13,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest/logtest"
+	"github.com/packfinderz/outbox/outboxtest/publishertest"
 	"github.com/packfinderz/outbox/pgstream"
-	"github.com/packfinderz/outbox/publishertest"
 )
 
 const (

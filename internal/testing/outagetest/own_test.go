@@ -15,8 +15,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/tcpproxy"
 	"github.com/packfinderz/outbox/internal/testing/outagetest"
+	"github.com/packfinderz/outbox/internal/testing/tcpproxy"
 )
 
 // own is a publisher as a user writes one: it dials for every batch, writes a line for each message and reads one back,

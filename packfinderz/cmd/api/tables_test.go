@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/consume/consumetest"
-	"github.com/packfinderz/outbox/layoutfile"
+	"github.com/packfinderz/outbox/layouts/layoutfile"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/consumetest"
 	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/doctor"
+	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/pgstore"
 )
 

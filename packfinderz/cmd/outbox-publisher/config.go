@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/destinations/gcppubsub"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/pubsub"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"

@@ -18,9 +18,9 @@ func TestDependencies(t *testing.T) {
 		module + "pkg/enums", module + "pkg/outbox/payloads", module + "pkg/outbox/registry",
 	}
 	forbidden := []string{
-		"github.com/packfinderz/outbox/consume", "github.com/packfinderz/outbox/inbox",
-		"gorm.io/", "github.com/redis/", "github.com/packfinderz/outbox/brokers/redis", "github.com/packfinderz/outbox/outboxgorm",
-		"github.com/packfinderz/outbox/internal/pgserver", "cloud.google.com/go/pubsub/v2/pstest", "github.com/pressly/goose", "testing",
+		"github.com/packfinderz/outbox/consume", "github.com/packfinderz/outbox/consume/inbox",
+		"gorm.io/", "github.com/redis/", "github.com/packfinderz/outbox/destinations/redis", "github.com/packfinderz/outbox/outboxgorm",
+		"github.com/packfinderz/outbox/internal/testing/pgserver", "cloud.google.com/go/pubsub/v2/pstest", "github.com/pressly/goose", "testing",
 	}
 	dependencies := list(t, "-deps", ".")
 	if !slices.Contains(dependencies, "github.com/packfinderz/outbox/pgstore") {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/layoutfile"
+	"github.com/packfinderz/outbox/layouts/layoutfile"
 	"github.com/packfinderz/outbox/layouts/modkit"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/outboxtest/testdb"

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/doctor"
+	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
 )
 

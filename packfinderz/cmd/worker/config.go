@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/packfinderz/outbox/brokers/gcppubsub"
-	"github.com/packfinderz/outbox/brokers/gcppubsub/consumer"
-	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/consume/inbox"
+	"github.com/packfinderz/outbox/destinations/gcppubsub"
+	"github.com/packfinderz/outbox/destinations/gcppubsub/consumer"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
 	"github.com/packfinderz/outbox/packfinderz/internal/pubsub"

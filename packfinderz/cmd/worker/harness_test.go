@@ -13,13 +13,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/brokers/gcppubsub"
-	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
-	"github.com/packfinderz/outbox/brokers/redis/redistest"
-	"github.com/packfinderz/outbox/consume/consumetest"
+	"github.com/packfinderz/outbox/destinations/gcppubsub"
+	"github.com/packfinderz/outbox/destinations/gcppubsub/pubsubtest"
+	"github.com/packfinderz/outbox/destinations/redis/redistest"
 	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/consumetest"
+	"github.com/packfinderz/outbox/outboxtest/publishertest"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
-	"github.com/packfinderz/outbox/publishertest"
 )
 
 // asProgram has this binary be the worker.

@@ -7,7 +7,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/packfinderz/outbox/brokers/redis"
+	"github.com/packfinderz/outbox/destinations/redis"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 )
 

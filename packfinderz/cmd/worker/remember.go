@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/consume/inbox"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 )
 

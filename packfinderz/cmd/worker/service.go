@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/packfinderz/outbox/brokers/gcppubsub"
-	"github.com/packfinderz/outbox/brokers/gcppubsub/consumer"
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/destinations/gcppubsub"
+	"github.com/packfinderz/outbox/destinations/gcppubsub/consumer"
 	"github.com/packfinderz/outbox/packfinderz/internal/compliance"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"

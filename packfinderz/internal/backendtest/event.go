@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/outboxtest/publishertest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
-	"github.com/packfinderz/outbox/publishertest"
 )
 
 // Event is a change as it comes from Pub/Sub, or goes there.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/consume/consumetest"
 	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/consumetest"
 	"github.com/packfinderz/outbox/outboxtest/testserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
 )

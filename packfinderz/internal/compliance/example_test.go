@@ -6,7 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/brokers/redis/redistest"
+	"github.com/packfinderz/outbox/destinations/redis/redistest"
 	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/outboxtest/testserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"

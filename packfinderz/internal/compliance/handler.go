@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/consume/inbox"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 )

@@ -19,8 +19,8 @@ import (
 	"cloud.google.com/go/pubsub/v2/pstest"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/brokers/gcppubsub/pubsubtest"
-	"github.com/packfinderz/outbox/brokers/redis/redistest"
+	"github.com/packfinderz/outbox/destinations/gcppubsub/pubsubtest"
+	"github.com/packfinderz/outbox/destinations/redis/redistest"
 	"github.com/packfinderz/outbox/outboxtest/testserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"

@@ -1,7 +1,7 @@
 package env
 
 import (
-	"github.com/packfinderz/outbox/layoutfile"
+	"github.com/packfinderz/outbox/layouts/layoutfile"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 	"github.com/packfinderz/outbox/pgstore"
 )

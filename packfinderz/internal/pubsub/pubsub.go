@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/packfinderz/outbox/brokers/gcppubsub"
+	"github.com/packfinderz/outbox/destinations/gcppubsub"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/admin"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
-	"github.com/packfinderz/outbox/doctor"
+	"github.com/packfinderz/outbox/ops/doctor"
 )
 
 // usersVariable has the lines of a credentials file, for those who keep secrets in the environment.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/packfinderz/outbox/doctor"
+	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/pgstore"
 )
 

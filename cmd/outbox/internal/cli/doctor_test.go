@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/doctor"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/ops/doctor"
 )
 
 // TestDoctor has an exit code for each severity.

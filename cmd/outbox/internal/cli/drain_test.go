@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/cli"
-	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/process"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/outboxtest/logtest"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 // TestFilterFlags has events that differ in one thing each: a flag finds those that it names and no other. One that

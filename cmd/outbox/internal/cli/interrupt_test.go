@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/process"
 	"github.com/packfinderz/outbox/outboxtest/await"
 )
 

@@ -3,8 +3,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/packfinderz/outbox/layoutfile"
 	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/layoutfile"
 	"github.com/packfinderz/outbox/pgstream"
 )
 

@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/cli"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 // TestOperations goes the way of a person on call: look, find, read, retry, see it delivered.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/pgbouncer"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgbouncer"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 // poolerServers is how many sessions the poolers of these tests have.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/cmd/outbox/internal/process"
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/process"
 )
 
 // retryOrders and purgeOrders are what is done to thousands of events.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 func TestReplay(t *testing.T) {

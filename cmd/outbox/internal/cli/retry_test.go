@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 // kill makes the events of a key dead: they have a date that JSON has not.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/internal/pgtest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 // TestRolesPage runs docs/roles.md as it is written: the statements as the owner, the commands as the roles that

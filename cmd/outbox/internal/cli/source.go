@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox/internal/pgsession"
-	"github.com/packfinderz/outbox/layoutfile"
 	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/layoutfile"
 	"github.com/packfinderz/outbox/pgstream"
 )
 

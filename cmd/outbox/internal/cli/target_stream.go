@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
-	"github.com/packfinderz/outbox/doctor"
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/pgstream"
 )
 

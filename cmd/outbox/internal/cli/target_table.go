@@ -10,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
-	"github.com/packfinderz/outbox/doctor"
 	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/internal/sqlname"
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )

@@ -3,13 +3,13 @@ package dest
 import (
 	"io"
 
-	"github.com/packfinderz/outbox/brokers/gcppubsub"
-	"github.com/packfinderz/outbox/brokers/gocloud"
-	"github.com/packfinderz/outbox/brokers/kafka"
-	"github.com/packfinderz/outbox/brokers/natsjs"
-	"github.com/packfinderz/outbox/brokers/rabbitmq"
-	"github.com/packfinderz/outbox/brokers/redis"
-	"github.com/packfinderz/outbox/webhook"
+	"github.com/packfinderz/outbox/destinations/gcppubsub"
+	"github.com/packfinderz/outbox/destinations/gocloud"
+	"github.com/packfinderz/outbox/destinations/kafka"
+	"github.com/packfinderz/outbox/destinations/natsjs"
+	"github.com/packfinderz/outbox/destinations/rabbitmq"
+	"github.com/packfinderz/outbox/destinations/redis"
+	"github.com/packfinderz/outbox/destinations/webhook"
 )
 
 // brokers are the destinations with a broker, each in a module of its own.

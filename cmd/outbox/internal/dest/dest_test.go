@@ -17,8 +17,8 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
-	"github.com/packfinderz/outbox/publishertest"
-	"github.com/packfinderz/outbox/wire"
+	"github.com/packfinderz/outbox/destinations/wire"
+	"github.com/packfinderz/outbox/outboxtest/publishertest"
 )
 
 // harness reads JSON Lines back.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
-	"github.com/packfinderz/outbox/publishertest"
+	"github.com/packfinderz/outbox/outboxtest/publishertest"
 )
 
 // wantLines fails unless a file has so many lines.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
-	"github.com/packfinderz/outbox/internal/pgtest"
 	"github.com/packfinderz/outbox/internal/testing/outagetest"
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/packfinderz/outbox/brokers/redis/redistest"
+	"github.com/packfinderz/outbox/destinations/redis/redistest"
 	"github.com/packfinderz/outbox/outboxtest/testserver"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
 )

@@ -11,8 +11,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/packfinderz/outbox/brokers/redis"
-	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/consume/inbox"
+	"github.com/packfinderz/outbox/destinations/redis"
 )
 
 // Config says for how long a manager remembers.

@@ -13,8 +13,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/brokers/redis/redistest"
-	"github.com/packfinderz/outbox/inbox"
+	"github.com/packfinderz/outbox/consume/inbox"
+	"github.com/packfinderz/outbox/destinations/redis/redistest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
 )
 

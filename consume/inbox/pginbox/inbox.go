@@ -1,0 +1,122 @@
+// Package pginbox makes a consumer whose effect is in PostgreSQL handle each event exactly
+// once: the mark that says "handled" is a row written in the effect's own transaction, so
+// that either both are committed or neither.
+//
+// Handle and HandleSQL begin a transaction, mark the event, run the handler in it and commit.
+// Mark and MarkSQL do the same inside a transaction that is the caller's.
+//
+// A consumer that finds an event marked by a transaction that is still open waits for its
+// end: that is what keeps two consumers of one event apart. Where waiting is not wanted, or
+// a consumer could hang with its transaction open, set lock_timeout and
+// idle_in_transaction_session_timeout on the connections; a wait that lock_timeout ends is
+// inbox.ErrInProgress.
+//
+// All of this holds at READ COMMITTED, PostgreSQL's default. Above it the server answers a
+// race with a serialization failure (40001), which is passed on: have the event delivered
+// again.
+package pginbox
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox/consume/inbox"
+	"github.com/packfinderz/outbox/internal/migrations"
+	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/internal/sqlstate"
+)
+
+// DefaultTable is the table's name, unless another is chosen.
+const DefaultTable = "outbox_inbox"
+
+// Config says where the table is, and how long its rows are needed.
+type Config struct {
+	// Schema is where the table is; empty for the search path.
+	Schema string
+	// Table is its name. Default outbox_inbox.
+	Table string
+	// Horizon is how long after its first delivery the broker may deliver an event again. If
+	// it is stated, a purge refuses to delete anything younger.
+	Horizon time.Duration
+}
+
+// Validate refuses names that PostgreSQL cannot have, and a horizon that makes no sense.
+func (c Config) Validate() error {
+	if c.Schema != "" {
+		if problem := sqlname.Problem(c.Schema); problem != "" {
+			return fmt.Errorf("inbox: the schema's name %s", problem)
+		}
+	}
+	if c.Table != "" {
+		if problem := sqlname.Problem(c.Table); problem != "" {
+			return fmt.Errorf("inbox: the table's name %s", problem)
+		}
+	}
+	if c.Horizon < 0 {
+		return fmt.Errorf("inbox: the redelivery horizon is %s", c.Horizon)
+	}
+	return nil
+}
+
+func (c Config) table() string {
+	if c.Table == "" {
+		return DefaultTable
+	}
+	return c.Table
+}
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// Migrations are the goose migrations that make the table, with the name of config. They run
+// in the schema that is first in the search path.
+func Migrations(config Config) (fs.FS, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	return migrations.Rename(files, map[string]string{DefaultTable: config.table()})
+}
+
+// Inbox remembers in one table which events each consumer has handled. It holds no
+// connection, and is safe for concurrent use.
+type Inbox struct {
+	config Config
+	mark   string
+	purge  string
+}
+
+// New makes an inbox. It does not connect.
+func New(config Config) (*Inbox, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	table := sqlname.Quote(config.table())
+	if config.Schema != "" {
+		table = sqlname.Quote(config.Schema) + "." + table
+	}
+	return &Inbox{config: config, mark: fmt.Sprintf(markSQL, table), purge: fmt.Sprintf(purgeSQL, table)}, nil
+}
+
+// markSQL waits for a transaction that has marked the same event and is still open. If that
+// one rolls back, this one marks.
+const markSQL = `INSERT INTO %s (consumer, event_id) VALUES ($1::text, $2::uuid) ON CONFLICT (consumer, event_id) DO NOTHING`
+
+// lockNotAvailable is PostgreSQL's code for a wait that lock_timeout ended.
+const lockNotAvailable = "55P03"
+
+// marked sorts what the server answered to markSQL.
+func marked(rows int64, err error, consumer string, event uuid.UUID) (first bool, _ error) {
+	if err == nil {
+		return rows == 1, nil
+	}
+	err = fmt.Errorf("inbox: mark event %s for %s: %w", event, consumer, err)
+	if sqlstate.Of(err) == lockNotAvailable {
+		return false, errors.Join(inbox.ErrInProgress, err)
+	}
+	return false, err
+}

@@ -1,0 +1,127 @@
+// Package gocloud publishes events to whatever gocloud.dev/pubsub has a driver for. Linked
+// in are Amazon SNS and SQS, Azure Service Bus, and the driver in memory; a program that
+// imports another driver can name that one's URLs too.
+package gocloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/wire"
+)
+
+// Config says where to publish to, and how.
+type Config struct {
+	// URL names the topic or queue, as the driver wants it. Where it has {topic} in it, that
+	// is replaced by the topic of each message; without it all messages go to one place.
+	URL string
+	// Format is how the event's fields are written beside its payload.
+	Format wire.Format
+}
+
+// Publisher publishes through a driver. It is safe for concurrent use.
+type Publisher struct {
+	config Config
+	topics *topics
+	// asked is the URL that Ping asks for: the one that was last published to.
+	asked atomic.Pointer[string]
+
+	life   sync.RWMutex // held for reading by the calls under way
+	closed bool
+}
+
+var errClosed = errors.New("the publisher is closed")
+
+// New makes a publisher. It opens the topic, which does not need the service to be there.
+func New(config Config) (*Publisher, error) {
+	p := &Publisher{config: config, topics: newTopics()}
+	url, err := config.topicURL(&outbox.Message{Event: outbox.Event{Topic: "any"}})
+	if err != nil {
+		return nil, err
+	}
+	if err := checkURL(url); err != nil {
+		return nil, err
+	}
+	used, err := p.topics.acquire(url)
+	if err != nil {
+		return nil, err
+	}
+	p.topics.release(used)
+	p.asked.Store(&url)
+	return p, nil
+}
+
+// Publish publishes a batch, one message of a key at a time and the keys side by side, and
+// waits until the service has taken them.
+func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if p.closed {
+		errs := make([]error, len(messages))
+		for i := range errs {
+			errs[i] = outbox.Unavailable(errClosed)
+		}
+		return errs
+	}
+	return outbox.PublishByKey(ctx, messages, p.round)
+}
+
+// round publishes messages of different keys.
+func (p *Publisher) round(ctx context.Context, messages []outbox.Message) []error {
+	errs := make([]error, len(messages))
+	var running sync.WaitGroup
+	for i := range messages {
+		running.Go(func() { errs[i] = p.one(ctx, &messages[i]) })
+	}
+	running.Wait()
+	return errs
+}
+
+func (p *Publisher) one(ctx context.Context, message *outbox.Message) error {
+	url, err := p.config.topicURL(message)
+	if err != nil {
+		return err
+	}
+	topic, err := p.topics.acquire(url)
+	if err != nil {
+		return outbox.Misconfigured(err)
+	}
+	defer p.topics.release(topic)
+	p.asked.Store(&url)
+	o := &outgoing{Message: message, attributes: attributes(p.config.Format, message), topic: topic}
+	err = topic.publish(ctx, o)
+	if err == nil {
+		return nil
+	}
+	ended := ctx.Err()
+	if ended != nil {
+		// The driver goes on with a message that nobody waits for any more, and would send it
+		// after others of its key. That ends with the topic.
+		p.topics.drop(topic)
+	} else if topic.dropped.Load() {
+		ended = context.Canceled // by another call, whose time was up
+		p.topics.drop(topic)     // it is closed afterwards
+	}
+	switch {
+	case ended == nil || outbox.Classify(err) == outbox.ClassTerminal && !o.sent.Load():
+		return classify(fmt.Errorf("publish to %s: %w", topic.name, err))
+	case !o.sent.Load():
+		return outbox.ErrNotAttempted
+	}
+	return fmt.Errorf("publish to %s: no answer in time: %w", topic.name, ended)
+}
+
+// KeepsOrder is true: of a key one message is under way at a time.
+func (p *Publisher) KeepsOrder() bool { return true }
+
+// Close waits for what is being published and closes the topics.
+func (p *Publisher) Close() error {
+	p.life.Lock()
+	defer p.life.Unlock()
+	p.closed = true
+	return p.topics.close()
+}

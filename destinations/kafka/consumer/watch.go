@@ -1,0 +1,96 @@
+package consumer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/kafka"
+)
+
+// silence is how long nothing was heard of a cluster that is away. A member of a group hears
+// every three seconds at least.
+const silence = 5 * time.Second
+
+// watch logs when the cluster goes and when it is back. The client itself tries on and tells
+// nobody.
+type watch struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	good time.Time // when it was last heard of
+	away bool
+}
+
+var (
+	_ kgo.HookBrokerConnect = (*watch)(nil)
+	_ kgo.HookBrokerRead    = (*watch)(nil)
+)
+
+// OnBrokerConnect notes a connection that could not be made.
+func (w *watch) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	if err != nil {
+		w.failed(err)
+	}
+}
+
+// OnBrokerRead notes a connection that works.
+func (w *watch) OnBrokerRead(_ kgo.BrokerMetadata, _ int16, _ int, _, _ time.Duration, err error) {
+	if err == nil {
+		w.answered()
+	}
+}
+
+func (w *watch) failed(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.away && time.Since(w.good) > silence {
+		w.away = true
+		w.log.Warn("Kafka cannot be reached; waiting", "error", err)
+	}
+}
+
+func (w *watch) answered() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.good = time.Now()
+	if w.away {
+		w.away = false
+		w.log.Info("Kafka answers again")
+	}
+}
+
+// awaitTopics waits until the topics are there, and makes them with Create: the client would
+// read none of a group without a word.
+func (c *Consumer) awaitTopics(ctx context.Context) error {
+	asker, err := kafka.New(c.config.Broker)
+	if err != nil {
+		return fmt.Errorf("kafka consumer: %w", err)
+	}
+	defer func() { _ = asker.Close() }() // it has nothing to say
+	retry := outbox.RetryPolicy{Base: 50 * time.Millisecond, Max: time.Second}
+	told := false
+	for tries := 1; ctx.Err() == nil; tries++ {
+		switch err := asker.CheckTopics(ctx, c.config.Topics...); {
+		case err == nil && told:
+			c.log.Info("the topics are there")
+			return nil
+		case err == nil || ctx.Err() != nil:
+			return nil
+		case !told:
+			told = true
+			c.log.Warn("the topics cannot be read; waiting", "error", err)
+		}
+		select {
+		case <-time.After(retry.Delay(tries)):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/kafka/internal/topic"
+)
+
+// CheckTopics asks the cluster for topics, and makes those that are not there with Create, before
+// there is anything to publish. It is an error if messages could not go to all of them.
+func (p *Publisher) CheckTopics(ctx context.Context, topics ...string) error {
+	if !p.enter() {
+		return outbox.Unavailable(errClosed)
+	}
+	defer p.running.Done()
+	bad := p.checkTopics(ctx, slices.Values(topics))
+	errs := make([]error, len(topics))
+	for i, topic := range topics {
+		errs[i] = bad[topic]
+	}
+	return errors.Join(errs...)
+}
+
+// checkTopics gives the topics that messages cannot go to, and why. A topic that was not used
+// before is asked for: the client itself would wait for it to appear.
+func (p *Publisher) checkTopics(ctx context.Context, topics iter.Seq[string]) map[string]error {
+	bad := make(map[string]error)
+	var unknown []string
+	p.mu.Lock()
+	seen := make(map[string]bool)
+	for topic := range topics {
+		if p.known[topic] || seen[topic] {
+			continue
+		}
+		seen[topic] = true
+		if err := checkName(topic); err != nil {
+			bad[topic] = err
+			continue
+		}
+		unknown = append(unknown, topic)
+	}
+	p.mu.Unlock()
+	if len(unknown) == 0 {
+		return bad
+	}
+	// Half of the time that is left: what nobody answers must be known while there is a context.
+	asking, cancel := context.WithTimeout(ctx, askFor(ctx))
+	defer cancel()
+	for topic, err := range p.examine(asking, unknown, false) {
+		if ctx.Err() != nil && outbox.Classify(err) == outbox.ClassUnavailable {
+			err = outbox.ErrNotAttempted
+		}
+		bad[topic] = err
+	}
+	return bad
+}
+
+func askFor(ctx context.Context) time.Duration {
+	if deadline, bounded := ctx.Deadline(); bounded {
+		return min(askTimeout, time.Until(deadline)/2)
+	}
+	return askTimeout
+}
+
+func checkName(name string) error {
+	if name == "" {
+		return outbox.ErrNoTopic
+	}
+	if err := topic.Check(name); err != nil {
+		return outbox.Rejected(err)
+	}
+	return nil
+}
+
+// examine asks the cluster for topics, makes those that are not there with Create, and gives
+// those that messages cannot go to. When leaders is set, a topic needs one: at a publish the
+// client waits for it.
+func (p *Publisher) examine(ctx context.Context, topics []string, leaders bool) (bad map[string]error) {
+	bad = make(map[string]error)
+	request := kmsg.NewPtrMetadataRequest()
+	request.IncludeTopicAuthorizedOperations = true
+	for _, topic := range topics {
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = kmsg.StringPtr(topic)
+		request.Topics = append(request.Topics, t)
+	}
+	response, err := ask(ctx, p, with(request, (*kmsg.MetadataRequest).RequestWith))
+	if err != nil {
+		for _, topic := range topics {
+			bad[topic] = unreached(fmt.Errorf("ask Kafka for topic %s: %w", topic, err))
+		}
+		return bad
+	}
+	var missing []string
+	for i := range response.Topics {
+		t := &response.Topics[i]
+		if t.Topic == nil {
+			continue
+		}
+		err := stateOf(t)
+		if err == nil && leaders && p.isSilent(*t.Topic) {
+			if bad[*t.Topic] = p.askLeaders(ctx, t); bad[*t.Topic] != nil {
+				continue
+			}
+			delete(bad, *t.Topic)
+		}
+		switch {
+		case err == nil, errors.Is(err, kerr.LeaderNotAvailable) && !leaders:
+			p.setKnown(*t.Topic)
+		case errors.Is(err, kerr.UnknownTopicOrPartition) && p.config.Create:
+			missing = append(missing, *t.Topic)
+		default:
+			p.forget(*t.Topic)
+			bad[*t.Topic] = classify(err, *t.Topic)
+		}
+	}
+	if len(missing) > 0 {
+		p.create(ctx, missing, bad)
+	}
+	return bad
+}
+
+// stateOf is why messages cannot go to a topic; nil if they can, to one partition at least.
+func stateOf(t *kmsg.MetadataResponseTopic) error {
+	if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+		return err
+	}
+	// A cluster that does not tell what is allowed gives a number below zero; who may ask for a
+	// topic has some right on it.
+	if rights := t.AuthorizedOperations; rights > 0 && rights&(1<<kmsg.ACLOperationWrite) == 0 {
+		return kerr.TopicAuthorizationFailed
+	}
+	for i := range t.Partitions {
+		if t.Partitions[i].ErrorCode == 0 && t.Partitions[i].Leader >= 0 {
+			return nil
+		}
+	}
+	return kerr.LeaderNotAvailable
+}
+
+// create makes topics, and notes those that cannot be made.
+func (p *Publisher) create(ctx context.Context, topics []string, bad map[string]error) {
+	request := kmsg.NewPtrCreateTopicsRequest()
+	request.TimeoutMillis = int32(askTimeout.Milliseconds())
+	for _, topic := range topics {
+		t := kmsg.NewCreateTopicsRequestTopic()
+		t.Topic = topic
+		t.NumPartitions, t.ReplicationFactor = int32(p.config.Partitions), int16(p.config.Replication)
+		request.Topics = append(request.Topics, t)
+	}
+	response, err := ask(ctx, p, with(request, (*kmsg.CreateTopicsRequest).RequestWith))
+	if err != nil {
+		for _, topic := range topics {
+			bad[topic] = unreached(fmt.Errorf("create topic %s: %w", topic, err))
+		}
+		return
+	}
+	for _, t := range response.Topics {
+		err := kerr.ErrorForCode(t.ErrorCode)
+		told := fmt.Errorf("create topic %s: %w", t.Topic, err)
+		switch {
+		case err == nil, errors.Is(err, kerr.TopicAlreadyExists):
+			p.setKnown(t.Topic)
+		case errors.Is(err, kerr.InvalidTopicException):
+			bad[t.Topic] = outbox.Rejected(told)
+		case kerr.IsRetriable(err):
+			bad[t.Topic] = outbox.TopicUnavailable(told)
+		default: // no right to, a number of partitions or replicas that cannot be, a policy
+			bad[t.Topic] = outbox.TopicMissing(told)
+		}
+	}
+}
+
+func (p *Publisher) setKnown(topic string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known[topic] = true
+}
+
+// forget is for a topic that is gone: it is asked for again.
+func (p *Publisher) forget(topic string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.known, topic)
+	delete(p.warm, topic)
+}
+
+func (p *Publisher) isWarm(topic string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.warm[topic]
+}
+
+func (p *Publisher) warmed(topic string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.warm[topic] = true
+	delete(p.silent, topic)
+}
+
+// silence notes that a message to a topic got no answer.
+func (p *Publisher) silence(topic string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent[topic] = true
+}
+
+func (p *Publisher) isSilent(topic string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.silent[topic]
+}

@@ -1,0 +1,47 @@
+package consumer
+
+import (
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/destinations/natsjs/internal/header"
+	"github.com/packfinderz/outbox/destinations/wire"
+)
+
+// decode makes an event of a message of the stream, as the publisher wrote it.
+func (c *Config) decode(msg jetstream.Msg) (*delivered, error) {
+	meta, err := msg.Metadata()
+	if err != nil {
+		return nil, err
+	}
+	attributes := make(map[string]string, len(msg.Headers()))
+	for name, values := range msg.Headers() {
+		if !header.IsOwn(name) {
+			attributes[name] = strings.TrimSpace(strings.Join(values, ",")) // as a dead letter can have it
+		}
+	}
+	message, err := wire.Decode(attributes, msg.Data(), header.CloudEventsPrefix)
+	if err != nil {
+		message.Headers = attributes // a dead letter is to have all of them
+	} else if media, ok := message.Headers[header.ContentType]; ok && message.ContentType == "" {
+		message.ContentType = media
+		delete(message.Headers, header.ContentType)
+	}
+	message.Topic = strings.TrimPrefix(msg.Subject(), c.Broker.SubjectPrefix)
+	message.Attempt = int(meta.NumDelivered)
+	if message.Key == "" {
+		message.Key = keyOf(&message)
+	}
+	return &delivered{msg: msg, sequence: meta.Sequence.Stream, delivery: consume.Delivery{Message: message, Err: err}}, nil
+}
+
+// keyOf is the key of a message that says none: that of its aggregate.
+func keyOf(message *outbox.Message) string {
+	if message.AggregateID == "" {
+		return ""
+	}
+	return message.AggregateType + "/" + message.AggregateID
+}

@@ -1,0 +1,155 @@
+package natsjs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/packfinderz/outbox/destinations/natsjs/internal/streams"
+)
+
+// JetStream's API, as far as it is asked here.
+const (
+	apiAccount = "$JS.API.INFO"
+	apiNames   = "$JS.API.STREAM.NAMES"
+	apiStream  = "$JS.API.STREAM.INFO."
+)
+
+// askTimeout bounds a question to JetStream.
+const askTimeout = 5 * time.Second
+
+// resolveUnknown finds out why nobody took a message: its subject has no stream, the stream
+// has no leader, or the server has no JetStream; all look alike to who publishes. With Create
+// a missing stream is made, and the messages are sent again.
+func (p *Publisher) resolveUnknown(ctx context.Context, l *link, requests []request, answers []answer) {
+	var again []int
+	verdicts := make(map[string]error)
+	for i := range answers {
+		if !errors.Is(answers[i].err, nats.ErrNoResponders) {
+			continue
+		}
+		subject := requests[i].msg.Subject
+		verdict, known := verdicts[subject]
+		if !known {
+			verdict = p.resolve(ctx, l, subject)
+			verdicts[subject] = verdict
+		}
+		answers[i].err = verdict
+		if verdict == nil {
+			again = append(again, i)
+		}
+	}
+	if len(again) == 0 {
+		return
+	}
+	retry := make([]request, len(again))
+	for i, place := range again {
+		retry[i] = requests[place]
+	}
+	for i, a := range l.exchange(ctx, retry) {
+		if errors.Is(a.err, nats.ErrNoResponders) {
+			a.err = errUnknownStream
+		}
+		answers[again[i]] = a
+	}
+}
+
+// resolve says why nobody took a message to this subject; nil if a stream was made for it.
+func (p *Publisher) resolve(ctx context.Context, l *link, subject string) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	stream, err := l.streamOf(ctx, subject)
+	var denied deniedError
+	switch {
+	case errors.As(err, &denied):
+		return errUnknownStream // as far as this user may know
+	case err != nil:
+		return disconnectedError{err}
+	case stream != "":
+		return leaderlessError{stream}
+	}
+	return p.create(ctx, l, subject)
+}
+
+// create makes the stream of a subject, if that is wanted.
+func (p *Publisher) create(ctx context.Context, l *link, subject string) error {
+	if !p.config.Create {
+		return errUnknownStream
+	}
+	err := streams.Create(ctx, l.conn, p.config.streamName(subject), subject)
+	var refusal *jetstream.APIError
+	if errors.As(err, &refusal) {
+		return uncreatedError{err, int(refusal.ErrorCode)}
+	}
+	if err != nil {
+		return disconnectedError{err}
+	}
+	return nil
+}
+
+// ask sends one request to JetStream's API.
+func (l *link) ask(ctx context.Context, subject string, question any) ([]byte, error) {
+	msg := &nats.Msg{Subject: subject}
+	if question != nil {
+		data, err := json.Marshal(question)
+		if err != nil {
+			return nil, fmt.Errorf("ask JetStream: %w", err)
+		}
+		msg.Data = data
+	}
+	a := l.exchange(ctx, []request{{msg}})[0]
+	if errors.Is(a.err, nats.ErrNoResponders) {
+		return nil, errNoJetStream
+	}
+	if a.err != nil {
+		return nil, fmt.Errorf("ask JetStream: %w", a.err)
+	}
+	var reply struct {
+		Error *apiError `json:"error"`
+	}
+	if err := json.Unmarshal(a.data, &reply); err != nil {
+		return nil, fmt.Errorf("ask JetStream: %w", err)
+	}
+	if reply.Error != nil {
+		return nil, reply.Error
+	}
+	return a.data, nil
+}
+
+// streamOf is the stream that has a subject, "" if none has.
+func (l *link) streamOf(ctx context.Context, subject string) (string, error) {
+	data, err := l.ask(ctx, apiNames, map[string]string{"subject": subject})
+	if err != nil {
+		return "", err
+	}
+	var reply struct {
+		Streams []string `json:"streams"`
+	}
+	if err := json.Unmarshal(data, &reply); err != nil {
+		return "", fmt.Errorf("ask JetStream for the stream of %s: %w", subject, err)
+	}
+	if len(reply.Streams) == 0 {
+		return "", nil
+	}
+	return reply.Streams[0], nil
+}
+
+// streamName is the stream that Create makes for a subject: one that is named after it, without
+// what a stream's name cannot have, unless one is configured.
+func (c *Config) streamName(subject string) string {
+	if c.Stream != "" {
+		return c.Stream
+	}
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(".*>/\\", r) {
+			return '_'
+		}
+		return r
+	}, subject)
+}

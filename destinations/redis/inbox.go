@@ -1,0 +1,173 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/consume/inbox"
+)
+
+// DefaultKeyPrefix begins the keys of an inbox.
+const DefaultKeyPrefix = "pf"
+
+// InboxConfig says where an inbox is and how long it remembers.
+type InboxConfig struct {
+	// Config is how to reach Redis; ParseURL makes it. What it says of streams does not matter.
+	Config
+	// Client is a client that is there already, to be used instead; Config says nothing then, and Close leaves it open.
+	// Its own retries and timeouts count, within five seconds a call.
+	Client goredis.UniversalClient
+	// KeyPrefix begins every key, as in pf:evt:processed:billing:<event id>. Default pf.
+	KeyPrefix string
+	// TTL is how long claims last and handled events are remembered.
+	TTL inbox.TTL
+	// Logger is warned when Redis may forget what it should remember. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Inbox is an inbox.Inbox on Redis. It is safe for concurrent use, and so are many of them.
+//
+// A key is absent, or "processing:" and the token of the claim, or anything else: done. Each of
+// the two ends by itself. Every error of Redis is outbox.Unavailable: it says nothing about the
+// event, which must not become a dead letter by it.
+type Inbox struct {
+	config InboxConfig
+	client goredis.UniversalClient
+	looked atomic.Bool // whether Redis may evict is known, or cannot be
+	close  func() error
+}
+
+// NewInbox checks the configuration. It needs no Redis yet: one that is away is an error of each
+// call until it is back. If it is there, it is asked whether it may evict.
+func NewInbox(config InboxConfig) (*Inbox, error) {
+	var err error
+	if config.TTL, err = config.TTL.WithDefaults(); err != nil {
+		return nil, err
+	}
+	if config.KeyPrefix == "" {
+		config.KeyPrefix = DefaultKeyPrefix
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	i := &Inbox{config: config, client: config.Client, close: func() error { return nil }}
+	if i.client == nil {
+		options, err := config.ClientOptions()
+		if err != nil {
+			return nil, err
+		}
+		i.client = goredis.NewUniversalClient(options)
+		i.close = sync.OnceValue(i.client.Close)
+	}
+	i.lookOnce(context.Background())
+	return i, nil
+}
+
+// Close closes the connections, unless they are those of a client that was given.
+func (i *Inbox) Close() error { return i.close() }
+
+// Ping is nil if Redis answers, lets us in, and does what an inbox needs: it takes a key, and gives it back. One that is full, or a
+// replica, still answers when it is asked for nothing.
+func (i *Inbox) Ping(ctx context.Context) error {
+	ctx, cancel := i.bound(ctx)
+	defer cancel()
+	// No consumer has an empty name, so that this is no event's key; and the rights are those on the keys of events.
+	key, token := i.config.KeyPrefix+":evt:processed::ping", uuid.NewString()
+	err := i.client.Set(ctx, key, token, pingTTL).Err()
+	if err == nil {
+		err = releaseScript.Run(ctx, i.client, []string{key}, token).Err() // 0 if another asks at the same time
+	}
+	if err != nil {
+		return away("asking whether it takes keys", err)
+	}
+	return nil
+}
+
+// pingTTL is how long the key of a ping stays if its sender dies.
+const pingTTL = time.Second
+
+// The two states of a key.
+const (
+	processing = "processing:"
+	done       = "done:"
+)
+
+// Begin takes an event for one consumer, for the processing TTL.
+func (i *Inbox) Begin(ctx context.Context, consumer string, event uuid.UUID) (inbox.Claim, error) {
+	if err := inbox.Check(consumer, event); err != nil {
+		return nil, err
+	}
+	c := &claim{inbox: i, key: i.key(consumer, event), token: uuid.NewString()}
+	if err := i.put(ctx, c.key, processing+c.token, i.config.TTL.Processing); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (i *Inbox) key(consumer string, event uuid.UUID) string {
+	return i.config.KeyPrefix + ":evt:processed:" + consumer + ":" + event.String()
+}
+
+// put writes a key that must be absent. Otherwise it answers ErrDone or ErrInProgress.
+func (i *Inbox) put(ctx context.Context, key, value string, ttl time.Duration) error {
+	for {
+		put, err := i.tryPut(ctx, key, value, ttl)
+		if put || err != nil {
+			return err
+		}
+		// It was there, and ended before we saw what it was.
+	}
+}
+
+func (i *Inbox) tryPut(ctx context.Context, key, value string, ttl time.Duration) (put bool, err error) {
+	ctx, cancel := i.bound(ctx)
+	defer cancel()
+	if err := ctx.Err(); err != nil {
+		return false, err // before anything is sent
+	}
+	err = i.client.SetArgs(ctx, key, value, goredis.SetArgs{Mode: "NX", TTL: ttl}).Err()
+	if err == nil {
+		i.lookOnce(ctx)
+		return true, nil
+	}
+	if !errors.Is(err, goredis.Nil) {
+		return false, away("taking the event", err)
+	}
+	var held *goredis.StringCmd
+	var left *goredis.DurationCmd
+	_, err = i.client.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
+		held, left = pipe.Get(ctx, key), pipe.PTTL(ctx, key)
+		return nil
+	})
+	switch {
+	case errors.Is(err, goredis.Nil):
+		return false, nil
+	case err != nil:
+		return false, away("asking who has the event", err)
+	case !strings.HasPrefix(held.Val(), processing):
+		return false, inbox.ErrDone
+	}
+	return false, &inbox.InProgressError{Left: max(left.Val(), time.Millisecond)}
+}
+
+// callPatience bounds one call: a server that stands still must not hold a consumer up for long.
+const callPatience = 5 * time.Second
+
+func (i *Inbox) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, min(callPatience, i.config.TTL.Processing))
+}
+
+// away is an error of Redis that says nothing about an event.
+func away(doing string, err error) error {
+	return outbox.Unavailable(fmt.Errorf("redis: %s: %w", doing, err))
+}

@@ -1,0 +1,86 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/packfinderz/outbox/consume/inbox"
+)
+
+// CheckAndMarkProcessed marks an event as handled, in one SET NX EX, and reports whether it was
+// marked before. The TTL of zero is that of the inbox.
+//
+// It marks before the effect. A consumer that fails calls Delete; one that is killed between the
+// mark and the effect has lost the effect. Use inbox.Handle where that must not happen. An event
+// that Handle has under way answers ErrInProgress, not true: its effect may still fail.
+func (i *Inbox) CheckAndMarkProcessed(
+	ctx context.Context, consumer string, eventID uuid.UUID, ttl time.Duration,
+) (alreadyProcessed bool, err error) {
+	if ttl == 0 {
+		ttl = i.config.TTL.Done
+	}
+	if err := inbox.Check(consumer, eventID); err != nil {
+		return false, err
+	}
+	if ttl < time.Second {
+		return false, fmt.Errorf("inbox: handled events would be remembered for %s; choose a second or more", ttl)
+	}
+	if err := inbox.CheckHorizon(ttl, i.config.TTL.Horizon); err != nil {
+		return false, err
+	}
+	key, mark := i.key(consumer, eventID), done+uuid.NewString()
+	err = i.put(ctx, key, mark, ttl)
+	switch {
+	case errors.Is(err, inbox.ErrDone):
+		return true, nil
+	case errors.Is(err, inbox.ErrInProgress):
+		return false, fmt.Errorf("inbox: event %s for %s: %w", eventID, consumer, err)
+	case err != nil:
+		i.unmark(ctx, key, mark)
+		return false, fmt.Errorf("inbox: event %s for %s: %w", eventID, consumer, err)
+	}
+	return false, nil
+}
+
+// unmark takes a mark back of which nobody knows whether it was made: left standing, the event
+// would pass for handled. It can only try; the token keeps it from taking another's.
+func (i *Inbox) unmark(ctx context.Context, key, mark string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unmarkPatience)
+	defer cancel()
+	_ = releaseScript.Eval(ctx, i.client, []string{key}, mark).Err() // the caller has the first error
+}
+
+const unmarkPatience = time.Second
+
+// deleteScript leaves alone what Handle has under way.
+var deleteScript = goredis.NewScript(`
+local value = redis.call('GET', KEYS[1])
+if value and string.sub(value, 1, #ARGV[1]) == ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+return 1`)
+
+// Delete makes a consumer forget an event, so that the next delivery handles it: after an effect
+// that failed, or to have it handled again on purpose. An event that Handle has under way is left
+// alone and answers ErrInProgress.
+func (i *Inbox) Delete(ctx context.Context, consumer string, eventID uuid.UUID) error {
+	if err := inbox.Check(consumer, eventID); err != nil {
+		return err
+	}
+	ctx, cancel := i.bound(ctx)
+	defer cancel()
+	deleted, err := deleteScript.Run(ctx, i.client, []string{i.key(consumer, eventID)}, processing).Bool()
+	switch {
+	case err != nil:
+		err = away("forgetting the event", err)
+	case !deleted:
+		err = inbox.ErrInProgress
+	default:
+		return nil
+	}
+	return fmt.Errorf("inbox: event %s for %s: %w", eventID, consumer, err)
+}

@@ -1,9 +1,0 @@
-package doctor_test
-
-import (
-	"testing"
-
-	"github.com/packfinderz/outbox/internal/pgtest"
-)
-
-func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -1,0 +1,11 @@
+//go:build unix
+
+package restores
+
+import (
+	"testing"
+
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -1,0 +1,89 @@
+// Package tree_test holds the rules about what may import what.
+package tree_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// root is the repository.
+const root = "../../.."
+
+// TestShipped keeps test code, and what only tests need, out of the program that people run.
+func TestShipped(t *testing.T) {
+	t.Parallel()
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/outbox")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list -deps ./cmd/outbox: %v", err)
+	}
+	for _, dependency := range strings.Fields(string(out)) {
+		for _, test := range []string{"testing", "internal/testing/", "outboxtest", "nats-server", "kfake", "pstest", "chromedp", "goleak", "rapid"} {
+			if dependency == test || test != "testing" && strings.Contains(dependency, test) {
+				t.Errorf("the outbox program links %s", dependency)
+			}
+		}
+	}
+}
+
+// TestDependencies keeps the library light: a service that only emits must not pull in
+// a broker, an ORM, a command-line framework or a test library.
+func TestDependencies(t *testing.T) {
+	t.Parallel()
+	allowed := []string{
+		"github.com/packfinderz/outbox", "github.com/jackc/", "github.com/google/uuid", "golang.org/x/", "vendor/golang.org/x/",
+	}
+	for _, pkg := range []string{
+		".", "./outboxpgx", "./outboxsql", "./pgstore", "./pgstream", "./layouts", "./ops", "./ops/doctor", "./admin",
+		"./destinations/wire", "./destinations/webhook", "./destinations/handlers", "./consume", "./consume/inbox", "./consume/inbox/pginbox",
+	} {
+		list := exec.CommandContext(t.Context(), "go", "list", "-deps", pkg)
+		list.Dir = root
+		out, err := list.Output()
+		if err != nil {
+			t.Fatalf("go list -deps %s: %v", pkg, err)
+		}
+		if (pkg == "." || pkg == "./consume/inbox") && strings.Contains(string(out), "jackc") {
+			t.Errorf("%s depends on a database driver", pkg)
+		}
+		for _, dependency := range strings.Fields(string(out)) {
+			first, _, _ := strings.Cut(dependency, "/")
+			if !strings.Contains(first, ".") && dependency != "testing" {
+				continue // the standard library
+			}
+			if !hasPrefix(dependency, allowed) {
+				t.Errorf("%s depends on %s", pkg, dependency)
+			}
+		}
+	}
+}
+
+// TestModules keeps the brokers' SDKs, and what else is heavy, out of the root module.
+func TestModules(t *testing.T) {
+	t.Parallel()
+	list := exec.CommandContext(t.Context(), "go", "list", "-m", "all")
+	list.Dir, list.Env = root, append(os.Environ(), "GOWORK=off")
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list -m all: %v", err)
+	}
+	for _, heavy := range []string{
+		"nats-io", "twmb/", "cloud.google.com", "google.golang.org", "rabbitmq", "redis", "gocloud.dev", "aws", "azure", "gorm.io", "spf13", "goose", "chromedp",
+	} {
+		if strings.Contains(strings.ToLower(string(out)), heavy) {
+			t.Errorf("the root module needs %s:\n%s", heavy, out)
+		}
+	}
+}
+
+func hasPrefix(s string, prefixes []string) bool {
+	for _, prefix := range prefixes {
+		if strings.HasPrefix(s, prefix) {
+			return true
+		}
+	}
+	return false
+}
