@@ -79,13 +79,13 @@ func TestChecklist(t *testing.T) {
 			Tests: []string{"layouts.TestContracts/doorito", "pgstore.TestPlans"},
 		}, {
 			Asks:  "handlers are functions, registered by event type",
-			Tests: []string{"examples/django.TestPython/receiver", "layouts/doorito.TestDelivered", "handlers.TestRefuses", "layouts/doorito.Example"},
+			Tests: []string{"examples/django.TestPython/receiver", "layouts/doorito.TestDelivered", "destinations/handlers.TestRefuses", "layouts/doorito.Example"},
 		}, {
 			Asks:  "a consumer reads the payload, not the source's table",
 			Tests: []string{"layouts/doorito.TestDelivered", "examples/django.TestGoEmits"},
 		}, {
 			Asks:  "an event with no handler is tried again",
-			Tests: []string{"examples/django.TestPython/delivery", "layouts/doorito.TestNoHandler", "handlers.TestUnknown"},
+			Tests: []string{"examples/django.TestPython/delivery", "layouts/doorito.TestNoHandler", "destinations/handlers.TestUnknown"},
 		}, {
 			Asks:  "success: delivered, with its time, and never due again",
 			Tests: []string{"layouts/doorito.TestDelivered", "layouts/doorito.TestDeliveredAfterFailures"},
