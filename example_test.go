@@ -51,7 +51,7 @@ func ExampleRelay() {
 		fmt.Println(err)
 		return
 	}
-	relay, err := outbox.NewRelay(outbox.Config{
+	relay, err := outbox.NewRelay(outbox.RelayConfig{
 		Store: store, Publisher: screen{}, DefaultTopic: "events", Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -113,7 +113,7 @@ func ExampleRegistry() {
 		fmt.Println(err)
 		return
 	}
-	relay, err := outbox.NewRelay(outbox.Config{
+	relay, err := outbox.NewRelay(outbox.RelayConfig{
 		Store: store, Publisher: screen{}, Registry: registry, Hooks: []any{deadLetters{}}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

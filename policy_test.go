@@ -89,7 +89,7 @@ func TestIdlePollsAreSpread(t *testing.T) {
 // TestRetryAfter has the other side ask for delays below and above the policy's own.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
-	relay := &Relay{config: Config{Retry: RetryPolicy{Base: time.Second, Max: time.Minute}}}
+	relay := &Relay{config: RelayConfig{Retry: RetryPolicy{Base: time.Second, Max: time.Minute}}}
 	refused := errors.New("too many requests")
 	for _, c := range []struct {
 		err         error

@@ -14,7 +14,7 @@ var ErrRunning = errors.New("outbox: the relay is running already")
 
 // Relay claims events, publishes them and settles what became of them.
 type Relay struct {
-	config   Config
+	config   RelayConfig
 	log      *slog.Logger
 	attempts attemptLog
 	acks     *acks
@@ -34,7 +34,7 @@ type Relay struct {
 }
 
 // NewRelay checks the configuration and makes a relay that does nothing yet.
-func NewRelay(config Config) (*Relay, error) {
+func NewRelay(config RelayConfig) (*Relay, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err

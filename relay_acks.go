@@ -10,7 +10,7 @@ import (
 )
 
 // AckPublisher is implemented by publishers that hear of acknowledgements one by one, while the rest
-// of the call is still under way. The relay uses it where Config.AttemptLevel asks for a line per
+// of the call is still under way. The relay uses it where RelayConfig.AttemptLevel asks for a line per
 // attempt: the line of a delivery is written with its ack, so that a process which is killed in the
 // middle of a batch leaves a trace of what it has sent.
 type AckPublisher interface {
@@ -33,7 +33,7 @@ type acks struct {
 // maxUnsettled bounds the deliveries that are remembered.
 const maxUnsettled = 10_000
 
-func newAcks(config *Config) *acks {
+func newAcks(config *RelayConfig) *acks {
 	a := &acks{unsettled: make(map[uuid.UUID]int)}
 	if config.AttemptLevel != nil {
 		a.publisher, _ = config.Publisher.(AckPublisher)

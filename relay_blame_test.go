@@ -23,7 +23,7 @@ func TestSlowIsNoEvidence(t *testing.T) {
 		const atOnce, rounds = 8, 20
 		store := newShelf(many(atOnce + 2)...)
 		events := atOnce + 2
-		startOrdered(t, outbox.Config{Store: store, Poll: calm, Concurrency: 1, Publisher: asked{
+		startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Concurrency: 1, Publisher: asked{
 			func(_ context.Context, messages []outbox.Message) []error {
 				errs := make([]error, len(messages))
 				for i := atOnce; i < len(messages); i++ {
@@ -55,7 +55,7 @@ func TestKnownEventWaits(t *testing.T) {
 		bad := many(1)[0]
 		store := newShelf(bad)
 		var tried atomic.Int64
-		startOrdered(t, outbox.Config{Store: store, Poll: calm, Concurrency: 1, Retry: outbox.RetryPolicy{Base: time.Second, Max: time.Second}, Publisher: &scripted{
+		startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Concurrency: 1, Retry: outbox.RetryPolicy{Base: time.Second, Max: time.Second}, Publisher: &scripted{
 			answer: func(message outbox.Message) error {
 				if message.ID != bad.ID {
 					return nil
@@ -91,7 +91,7 @@ func TestAwayForOneEvent(t *testing.T) {
 		bad := many(1)[0]
 		store := newShelf(bad)
 		var closed, delivered atomic.Int64
-		startOrdered(t, outbox.Config{
+		startOrdered(t, outbox.RelayConfig{
 			Store: store, Poll: calm, Concurrency: 1,
 			Hooks: []any{routeHook(func(status outbox.RouteStatus) {
 				if !status.Open {
@@ -132,7 +132,7 @@ func TestMostReceiversAway(t *testing.T) {
 		store := newShelf(many(events)...)
 		var requests, delivered atomic.Int64
 		log := &logtest.Log{}
-		startOrdered(t, outbox.Config{
+		startOrdered(t, outbox.RelayConfig{
 			Store: store, Poll: calm, Concurrency: 1, Logger: slog.New(slog.NewTextHandler(log, nil)),
 			Publisher: &scripted{answer: func(outbox.Message) error {
 				if requests.Add(1)%10 != 0 {

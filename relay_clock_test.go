@@ -42,7 +42,7 @@ func TestPauseAfterFailures(t *testing.T) {
 			store := newShelf(bad)
 			store.traits.Backoff = false
 			others := 0
-			relay := startOrdered(t, outbox.Config{
+			relay := startOrdered(t, outbox.RelayConfig{
 				Store: store, Poll: calm, Retry: outbox.RetryPolicy{Base: growing[0], Max: growing[len(growing)-1]},
 				Publisher: &scripted{answer: func(m outbox.Message) error {
 					if m.ID != bad.ID {
@@ -68,7 +68,7 @@ func TestPauseAfterFailures(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store, tried := newShelf(many(1)...), moments()
 			store.onSettle = func(context.Context, []outbox.Outcome) error { return outbox.ErrLeaseLost }
-			startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
+			startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
 				tried <- time.Now()
 				return nil
 			}}})
@@ -87,7 +87,7 @@ func TestPauseAfterFailures(t *testing.T) {
 				}
 				return nil
 			}
-			startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
+			startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
 				tried <- time.Now()
 				return nil
 			}}})
@@ -126,7 +126,7 @@ func TestPauseInOutage(t *testing.T) {
 				defer func() { answer = away }()
 				return answer
 			}}
-			startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: publisher})
+			startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: publisher})
 			<-publisher.pings
 			pauses(t, publisher.pings, looking[1:]...)
 			if want := []string{"released released released"}; !slices.Equal(store.settled(), want) {
@@ -138,7 +138,7 @@ func TestPauseInOutage(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			store, tried := newShelf(many(1)...), moments()
-			startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
+			startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
 				tried <- time.Now()
 				return away
 			}}})
@@ -153,7 +153,7 @@ func TestPauseWhenNothingIsAttempted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, tried := newShelf(many(1)...), moments()
-		startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
+		startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
 			tried <- time.Now()
 			return outbox.ErrNotAttempted
 		}}})
@@ -173,7 +173,7 @@ func TestSettleAgain(t *testing.T) {
 			}
 			return nil
 		}
-		relay := startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: publisher})
+		relay := startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: publisher})
 		<-time.After(10 * time.Minute)
 		relay.Stop()
 		if want := []string{"delivered delivered"}; !slices.Equal(store.settled(), want) {
@@ -192,7 +192,7 @@ func TestUnblocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, given := newShelf(many(2)...), moments()
 		store.oneOut, store.unblocks = true, true
-		startOrdered(t, outbox.Config{Store: store, Poll: time.Hour, Publisher: &scripted{answer: func(outbox.Message) error {
+		startOrdered(t, outbox.RelayConfig{Store: store, Poll: time.Hour, Publisher: &scripted{answer: func(outbox.Message) error {
 			<-time.After(20 * time.Second) // the relay falls asleep meanwhile
 			given <- time.Now()
 			return nil
@@ -222,7 +222,7 @@ func TestStopWhileClaiming(t *testing.T) {
 						return nil
 					}
 				}
-				relay := startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: publisher})
+				relay := startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: publisher})
 				<-claiming
 				if !late {
 					time.AfterFunc(4*time.Second, func() { close(answer) })
@@ -249,7 +249,7 @@ func TestStopWhilePublishing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, publishing := newShelf(many(2)...), make(chan struct{})
-		relay := startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: handOver(func(ctx context.Context, messages []outbox.Message) []error {
+		relay := startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: handOver(func(ctx context.Context, messages []outbox.Message) []error {
 			close(publishing)
 			select {
 			case <-time.After(20 * time.Second):
@@ -276,7 +276,7 @@ func TestTimeoutBetweenRounds(t *testing.T) {
 			<-time.After(20 * time.Second)
 			return nil
 		}}
-		relay := startOrdered(t, outbox.Config{Store: store, Poll: calm, Publisher: publisher, PublishTimeout: 30 * time.Second})
+		relay := startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: publisher, PublishTimeout: 30 * time.Second})
 		<-time.After(50 * time.Second)
 		want := []string{"delivered released released released", "delivered released released"}
 		if !slices.Equal(store.settled(), want) {
@@ -295,7 +295,7 @@ func TestDrainWaitsForRetries(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				store := newShelf(many(1)...)
-				relay := newOrderedRelay(t, outbox.Config{
+				relay := newOrderedRelay(t, outbox.RelayConfig{
 					Store: store, Poll: calm, Retry: outbox.RetryPolicy{Base: time.Hour, Max: time.Hour},
 					Publisher: &scripted{answer: func(m outbox.Message) error {
 						<-time.After(time.Minute)
@@ -328,7 +328,7 @@ func TestDrainWaitsForOthers(t *testing.T) {
 			defer store.mu.Unlock()
 			store.out, store.waiting = 0, []shelved{{many(1)[0], time.Now()}} // at once: in between nothing would be left
 		})
-		relay := newOrderedRelay(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{}})
+		relay := newOrderedRelay(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: &scripted{}})
 		if err := relay.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -360,7 +360,7 @@ func TestRenewals(t *testing.T) {
 			}
 			return nil
 		}
-		relay := newOrderedRelay(t, outbox.Config{
+		relay := newOrderedRelay(t, outbox.RelayConfig{
 			Store: store, Poll: calm, PublishTimeout: 10 * time.Hour, Publisher: &scripted{answer: func(outbox.Message) error {
 				<-time.After(4*time.Hour + 30*time.Second) // in the middle of the fourth renewal
 				return nil

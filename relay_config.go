@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Config says what a relay does. Store and Publisher are needed; everything else has a
+// RelayConfig says what a relay does. Store and Publisher are needed; everything else has a
 // default.
-type Config struct {
+type RelayConfig struct {
 	// Store is where events are claimed.
 	Store Store
 	// Publisher is where they go.
@@ -64,19 +64,19 @@ const minPollsPerLease = 3
 const MaxBatchSize = 100_000
 
 // withDefaults fills in what is zero and refuses what cannot work.
-func (c Config) withDefaults() (Config, error) {
+func (c RelayConfig) withDefaults() (RelayConfig, error) {
 	if isNil(c.Store) {
-		return c, errors.New("outbox: Config.Store is missing")
+		return c, errors.New("outbox: RelayConfig.Store is missing")
 	}
 	if isNil(c.Publisher) {
-		return c, errors.New("outbox: Config.Publisher is missing")
+		return c, errors.New("outbox: RelayConfig.Publisher is missing")
 	}
 	if c.Registry != nil && len(c.Registry) == 0 {
-		return c, errors.New("outbox: Config.Registry has no routes: every event would be dead; leave it nil to publish events as they are")
+		return c, errors.New("outbox: RelayConfig.Registry has no routes: every event would be dead; leave it nil to publish events as they are")
 	}
 	for i, hook := range c.Hooks {
 		if isNil(hook) || !isHook(hook) {
-			return c, fmt.Errorf("outbox: Config.Hooks[%d], a %T, has no method of a hook", i, hook)
+			return c, fmt.Errorf("outbox: RelayConfig.Hooks[%d], a %T, has no method of a hook", i, hook)
 		}
 	}
 	orDefault(&c.BatchSize, 1000)
@@ -97,11 +97,11 @@ func (c Config) withDefaults() (Config, error) {
 		"PublishTimeout": int64(c.PublishTimeout), "SweepEvery": int64(c.SweepEvery), "PurgeEvery": int64(c.PurgeEvery),
 	} {
 		if value < 0 {
-			return c, fmt.Errorf("outbox: Config.%s is negative", name)
+			return c, fmt.Errorf("outbox: RelayConfig.%s is negative", name)
 		}
 	}
 	if c.BatchSize > MaxBatchSize {
-		return c, fmt.Errorf("outbox: Config.BatchSize is %d; it must be at most %d", c.BatchSize, MaxBatchSize)
+		return c, fmt.Errorf("outbox: RelayConfig.BatchSize is %d; it must be at most %d", c.BatchSize, MaxBatchSize)
 	}
 	if lease := c.Store.Traits().Lease; c.Poll > lease/minPollsPerLease {
 		return c, fmt.Errorf("outbox: the poll interval, %s, must be at most a third of the lease, %s", c.Poll, lease)

@@ -32,7 +32,7 @@ func (b *bed) wantAtLeastOnce(ids []uuid.UUID) {
 }
 
 // quickly makes failures of the database show soon.
-func (b *bed) quickly(lease time.Duration) outbox.Config {
+func (b *bed) quickly(lease time.Duration) outbox.RelayConfig {
 	b.Helper()
 	parsed, err := url.Parse(b.url)
 	if err != nil {

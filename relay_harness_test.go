@@ -130,9 +130,9 @@ func (b *bed) emitEvents(events ...outbox.Event) []uuid.UUID {
 }
 
 // config is a relay's, quick enough for tests.
-func (b *bed) config(conns int32, storeConfig pgstore.Config) outbox.Config {
+func (b *bed) config(conns int32, storeConfig pgstore.Config) outbox.RelayConfig {
 	b.Helper()
-	return outbox.Config{
+	return outbox.RelayConfig{
 		Store: b.store(conns, storeConfig), Publisher: b.broker, Poll: 20 * time.Millisecond,
 		Retry:  outbox.RetryPolicy{Base: 10 * time.Millisecond, Max: 50 * time.Millisecond},
 		Logger: slog.New(slog.NewTextHandler(b.logs, nil)),
@@ -157,7 +157,7 @@ func (b *bed) store(conns int32, config pgstore.Config) outbox.Store {
 	return store
 }
 
-func (b *bed) relay(config outbox.Config) *outbox.Relay {
+func (b *bed) relay(config outbox.RelayConfig) *outbox.Relay {
 	b.Helper()
 	relay, err := outbox.NewRelay(config)
 	if err != nil {
@@ -167,7 +167,7 @@ func (b *bed) relay(config outbox.Config) *outbox.Relay {
 }
 
 // start runs a relay until the end of the test.
-func (b *bed) start(config outbox.Config) *outbox.Relay {
+func (b *bed) start(config outbox.RelayConfig) *outbox.Relay {
 	b.Helper()
 	relay := b.relay(config)
 	if err := relay.Start(b.Context()); err != nil {
@@ -177,7 +177,7 @@ func (b *bed) start(config outbox.Config) *outbox.Relay {
 	return relay
 }
 
-func (b *bed) drain(config outbox.Config) {
+func (b *bed) drain(config outbox.RelayConfig) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()

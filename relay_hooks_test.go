@@ -68,7 +68,7 @@ func TestHooks(t *testing.T) {
 			return nil
 		}
 		hook := &diary{}
-		relay := startOrdered(t, outbox.Config{
+		relay := startOrdered(t, outbox.RelayConfig{
 			Store: store, Publisher: publisher, Poll: calm, SweepEvery: 10 * time.Second, Hooks: []any{hook},
 		})
 		<-time.After(15 * time.Second)

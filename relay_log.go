@@ -43,7 +43,7 @@ func (l *attemptLog) flush() (leftOut int) {
 	return leftOut
 }
 
-// logAttempts writes the line of every attempt, where Config.AttemptLevel asks for one, also of
+// logAttempts writes the line of every attempt, where RelayConfig.AttemptLevel asks for one, also of
 // those that do not count. It does so before the settle: a process that is killed between the
 // two leaves its trace. A delivery has had its line with its acknowledgement, where the publisher
 // tells of it.

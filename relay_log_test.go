@@ -15,7 +15,7 @@ import (
 )
 
 // logged runs a relay that writes its log as JSON, for an hour of a bubble's clock.
-func logged(t *testing.T, config outbox.Config) *logtest.Log {
+func logged(t *testing.T, config outbox.RelayConfig) *logtest.Log {
 	t.Helper()
 	logs := &logtest.Log{}
 	config.Logger, config.Poll = slog.New(slog.NewJSONHandler(logs, nil)), calm
@@ -43,7 +43,7 @@ func wantLogged(t *testing.T, logs *logtest.Log, pattern string, want int) {
 func TestFailuresInTheLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		logs := logged(t, outbox.Config{
+		logs := logged(t, outbox.RelayConfig{
 			Store: newShelf(many(20)...), Retry: outbox.RetryPolicy{Base: 4 * time.Hour, Max: 4 * time.Hour},
 			Publisher: &scripted{answer: func(outbox.Message) error { return errors.New("no") }},
 		})
@@ -58,7 +58,7 @@ func TestOutageInTheLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		logs := logged(t, outbox.Config{
+		logs := logged(t, outbox.RelayConfig{
 			Store: newShelf(many(20)...), Publisher: &scripted{answer: func(outbox.Message) error {
 				if time.Since(began) < time.Minute {
 					return outbox.Unavailable(errors.New("away"))
@@ -80,7 +80,7 @@ func TestFieldsInTheLog(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			event := many(1)
 			event[0].Topic, event[0].AggregateType, event[0].AggregateID = "orders", "", ""
-			logs := logged(t, outbox.Config{
+			logs := logged(t, outbox.RelayConfig{
 				Store: newShelf(event...), AttemptLevel: level, Retry: outbox.RetryPolicy{Base: 4 * time.Hour, Max: 4 * time.Hour},
 				Publisher: &scripted{answer: func(outbox.Message) error { return errors.New("no") }},
 			})
@@ -125,7 +125,7 @@ func TestAcksInTheLog(t *testing.T) {
 			}
 			return nil
 		}
-		relay, err := outbox.NewRelay(outbox.Config{
+		relay, err := outbox.NewRelay(outbox.RelayConfig{
 			Store: newShelf(events...), Publisher: publisher, AttemptLevel: slog.LevelInfo, Poll: calm,
 			Logger: slog.New(slog.NewJSONHandler(logs, nil)),
 		})

@@ -143,7 +143,7 @@ func refuse(name string, err error) func(outbox.Message) error {
 }
 
 // newOrderedRelay is a relay that logs nothing, and polls all the time, unless it is told otherwise.
-func newOrderedRelay(t *testing.T, config outbox.Config) *outbox.Relay {
+func newOrderedRelay(t *testing.T, config outbox.RelayConfig) *outbox.Relay {
 	t.Helper()
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
@@ -156,7 +156,7 @@ func newOrderedRelay(t *testing.T, config outbox.Config) *outbox.Relay {
 	return relay
 }
 
-func startOrdered(t *testing.T, config outbox.Config) *outbox.Relay {
+func startOrdered(t *testing.T, config outbox.RelayConfig) *outbox.Relay {
 	t.Helper()
 	relay := newOrderedRelay(t, config)
 	if err := relay.Start(t.Context()); err != nil {
@@ -220,7 +220,7 @@ func TestOrderInABatch(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			store, publisher := newOrdered(keyed("a", "a", "b", "c", "a", "b")), &scripted{answer: c.answer}
-			config := outbox.Config{Store: store, Publisher: publisher}
+			config := outbox.RelayConfig{Store: store, Publisher: publisher}
 			if c.sequencer {
 				config.Publisher = sequencer{publisher}
 			}
@@ -251,7 +251,7 @@ func TestOrderBehindPanic(t *testing.T) {
 				}
 				return nil
 			}}
-			config := outbox.Config{Store: store, Publisher: publisher}
+			config := outbox.RelayConfig{Store: store, Publisher: publisher}
 			if keepsOrder {
 				config.Publisher = sequencer{publisher}
 			}
@@ -284,7 +284,7 @@ func TestTopic(t *testing.T) {
 			messages := keyed("a")
 			messages[0].Type, messages[0].Topic, messages[0].Payload = c.kind, c.own, []byte("{}")
 			store, topics := newOrdered(messages), make(chan string, 1)
-			startOrdered(t, outbox.Config{Store: store, Registry: c.registry, DefaultTopic: "default", Publisher: &scripted{
+			startOrdered(t, outbox.RelayConfig{Store: store, Registry: c.registry, DefaultTopic: "default", Publisher: &scripted{
 				answer: func(message outbox.Message) error { topics <- message.Topic; return nil },
 			}})
 			if topic := <-topics; topic != c.topic {
@@ -305,7 +305,7 @@ func TestOrderBehindRefused(t *testing.T) {
 			messages[i].Payload, messages[i].AggregateID = []byte("{}"), "1"
 		}
 		store, publisher := newOrdered(messages), &scripted{}
-		config := outbox.Config{Store: store, Publisher: publisher, Registry: outbox.Registry{"made": {Topic: "orders"}}}
+		config := outbox.RelayConfig{Store: store, Publisher: publisher, Registry: outbox.Registry{"made": {Topic: "orders"}}}
 		if keepsOrder {
 			config.Publisher = sequencer{publisher}
 		}
@@ -346,7 +346,7 @@ func TestNoOrderWithoutAKey(t *testing.T) {
 				messages[i].Payload = []byte("{}")
 			}
 			store := newOrdered(messages)
-			startOrdered(t, outbox.Config{Store: store, Publisher: &scripted{answer: c.answer}, Registry: c.registry})
+			startOrdered(t, outbox.RelayConfig{Store: store, Publisher: &scripted{answer: c.answer}, Registry: c.registry})
 			if got := kinds(<-store.settled); got != c.want {
 				t.Errorf("the outcomes are %s, want %s", got, c.want)
 			}
@@ -369,7 +369,7 @@ func TestOrderBehindInFlight(t *testing.T) {
 		}
 		return nil
 	}}
-	relay := startOrdered(t, outbox.Config{Store: store, Publisher: publisher, Concurrency: 2})
+	relay := startOrdered(t, outbox.RelayConfig{Store: store, Publisher: publisher, Concurrency: 2})
 	for _, claim := range []string{"second", "third"} {
 		if got := kinds(<-store.settled); got != "released released" {
 			t.Errorf("the outcomes of the %s claim are %s", claim, got)
@@ -389,7 +389,7 @@ func TestOrderBehindInFlight(t *testing.T) {
 func TestLeaveAtStop(t *testing.T) {
 	t.Parallel()
 	store := newOrdered(keyed("a", "b"), keyed("a"))
-	relay := startOrdered(t, outbox.Config{Store: store, Publisher: &scripted{}})
+	relay := startOrdered(t, outbox.RelayConfig{Store: store, Publisher: &scripted{}})
 	<-store.settled
 	select {
 	case <-store.left:

@@ -36,7 +36,7 @@ func (r *Relay) Check(ctx context.Context) error {
 }
 
 // namedTopics are the topics that the configuration sends events to.
-func (c *Config) namedTopics() []string {
+func (c *RelayConfig) namedTopics() []string {
 	names := make(map[string]bool)
 	for _, topic := range c.Topics {
 		names[topic] = true

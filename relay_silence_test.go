@@ -43,7 +43,7 @@ func TestPingAfterSilence(t *testing.T) {
 					}
 					return nil
 				}
-				relay := startOrdered(t, outbox.Config{
+				relay := startOrdered(t, outbox.RelayConfig{
 					Store: store, Poll: calm, Hooks: []any{routesOnly{hook}},
 					PublishTimeout: 5 * time.Second, // before an idle destination is pinged anyway
 					Publisher: asked{
@@ -107,7 +107,7 @@ func TestFirstPing(t *testing.T) {
 			}
 			return nil
 		}}
-		relay := newOrderedRelay(t, outbox.Config{Store: store, Poll: calm, Publisher: publisher})
+		relay := newOrderedRelay(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: publisher})
 		if relay.Available() {
 			t.Error("the relay is available before anybody has asked the destination")
 		}
@@ -138,7 +138,7 @@ func TestRouteRetryAfter(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				tried := moments()
-				startOrdered(t, outbox.Config{Store: newShelf(many(1)...), Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
+				startOrdered(t, outbox.RelayConfig{Store: newShelf(many(1)...), Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
 					tried <- time.Now()
 					return outbox.RetryAfter(outbox.Unavailable(errors.New("busy")), c.asked)
 				}}})
@@ -176,7 +176,7 @@ func TestDatabaseHangs(t *testing.T) {
 				} else {
 					store.onSettle = func(ctx context.Context, _ []outbox.Outcome) error { return hang(ctx) }
 				}
-				relay := newOrderedRelay(t, outbox.Config{Store: store, Poll: calm, Publisher: &scripted{}})
+				relay := newOrderedRelay(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: &scripted{}})
 				if err := relay.Start(t.Context()); err != nil {
 					t.Fatal(err)
 				}

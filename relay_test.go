@@ -496,17 +496,17 @@ func TestConfigRefused(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, "modkit")
 	good := b.config(4, pgstore.Config{Lease: 3 * time.Second})
-	for words, change := range map[string]func(*outbox.Config){
-		"Store is missing":      func(c *outbox.Config) { c.Store = nil },
-		"Publisher is missing":  func(c *outbox.Config) { c.Publisher = (*outboxtest.Broker)(nil) },
-		"no method of a hook":   func(c *outbox.Config) { c.Hooks = []any{make(claimHook), "a hook"} },
-		"Hooks[0]":              func(c *outbox.Config) { c.Hooks = []any{(*diary)(nil)} },
-		"has no routes":         func(c *outbox.Config) { c.Registry = outbox.Registry{} },
-		"BatchSize is negative": func(c *outbox.Config) { c.BatchSize = -1 },
-		"at most 100000":        func(c *outbox.Config) { c.BatchSize = 100_001 },
-		"a third of the lease":  func(c *outbox.Config) { c.Poll = 1001 * time.Millisecond },
-		"delay is negative":     func(c *outbox.Config) { c.Retry.Base = -1 },
-		"below the first":       func(c *outbox.Config) { c.Retry = outbox.RetryPolicy{Base: time.Hour, Max: time.Minute} },
+	for words, change := range map[string]func(*outbox.RelayConfig){
+		"Store is missing":      func(c *outbox.RelayConfig) { c.Store = nil },
+		"Publisher is missing":  func(c *outbox.RelayConfig) { c.Publisher = (*outboxtest.Broker)(nil) },
+		"no method of a hook":   func(c *outbox.RelayConfig) { c.Hooks = []any{make(claimHook), "a hook"} },
+		"Hooks[0]":              func(c *outbox.RelayConfig) { c.Hooks = []any{(*diary)(nil)} },
+		"has no routes":         func(c *outbox.RelayConfig) { c.Registry = outbox.Registry{} },
+		"BatchSize is negative": func(c *outbox.RelayConfig) { c.BatchSize = -1 },
+		"at most 100000":        func(c *outbox.RelayConfig) { c.BatchSize = 100_001 },
+		"a third of the lease":  func(c *outbox.RelayConfig) { c.Poll = 1001 * time.Millisecond },
+		"delay is negative":     func(c *outbox.RelayConfig) { c.Retry.Base = -1 },
+		"below the first":       func(c *outbox.RelayConfig) { c.Retry = outbox.RetryPolicy{Base: time.Hour, Max: time.Minute} },
 	} {
 		config := good
 		change(&config)

@@ -46,7 +46,7 @@ func (w *watched) Claim(ctx context.Context, request outbox.ClaimRequest) (outbo
 }
 
 // watch watches a configuration's store.
-func watch(t testing.TB, config outbox.Config) (*watched, <-chan time.Time) {
+func watch(t testing.TB, config outbox.RelayConfig) (*watched, <-chan time.Time) {
 	t.Helper()
 	store, ok := config.Store.(wholeStore)
 	if !ok {
@@ -65,7 +65,7 @@ const (
 )
 
 // sleepy is a relay's configuration whose pauses grow to hours.
-func (b *bed) sleepy() (outbox.Config, *watched) {
+func (b *bed) sleepy() (outbox.RelayConfig, *watched) {
 	b.Helper()
 	config := b.config(6, pgstore.Config{Lease: 10 * time.Hour})
 	config.Poll, config.Listen = 3*time.Hour, true

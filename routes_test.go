@@ -10,7 +10,7 @@ import (
 // without a topic to the default.
 func TestClosedRoutes(t *testing.T) {
 	t.Parallel()
-	relay := &Relay{config: Config{
+	relay := &Relay{config: RelayConfig{
 		Registry:     Registry{"paid": {Topic: "billing"}, "billed": {Topic: "billing"}, "sent": {Topic: "parcels"}, "noted": {}},
 		DefaultTopic: "rest",
 	}}

@@ -109,7 +109,7 @@ func (s *shop) drain(to outbox.Publisher) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	relay, err := outbox.NewRelay(outbox.Config{Store: store, Publisher: to, Logger: logger(s.t)})
+	relay, err := outbox.NewRelay(outbox.RelayConfig{Store: store, Publisher: to, Logger: logger(s.t)})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func relayed(
 		if err != nil {
 			return nil, nil, err
 		}
-		relay, err := outbox.NewRelay(outbox.Config{
+		relay, err := outbox.NewRelay(outbox.RelayConfig{
 			Store: store, Publisher: watch, Poll: latencyPoll, Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {

@@ -47,7 +47,7 @@ func (t *table) Replay(ctx context.Context, filter Filter, replay Replay) (*Resu
 		return nil, err
 	}
 	store := &replayStore{table: t, filter: &filter, replay: &replay, began: time.Now(), result: result, entry: entry}
-	relay, err := outbox.NewRelay(outbox.Config{
+	relay, err := outbox.NewRelay(outbox.RelayConfig{
 		Store: store, Publisher: replay.Publisher, DefaultTopic: replay.DefaultTopic, Concurrency: 1, BatchSize: replayBatch,
 		Poll:   replayPoll,
 		Logger: slog.New(slog.DiscardHandler),

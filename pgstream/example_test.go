@@ -43,7 +43,7 @@ func deliver(ctx context.Context, pool *pgxpool.Pool, subscription string) error
 		return err
 	}
 	defer store.Close()
-	relay, err := outbox.NewRelay(outbox.Config{Store: store, Publisher: printer{}, Logger: slog.New(slog.DiscardHandler)})
+	relay, err := outbox.NewRelay(outbox.RelayConfig{Store: store, Publisher: printer{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

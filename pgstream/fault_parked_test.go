@@ -54,7 +54,7 @@ func (f *flaky) Publish(_ context.Context, messages []outbox.Message) []error {
 // scriptIndependent has the first of two events of a key refused once.
 func scriptIndependent(s *stage) {
 	s.emit("a", "a")
-	relay, err := outbox.NewRelay(outbox.Config{
+	relay, err := outbox.NewRelay(outbox.RelayConfig{
 		Store: s.open(Config{}), Publisher: &flaky{s: s, boasts: s.faulty},
 		Retry:  outbox.RetryPolicy{Base: time.Millisecond, Max: time.Millisecond},
 		Logger: slog.New(slog.DiscardHandler),

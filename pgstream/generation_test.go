@@ -254,7 +254,7 @@ func TestRelayOfDropped(t *testing.T) {
 	store := s.open(Config{Lease: 300 * time.Millisecond})
 	entered, left := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	relay, err := outbox.NewRelay(outbox.Config{
+	relay, err := outbox.NewRelay(outbox.RelayConfig{
 		Store: store, Poll: 20 * time.Millisecond, PublishTimeout: time.Hour,
 		Publisher: publishing(func(ctx context.Context, messages []outbox.Message) []error {
 			once.Do(func() { close(entered) })
@@ -306,7 +306,7 @@ func TestAlteredUnderLoad(t *testing.T) {
 	})
 	var running sync.WaitGroup
 	for range 2 {
-		relay, err := outbox.NewRelay(outbox.Config{
+		relay, err := outbox.NewRelay(outbox.RelayConfig{
 			Store: s.open(Config{Lease: 3 * time.Second}), Publisher: publisher, BatchSize: 10, Poll: 20 * time.Millisecond, Listen: true,
 		})
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // relayTo runs a relay of the harness's stream to a broker until the test ends.
-func (h *harness) relayTo(t *testing.T, broker *outboxtest.Broker, config outbox.Config) {
+func (h *harness) relayTo(t *testing.T, broker *outboxtest.Broker, config outbox.RelayConfig) {
 	t.Helper()
 	config.Store, config.Publisher, config.Poll = h.open(t, pgstream.Config{}), broker, 20*time.Millisecond
 	relay, err := outbox.NewRelay(config)
@@ -41,7 +41,7 @@ func TestRetriesInTime(t *testing.T) {
 		return errors.New("not now")
 	})
 	// From half a second to a second each, and a moment between them.
-	h.relayTo(t, broker, outbox.Config{Retry: outbox.RetryPolicy{Base: time.Second, Max: time.Second}})
+	h.relayTo(t, broker, outbox.RelayConfig{Retry: outbox.RetryPolicy{Base: time.Second, Max: time.Second}})
 	const events = 6
 	for range events {
 		h.Emit(t, 1)
@@ -69,7 +69,7 @@ func TestRetriedByHand(t *testing.T) {
 		return outbox.Terminal(errors.New("never"))
 	})
 	settled := make(settles, 10)
-	h.relayTo(t, broker, outbox.Config{Listen: true, Hooks: []any{settled}})
+	h.relayTo(t, broker, outbox.RelayConfig{Listen: true, Hooks: []any{settled}})
 	ids := h.Emit(t, 1)
 	<-settled
 	other := h.open(t, pgstream.Config{})

@@ -43,7 +43,7 @@ func Example() {
 		return
 	}
 
-	// In a service the set is the Publisher of an outbox.Config, and the relay does this.
+	// In a service the set is the Publisher of an outbox.RelayConfig, and the relay does this.
 	message := outbox.Message{Event: outbox.Event{ID: uuid.New(), Type: "order_created", Payload: []byte(`{"number": 42}`)}}
 	for message.Attempt = 1; message.Attempt <= 2; message.Attempt++ {
 		fmt.Println(set.Publish(context.Background(), []outbox.Message{message}))

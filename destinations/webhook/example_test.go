@@ -39,7 +39,7 @@ func Example() {
 		return
 	}
 	defer func() { _ = publisher.Close() }()
-	// In a service this is the Publisher of an outbox.Config.
+	// In a service this is the Publisher of an outbox.RelayConfig.
 	fmt.Println(publisher.Publish(context.Background(), []outbox.Message{{
 		Event: outbox.Event{ID: uuid.New(), Type: "order_created", Payload: []byte(`{"order": 42}`)},
 	}}))

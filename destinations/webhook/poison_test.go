@@ -88,7 +88,7 @@ func TestUnknownEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Close)
-	relay, err := outbox.NewRelay(outbox.Config{
+	relay, err := outbox.NewRelay(outbox.RelayConfig{
 		Store: store, Publisher: r.publisher(t, webhook.Config{}), BatchSize: 100, Poll: 20 * time.Millisecond, Logger: logger,
 		Retry: outbox.RetryPolicy{Base: 10 * time.Millisecond, Max: 50 * time.Millisecond},
 	})

@@ -83,7 +83,7 @@ func newService(db *database.Database, lease time.Duration, say *narrator, log *
 	if s.store, err = pgstore.New(db.Pool, doorito.Layout(), pgstore.Config{Lease: lease}); err != nil {
 		return nil, err
 	}
-	s.relay, err = outbox.NewRelay(outbox.Config{
+	s.relay, err = outbox.NewRelay(outbox.RelayConfig{
 		Store: s.store, Publisher: set, Logger: log, Hooks: []any{say},
 		// The safety net: what no commit of this process announces is found by looking.
 		Poll: min(time.Second, lease/3),

@@ -82,7 +82,7 @@ func run(ctx context.Context, url string, out io.Writer) error {
 		return err
 	}
 	defer store.Close()
-	relay, err := outbox.NewRelay(outbox.Config{Store: store, Publisher: set})
+	relay, err := outbox.NewRelay(outbox.RelayConfig{Store: store, Publisher: set})
 	if err != nil {
 		return err
 	}

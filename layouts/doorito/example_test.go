@@ -93,7 +93,7 @@ func deliver(ctx context.Context, pool *pgxpool.Pool) error {
 	if err != nil {
 		return err
 	}
-	relay, err := outbox.NewRelay(outbox.Config{Store: store, Publisher: set, Logger: slog.New(slog.DiscardHandler)})
+	relay, err := outbox.NewRelay(outbox.RelayConfig{Store: store, Publisher: set, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

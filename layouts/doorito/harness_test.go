@@ -66,7 +66,7 @@ func (b *bed) deploy() {
 	if b.set, err = handlers.New(handlers.Options{RetryUnknown: true, Logger: quiet}); err != nil {
 		b.Fatal(err)
 	}
-	b.relay, err = outbox.NewRelay(outbox.Config{
+	b.relay, err = outbox.NewRelay(outbox.RelayConfig{
 		Store: b.store, Publisher: b.set, Logger: quiet, Poll: 20 * time.Millisecond,
 		Retry: outbox.RetryPolicy{Base: later, Max: 1000 * later},
 	})

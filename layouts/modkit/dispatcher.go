@@ -43,7 +43,7 @@ type DispatcherConfig struct {
 	// PublishTimeout bounds one call of a handler. Default: the lease. A longer one is fine: leases
 	// are renewed while a handler works.
 	PublishTimeout time.Duration
-	// Hooks are observers; see outbox.Config.
+	// Hooks are observers; see outbox.RelayConfig.
 	Hooks []any
 	// Logger gets a line for every failed attempt, and for every message that is dead or was
 	// lost to another worker. Default slog.Default().
@@ -100,7 +100,7 @@ func NewDispatcher(module *Module, config DispatcherConfig) (*outbox.Relay, erro
 	if err != nil {
 		return nil, err
 	}
-	return outbox.NewRelay(outbox.Config{
+	return outbox.NewRelay(outbox.RelayConfig{
 		Store: store, Publisher: publisher, BatchSize: config.Claim.BatchSize, Poll: config.PollInterval, Retry: module.retry,
 		Hooks: config.Hooks, Logger: config.Logger,
 		// A call is begun only while it has its full time; those that are left are given back, uncounted.

@@ -110,7 +110,7 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	defer func() { _ = publisher.Close() }() // the relay has stopped by then
 	quiet := slog.New(slog.DiscardHandler)   // the screen tells it better
-	d.relay, err = outbox.NewRelay(outbox.Config{
+	d.relay, err = outbox.NewRelay(outbox.RelayConfig{
 		Store: store, Publisher: &moods{Publisher: publisher, tries: make(map[uuid.UUID]int)}, Hooks: []any{d.screen}, Logger: quiet,
 	})
 	if err != nil {

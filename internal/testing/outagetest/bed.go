@@ -78,7 +78,7 @@ func newBed(t *testing.T, d Destination) *bed {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Close)
-	config := outbox.Config{
+	config := outbox.RelayConfig{
 		Store: store, Publisher: b.watched(d.Publisher(t)), BatchSize: batchSize, Poll: 50 * time.Millisecond,
 		// Whatever is counted is soon dead.
 		Retry: outbox.RetryPolicy{Base: 10 * time.Millisecond, Max: 50 * time.Millisecond},

@@ -58,7 +58,7 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 		return err
 	}
 	counted := &numbers{pool: pool, store: store, dlq: dlqSQL(config.layout)}
-	relay, err := outbox.NewRelay(outbox.Config{
+	relay, err := outbox.NewRelay(outbox.RelayConfig{
 		Store: store, Publisher: broker, Registry: routes,
 		BatchSize: config.batchSize, Poll: config.poll, PublishTimeout: publishTimeout,
 		// One batch at a time, and its rows in their order.

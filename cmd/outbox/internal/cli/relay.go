@@ -161,7 +161,7 @@ func (s *serving) serve(
 	if err != nil {
 		return errors.Join(&usageError{err}, s.close(ctx))
 	}
-	relay, err := outbox.NewRelay(outbox.Config{
+	relay, err := outbox.NewRelay(outbox.RelayConfig{
 		Store: from.store, Publisher: destination, DefaultTopic: f.topicDefault, Topics: f.topics,
 		BatchSize: f.batchSize, Concurrency: f.concurrency, Poll: f.poll,
 		Listen: f.notify, PublishTimeout: f.publishTimeout,

@@ -102,7 +102,7 @@ func TestReady(t *testing.T) {
 	pool := table(t)
 	store := open(t, pool, pgstore.Config{})
 	metrics := monitor.New(store)
-	relay, err := outbox.NewRelay(outbox.Config{
+	relay, err := outbox.NewRelay(outbox.RelayConfig{
 		Store: store, Publisher: asked{}, Hooks: []any{metrics}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -127,7 +127,7 @@ func TestNoDatabase(t *testing.T) {
 	pool := table(t)
 	store := open(t, pool, pgstore.Config{})
 	metrics := monitor.New(store)
-	relay, err := outbox.NewRelay(outbox.Config{Store: store, Publisher: asked{}, Logger: slog.New(slog.DiscardHandler)})
+	relay, err := outbox.NewRelay(outbox.RelayConfig{Store: store, Publisher: asked{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func (s *shop) relay() {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(store.Close)
-	relay, err := outbox.NewRelay(outbox.Config{Store: store, Publisher: &s.broker, Logger: log, Poll: 100 * time.Millisecond, Listen: true})
+	relay, err := outbox.NewRelay(outbox.RelayConfig{Store: store, Publisher: &s.broker, Logger: log, Poll: 100 * time.Millisecond, Listen: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}
