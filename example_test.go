@@ -2,13 +2,11 @@ package outbox_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -153,16 +151,6 @@ func ExampleRetryPolicy() {
 	// true
 	// true
 	// true
-}
-
-func ExampleEnvelope() {
-	doc, err := json.Marshal(outbox.Envelope{
-		Version: 1, EventID: uuid.Nil.String(), OccurredAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-		Actor: &outbox.ActorRef{Type: "user", ID: "7"}, Data: json.RawMessage(`{"orderId":"1"}`),
-	})
-	fmt.Println(string(doc), err)
-	// Output:
-	// {"version":1,"eventId":"00000000-0000-0000-0000-000000000000","occurredAt":"2026-01-02T03:04:05Z","actor":{"type":"user","id":"7"},"data":{"orderId":"1"}} <nil>
 }
 
 func emitExample(ctx context.Context, pool *pgxpool.Pool, event outbox.Event) error {

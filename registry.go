@@ -42,18 +42,6 @@ func DecodeJSON[T any](check func(T) error) func([]byte) error {
 	}
 }
 
-// DecodeEnvelope is a Decode for payloads that are an Envelope: the envelope must be
-// whole, and its data what decode says.
-func DecodeEnvelope(decode func(data []byte) error) func([]byte) error {
-	return func(payload []byte) error {
-		envelope, err := OpenEnvelope(payload)
-		if err != nil || decode == nil {
-			return err
-		}
-		return decode(envelope.Data)
-	}
-}
-
 // Check holds a message against its route and fills in its topic. The relay does so before it
 // publishes, and a consumer before it handles. The error is terminal: a stored event does not
 // change by waiting.

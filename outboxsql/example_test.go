@@ -41,9 +41,9 @@ func Example() {
 	}
 	err = emitter.InTx(ctx, db, func(tx *sql.Tx) error {
 		id := uuid.Must(uuid.NewV7())
-		payload, err := json.Marshal(outbox.Envelope{
+		payload, err := json.Marshal(packfinderz.Envelope{
 			Version: 1, EventID: id.String(), OccurredAt: time.Now().UTC(),
-			Actor: &outbox.ActorRef{Type: "user", ID: "7"},
+			Actor: &packfinderz.ActorRef{Type: "user", ID: "7"},
 			Data:  json.RawMessage(`{"licenseId": "3", "status": "verified"}`),
 		})
 		if err != nil {

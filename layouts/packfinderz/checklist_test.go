@@ -13,7 +13,7 @@ const (
 	worker      = "packfinderz/cmd/worker."
 	compliance  = "packfinderz/internal/compliance."
 	model       = "packfinderz/pkg/db/model."
-	outbox      = "packfinderz/pkg/outbox."
+	emitter     = "packfinderz/pkg/outbox."
 	registry    = "packfinderz/pkg/outbox/registry."
 	payloads    = "packfinderz/pkg/outbox/payloads."
 	idempotency = "packfinderz/pkg/outbox/idempotency."

@@ -6,15 +6,15 @@ import "github.com/packfinderz/outbox/internal/testing/checklist"
 func document() ticket {
 	return ticket{others: []checklist.Line{
 		line("the change and its event are one transaction, or neither is",
-			outbox+"TestEmitIsPartOfTheTransaction", "packfinderz/internal/licensing.TestNoChangeWithoutItsEvent"),
+			emitter+"TestEmitIsPartOfTheTransaction", "packfinderz/internal/licensing.TestNoChangeWithoutItsEvent"),
 		line("Service.Emit(tx, event) writes a DomainEvent",
-			outbox+"TestEmitWritesTheEnvelope", outbox+"TestLockedEnvelope"),
+			emitter+"TestEmitWritesTheEnvelope", emitter+"TestLockedEnvelope"),
 		line("six fields never change, three do",
 			model+"TestOnlyPublishedAtAttemptCountAndLastErrorChange"),
 		line("publishers share the table without sending a row twice",
 			publisher+"TestSeveralPublishersAndRestarts", publisher+"TestLockedRowsArePassedOver"),
 		line("rows at the maximum are left out, and stay",
-			publisher+"TestRetriesAreBounded", outbox+"TestFetchAndMark"),
+			publisher+"TestRetriesAreBounded", emitter+"TestFetchAndMark"),
 		line("payload_json is the body, byte for byte, and five attributes travel beside it",
 			publisher+"TestEveryEventTypeReachesItsTopic"),
 		line("an ack sets published_at, and nothing else does",
@@ -62,7 +62,7 @@ func document() ticket {
 		line("dead letters of consumers: a poison message does not retry for ever",
 			worker+"TestPoisonDoesNotStopItsKey", worker+"TestDeadLetters", worker+"TestNoDeadLetterTopic"),
 		line("dead letters can be read and recovered by hand",
-			outbox+"TestConsumerDeadLetter"),
+			emitter+"TestConsumerDeadLetter"),
 		line("PostgreSQL is the truth, no event is lost, effects happen once",
 			wholeRoad),
 	}}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
@@ -21,7 +22,7 @@ func Event(t testing.TB, change payloads.LicenseStatusChanged) outbox.Message {
 	if err != nil {
 		t.Fatal(err)
 	}
-	payload, err := json.Marshal(outbox.Envelope{Version: payloads.Version, EventID: id.String(), OccurredAt: time.Now(), Data: data})
+	payload, err := json.Marshal(packfinderz.Envelope{Version: payloads.Version, EventID: id.String(), OccurredAt: time.Now(), Data: data})
 	if err != nil {
 		t.Fatal(err)
 	}

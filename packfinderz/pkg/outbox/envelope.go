@@ -11,16 +11,17 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/packfinderz/pkg/db/model"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 )
 
 // OutboxPayloadEnvelope is what payload_json holds and what travels to Pub/Sub, byte for byte: the event's data
 // with its version, its id, when it happened and who caused it.
-type OutboxPayloadEnvelope = outbox.Envelope //nolint:revive // the name is the contract's
+type OutboxPayloadEnvelope = packfinderz.Envelope //nolint:revive // the name is the contract's
 
 // ActorRef names who caused an event.
-type ActorRef = outbox.ActorRef
+type ActorRef = packfinderz.ActorRef
 
 // Origin is what a dead event was: the row's fields, and its envelope verbatim.
 type Origin struct {

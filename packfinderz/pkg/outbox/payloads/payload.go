@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 )
 
@@ -32,8 +32,8 @@ type Payload interface {
 // consumers. Fields that P does not have are passed over, so that a producer can be deployed first;
 // nothing is converted, guessed or filled in, and names are compared exactly. A document that readers
 // could read in two ways is refused.
-func Open[P Payload](stored []byte) (envelope outbox.Envelope, data P, err error) {
-	if envelope, err = outbox.OpenEnvelope(stored); err != nil {
+func Open[P Payload](stored []byte) (envelope packfinderz.Envelope, data P, err error) {
+	if envelope, err = packfinderz.OpenEnvelope(stored); err != nil {
 		return envelope, data, err
 	}
 	if err := unambiguous(stored); err != nil {
@@ -56,7 +56,7 @@ func Open[P Payload](stored []byte) (envelope outbox.Envelope, data P, err error
 
 // whole checks what an envelope says besides its data. An actor can be left out; one that is there says who it is. What its id
 // looks like is up to its type: a job has no UUID.
-func whole(envelope *outbox.Envelope) error {
+func whole(envelope *packfinderz.Envelope) error {
 	err := moment("occurredAt", envelope.OccurredAt)
 	if actor := envelope.Actor; actor != nil {
 		err = errors.Join(err, text("actor.type", actor.Type), text("actor.id", actor.ID))

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 )
@@ -68,7 +69,7 @@ func whole[P payloads.Payload](message *outbox.Message) error {
 	if message.ID == uuid.Nil {
 		return &outbox.TerminalError{Reason: enums.ReasonInvalidRow, Err: errors.New("the event's id is nil: consumers could not tell it from others")}
 	}
-	envelope, err := outbox.OpenEnvelope(message.Payload)
+	envelope, err := packfinderz.OpenEnvelope(message.Payload)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
-package outbox
+package packfinderz
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,4 +82,21 @@ func sameCase(fields map[string]json.RawMessage, names ...string) error {
 		}
 	}
 	return nil
+}
+
+// DecodeEnvelope is an [outbox.Route] Decode for payloads that are an Envelope: the envelope must be
+// whole, and its data what decode says.
+func DecodeEnvelope(decode func(data []byte) error) func([]byte) error {
+	return func(payload []byte) error {
+		envelope, err := OpenEnvelope(payload)
+		if err != nil || decode == nil {
+			return err
+		}
+		return decode(envelope.Data)
+	}
+}
+
+func isNull(doc []byte) bool {
+	trimmed := bytes.TrimSpace(doc)
+	return len(trimmed) == 0 || string(trimmed) == "null"
 }
