@@ -38,15 +38,20 @@ func runAll(ctx context.Context, commands [][]string, environment []string, say 
 	return errors.Join(errs...)
 }
 
-// runOne runs a command. It is no error to end with exit code 0 when it was told to.
+// runOne runs a command. It is no error to end when it was told to, with exit code 0 or by the very signal: a terminal tells
+// both of us, and a program that is told a second time on its way out does not catch it any more.
 func runOne(ctx context.Context, command, environment []string) error {
 	program := exec.CommandContext(ctx, command[0], command[1:]...)
 	program.Env = environment
 	program.Stdin, program.Stdout, program.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// It finishes what it has begun. A terminal tells both of us; to be told twice does no harm.
-	program.Cancel = func() error { return program.Process.Signal(syscall.SIGTERM) }
-	if err := program.Run(); ctx.Err() == nil || program.ProcessState == nil || program.ProcessState.ExitCode() != 0 {
+	program.Cancel = func() error { return program.Process.Signal(syscall.SIGTERM) } // it finishes what it has begun
+	err := program.Run()
+	if ctx.Err() == nil || program.ProcessState == nil {
 		return err
 	}
-	return nil
+	status, _ := program.ProcessState.Sys().(syscall.WaitStatus)
+	if program.ProcessState.ExitCode() == 0 || status.Signaled() && status.Signal() == syscall.SIGTERM {
+		return nil
+	}
+	return err
 }

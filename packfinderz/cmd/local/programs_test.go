@@ -22,6 +22,11 @@ func serves(file string) []string {
 	return []string{"sh", "-c", `trap 'kill $!; exit 0' TERM; tail -f /dev/null & touch "$0"; wait`, file}
 }
 
+// defenceless is a program that the signal itself ends, as it does one that is told twice.
+func defenceless(file string) []string {
+	return []string{"sh", "-c", `touch "$0"; exec tail -f /dev/null`, file}
+}
+
 // When a program ends, the others are told to end, and it is said which ended and how; not so when all were told to.
 func TestRunAll(t *testing.T) {
 	t.Parallel()
@@ -52,7 +57,7 @@ func TestRunAll(t *testing.T) {
 	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
 	done := make(chan error)
 	go func() {
-		done <- runAll(ctx, [][]string{serves(one), serves(two)}, os.Environ(), func(format string, args ...any) {
+		done <- runAll(ctx, [][]string{serves(one), defenceless(two)}, os.Environ(), func(format string, args ...any) {
 			t.Errorf(format, args...)
 		})
 	}()
