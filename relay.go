@@ -28,9 +28,8 @@ type Relay struct {
 	// inOrder is set when the relay has to see to the order of keys itself.
 	inOrder bool
 
-	mu   sync.Mutex
-	stop context.CancelFunc
-	done chan struct{}
+	mu      sync.Mutex
+	current *run // nil if the relay is not running
 }
 
 // NewRelay checks the configuration and makes a relay that does nothing yet.
@@ -62,75 +61,62 @@ func (r *Relay) Nudge() {
 }
 
 // Run relays until ctx ends. Then it claims no more, finishes and settles what is being
-// published, gives back what is not, and returns nil. It ends the same way, with ErrGone, when what
-// the store serves was removed.
+// published, gives back what is not, and returns nil, after RelayConfig.Grace at the latest. It ends
+// the same way, with ErrGone, when what the store serves was removed.
 func (r *Relay) Run(ctx context.Context) error {
-	ctx, done, err := r.begin(ctx)
+	run, err := r.begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer done()
-	return r.run(ctx)
+	defer r.end(run)
+	return r.serve(run)
 }
 
 // Start is Run in the background. Stop, or the end of ctx, ends it.
 func (r *Relay) Start(ctx context.Context) error {
-	ctx, done, err := r.begin(ctx)
+	run, err := r.begin(ctx)
 	if err != nil {
 		return err
 	}
 	go func() {
-		defer done()
-		_ = r.run(ctx) // it is logged
+		defer r.end(run)
+		_ = r.serve(run) // it is logged
 	}()
 	return nil
-}
-
-// Stop ends the relay and waits for it. Stop is a no-op if the relay is not running.
-func (r *Relay) Stop() {
-	r.mu.Lock()
-	stop, done := r.stop, r.done
-	r.mu.Unlock()
-	if stop == nil {
-		return
-	}
-	stop()
-	<-done
 }
 
 // Drain relays until no event is due, held or waiting for a retry, and returns nil; events
 // scheduled for later are left. If ctx ends first its error is returned.
 func (r *Relay) Drain(ctx context.Context) error {
-	inner, done, err := r.begin(ctx)
+	run, err := r.begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer done()
-	return cmp.Or(r.relay(inner, true), ctx.Err())
+	defer r.end(run)
+	return cmp.Or(r.relay(run, true), ctx.Err())
 }
 
-// begin makes this the one run of the relay, until done is called.
-func (r *Relay) begin(ctx context.Context) (inner context.Context, done func(), err error) {
+// begin makes this the one run of the relay, until its end.
+func (r *Relay) begin(ctx context.Context) (*run, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stop != nil {
-		return nil, nil, ErrRunning
+	if r.current != nil {
+		return nil, ErrRunning
 	}
-	inner, stop := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	r.stop, r.done = stop, ended
-	return inner, func() {
-		stop()
-		r.mu.Lock()
-		r.stop, r.done = nil, nil
-		r.mu.Unlock()
-		close(ended)
-	}, nil
+	r.current = newRun(ctx, r.config.Grace)
+	return r.current, nil
 }
 
-func (r *Relay) run(ctx context.Context) error {
+func (r *Relay) end(run *run) {
+	r.mu.Lock()
+	r.current = nil
+	r.mu.Unlock()
+	run.end()
+}
+
+func (r *Relay) serve(run *run) error {
 	r.log.Info("relay started", "batch_size", r.config.BatchSize, "concurrency", r.config.Concurrency, "poll", r.config.Poll)
-	if err := r.relay(ctx, false); err != nil {
+	if err := r.relay(run, false); err != nil {
 		r.log.Error("relay stopped", "error", err)
 		return err
 	}
@@ -138,10 +124,10 @@ func (r *Relay) run(ctx context.Context) error {
 	return nil
 }
 
-// relay runs the claim loop, the workers and the housekeeping until ctx ends or, with
+// relay runs the claim loop, the workers and the housekeeping until the run ends or, with
 // drain, until there is nothing left to do. It returns an error when the store is gone.
-func (r *Relay) relay(ctx context.Context, drain bool) error {
-	ctx, stop := context.WithCancel(ctx)
+func (r *Relay) relay(run *run, drain bool) error {
+	ctx, stop := context.WithCancel(run.claiming)
 	defer stop()
 	workers, queued := r.slots()
 	// Held counts the batches that are claimed and not yet settled.
@@ -153,9 +139,9 @@ func (r *Relay) relay(ctx context.Context, drain bool) error {
 			var outcomes []Outcome // the memory for them, from batch to batch
 			for c := range work {
 				if ctx.Err() != nil || r.routes.isClosed() {
-					r.giveBack(c)
+					r.giveBack(run, c)
 				} else {
-					outcomes = r.process(ctx, c, outcomes)
+					outcomes = r.process(run, c, outcomes)
 				}
 				<-held
 			}
@@ -174,23 +160,23 @@ func (r *Relay) relay(ctx context.Context, drain bool) error {
 	if drain {
 		r.sweep(ctx) // what a sweep would set free is left to nobody after it
 	}
-	err := r.claimLoop(ctx, work, held, drain)
+	err := r.claimLoop(ctx, run, work, held, drain)
 	close(work)
 	wg.Wait()
 	stop()
 	keepers.Wait()
 	r.logLeftOut(r.attempts.flush())
-	r.leave()
+	r.leave(run)
 	return err
 }
 
 // leave lets others take over at once.
-func (r *Relay) leave() {
+func (r *Relay) leave(run *run) {
 	leaver, ok := r.config.Store.(Leaver)
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), claimGrace)
+	ctx, cancel := context.WithTimeout(run.settling, claimGrace)
 	defer cancel()
 	if err := leaver.Leave(ctx); err != nil {
 		r.log.Warn("what the store holds could not be given up; it is free when its lease ends", "error", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -57,7 +58,7 @@ func TestOneEventStopsNobody(t *testing.T) {
 					good = append(good, emit(1)...)
 				}
 				b.waitReceived(len(good))
-				relay.Stop()
+				outboxtest.Stop(b, relay)
 				for _, id := range good {
 					if b.broker.Count(id) == 0 {
 						b.Errorf("%s is lost", id)

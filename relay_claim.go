@@ -32,7 +32,7 @@ type claimed struct {
 
 // claimLoop claims batch after batch and hands them to the workers. Polling is what makes
 // it correct; nudges only make it quick. It returns an error when the store is gone.
-func (r *Relay) claimLoop(ctx context.Context, work chan<- claimed, held chan struct{}, drain bool) error {
+func (r *Relay) claimLoop(ctx context.Context, run *run, work chan<- claimed, held chan struct{}, drain bool) error {
 	idle, failures := idleFirst, 0
 	for {
 		select {
@@ -56,7 +56,7 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- claimed, held chan st
 		default:
 		}
 		start := time.Now()
-		batch, err := r.claim(ctx, admitted)
+		batch, err := r.claim(ctx, run, admitted)
 		if err != nil {
 			<-held
 			r.routes.released(admitted)
@@ -85,7 +85,7 @@ func (r *Relay) claimLoop(ctx context.Context, work chan<- claimed, held chan st
 			each(r.config.Hooks, func(h ClaimHook) { h.OnClaim(report) })
 			// From now on, not from its turn on: it may have to wait for longer than its lease.
 			lost, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-			work <- claimed{batch, admitted.trial, lost, r.keepLease(lost, batch, giveUp)}
+			work <- claimed{batch, admitted.trial, lost, r.keepLease(run.settling, batch, giveUp)}
 			if drain || n*trickle >= r.config.BatchSize {
 				continue
 			}
@@ -111,8 +111,8 @@ const trialClaim = 100
 // made and this process has not heard of would be held, and counted, by nobody. Only a
 // database that does not answer is not waited for: when the lease would be over, the claim is
 // of no use.
-func (r *Relay) claim(ctx context.Context, admitted admission) (Batch, error) {
-	inner, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.config.Store.Traits().Lease)
+func (r *Relay) claim(ctx context.Context, run *run, admitted admission) (Batch, error) {
+	inner, cancel := context.WithTimeout(run.settling, r.config.Store.Traits().Lease)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		timer := time.AfterFunc(claimGrace, cancel)

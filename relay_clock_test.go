@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/outboxtest"
 )
 
 // growing are pauses that double up to ten seconds.
@@ -57,7 +58,7 @@ func TestPauseAfterFailures(t *testing.T) {
 			// The others do not wait for it.
 			store.add(many(5)...)
 			<-time.After(calm)
-			relay.Stop()
+			outboxtest.Stop(t, relay)
 			if others != 5 {
 				t.Errorf("%d of 5 other events were published while one waits", others)
 			}
@@ -175,7 +176,7 @@ func TestSettleAgain(t *testing.T) {
 		}
 		relay := startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: publisher})
 		<-time.After(10 * time.Minute)
-		relay.Stop()
+		outboxtest.Stop(t, relay)
 		if want := []string{"delivered delivered"}; !slices.Equal(store.settled(), want) {
 			t.Errorf("the outcomes are %q, want %q", store.settled(), want)
 		}
@@ -227,7 +228,7 @@ func TestStopWhileClaiming(t *testing.T) {
 				if !late {
 					time.AfterFunc(4*time.Second, func() { close(answer) })
 				}
-				relay.Stop()
+				outboxtest.Stop(t, relay)
 				want, took := []string{"released released"}, 4*time.Second
 				if late {
 					want, took = nil, 5*time.Second
@@ -252,13 +253,13 @@ func TestStopWhilePublishing(t *testing.T) {
 		relay := startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: handOver(func(ctx context.Context, messages []outbox.Message) []error {
 			close(publishing)
 			select {
-			case <-time.After(20 * time.Second):
+			case <-time.After(15 * time.Second):
 			case <-ctx.Done():
 			}
 			return slices.Repeat([]error{ctx.Err()}, len(messages))
 		})})
 		<-publishing
-		relay.Stop()
+		outboxtest.Stop(t, relay)
 		if want := []string{"delivered delivered"}; !slices.Equal(store.settled(), want) {
 			t.Errorf("the outcomes are %q, want %q", store.settled(), want)
 		}
@@ -282,7 +283,7 @@ func TestTimeoutBetweenRounds(t *testing.T) {
 		if !slices.Equal(store.settled(), want) {
 			t.Errorf("the outcomes are %q, want %q", store.settled(), want)
 		}
-		relay.Stop()
+		outboxtest.Stop(t, relay)
 	})
 }
 

@@ -37,6 +37,9 @@ type RelayConfig struct {
 	// acknowledged by then is tried again; whether that was an attempt depends on what a ping
 	// and the other messages say.
 	PublishTimeout time.Duration
+	// Grace is how long the relay may take to end: to publish and settle what it has claimed, and to give back the rest.
+	// Default 30 s.
+	Grace time.Duration
 	// Retry is the delay between attempts.
 	Retry RetryPolicy
 
@@ -83,6 +86,7 @@ func (c RelayConfig) withDefaults() (RelayConfig, error) {
 	orDefault(&c.Concurrency, 2)
 	orDefault(&c.Poll, time.Second)
 	orDefault(&c.PublishTimeout, 30*time.Second)
+	orDefault(&c.Grace, 30*time.Second)
 	orDefault(&c.SweepEvery, 10*time.Second)
 	orDefault(&c.PurgeEvery, time.Minute)
 	if c.Logger == nil {
@@ -94,7 +98,8 @@ func (c RelayConfig) withDefaults() (RelayConfig, error) {
 	}
 	for name, value := range map[string]int64{
 		"BatchSize": int64(c.BatchSize), "Concurrency": int64(c.Concurrency), "Poll": int64(c.Poll),
-		"PublishTimeout": int64(c.PublishTimeout), "SweepEvery": int64(c.SweepEvery), "PurgeEvery": int64(c.PurgeEvery),
+		"PublishTimeout": int64(c.PublishTimeout), "Grace": int64(c.Grace),
+		"SweepEvery": int64(c.SweepEvery), "PurgeEvery": int64(c.PurgeEvery),
 	} {
 		if value < 0 {
 			return c, fmt.Errorf("outbox: RelayConfig.%s is negative", name)

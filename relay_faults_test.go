@@ -13,6 +13,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgserver"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstore"
 )
@@ -72,7 +73,7 @@ func TestBackendsKilled(t *testing.T) {
 		}
 		b.waitReceived(1)
 		b.waitDelivered(len(ids))
-		relay.Stop()
+		outboxtest.Stop(b, relay)
 		b.wantAtLeastOnce(ids)
 	})
 }
@@ -111,7 +112,7 @@ func TestServerCrash(t *testing.T) {
 		ids = append(ids, b.emit(2000)...)
 	}
 	b.waitDelivered(len(ids))
-	relay.Stop()
+	outboxtest.Stop(t, relay)
 	b.wantAtLeastOnce(ids)
 	if b.logs.Count("the store failed")+b.logs.Count("settle failed") == 0 {
 		b.Error("the relay did not notice the crash")
@@ -138,7 +139,7 @@ func TestTableLocked(t *testing.T) {
 			b.Fatal(err)
 		}
 		b.waitDelivered(len(ids))
-		relay.Stop()
+		outboxtest.Stop(b, relay)
 		b.wantOnce(ids)
 	})
 }
@@ -176,7 +177,7 @@ func TestDiskFull(t *testing.T) {
 		b.waitLogged(words)
 		pgtest.Exec(t, b.pool, `DROP TRIGGER full_disk ON modkit_outbox_events`)
 		b.waitSQL(`SELECT count(*) = 0 FROM modkit_outbox_events WHERE status <> 'delivered'`)
-		relay.Stop()
+		outboxtest.Stop(t, relay)
 		b.wantOnce(ids)
 		if b.logs.Count("No space left on device") == 0 {
 			b.Error("the log does not say what is wrong")

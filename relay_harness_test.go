@@ -173,7 +173,7 @@ func (b *bed) start(config outbox.RelayConfig) *outbox.Relay {
 	if err := relay.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(relay.Stop)
+	b.Cleanup(func() { outboxtest.Stop(b, relay) })
 	return relay
 }
 

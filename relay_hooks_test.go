@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/outboxtest"
 )
 
 // diary is a hook that writes down everything that it is told.
@@ -72,7 +73,7 @@ func TestHooks(t *testing.T) {
 			Store: store, Publisher: publisher, Poll: calm, SweepEvery: 10 * time.Second, Hooks: []any{hook},
 		})
 		<-time.After(15 * time.Second)
-		relay.Stop()
+		outboxtest.Stop(t, relay)
 		want := []string{
 			"store: no database",
 			"4 swept", // found by the claim

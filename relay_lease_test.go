@@ -11,6 +11,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -41,8 +42,8 @@ func TestSlowBroker(t *testing.T) {
 		}
 		close(publisher.letGo)
 		b.waitReceived(5)
-		second.Stop()
-		first.Stop()
+		outboxtest.Stop(b, second)
+		outboxtest.Stop(b, first)
 		b.wantOnce(ids)
 		if n := b.logs.Count("lease lost"); n != 0 {
 			b.Errorf("a lease was lost %d times: %s", n, b.logs.Text())
@@ -71,7 +72,7 @@ func TestLeaseLost(t *testing.T) {
 		config.Hooks = []any{settled}
 		relay := b.start(config)
 		<-entered
-		go relay.Stop() // claims no more
+		go outboxtest.Stop(b, relay) // claims no more
 		pgtest.Exec(b.T, b.pool, map[string]string{
 			"modkit":  `UPDATE modkit_outbox_events SET locked_by = '` + other.String() + `', locked_until = now() + interval '1 hour'`,
 			"doorito": `UPDATE outbox_event SET next_attempt_at = now() + interval '1 hour'`,
@@ -82,7 +83,7 @@ func TestLeaseLost(t *testing.T) {
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			b.Errorf("the publish ended with %v, want it cancelled when the lease was lost: %s", err, b.logs.Text())
 		}
-		relay.Stop()
+		outboxtest.Stop(b, relay)
 		b.wantSQL(map[string]string{
 			"modkit":      `SELECT bool_and(status = 'processing' AND locked_by = '` + other.String() + `' AND attempts = 1 AND last_error IS NULL) FROM modkit_outbox_events`,
 			"doorito":     `SELECT bool_and(status = 'pending' AND next_attempt_at > now() + interval '50 minutes' AND attempts = 0) FROM outbox_event`,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/logtest"
 )
 
@@ -27,7 +28,7 @@ func logged(t *testing.T, config outbox.RelayConfig) *logtest.Log {
 		t.Fatal(err)
 	}
 	<-time.After(time.Hour)
-	relay.Stop()
+	outboxtest.Stop(t, relay)
 	return logs
 }
 
@@ -136,7 +137,7 @@ func TestAcksInTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(time.Hour)
-		relay.Stop()
+		outboxtest.Stop(t, relay)
 		if early != 2 {
 			t.Errorf("%d lines of 2 deliveries were there before the batch was over", early)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/outboxtest"
 )
 
 // ordered is a store that keeps order: it hands out the batches it was given, one per claim.
@@ -162,7 +163,7 @@ func startOrdered(t *testing.T, config outbox.RelayConfig) *outbox.Relay {
 	if err := relay.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(relay.Stop)
+	t.Cleanup(func() { outboxtest.Stop(t, relay) })
 	return relay
 }
 
@@ -226,7 +227,7 @@ func TestOrderInABatch(t *testing.T) {
 			}
 			relay := startOrdered(t, config)
 			outcomes := kinds(<-store.settled)
-			relay.Stop()
+			outboxtest.Stop(t, relay)
 			if outcomes != c.outcomes {
 				t.Errorf("the outcomes are %s, want %s", outcomes, c.outcomes)
 			}
@@ -317,7 +318,7 @@ func TestOrderBehindRefused(t *testing.T) {
 		if refused := outcomes[0]; refused.Reason != outbox.ReasonUnknownType || !refused.Uncounted {
 			t.Errorf("the refused event is %+v, want it uncounted: nobody tried to publish it", refused)
 		}
-		relay.Stop()
+		outboxtest.Stop(t, relay)
 	}
 }
 
@@ -379,7 +380,7 @@ func TestOrderBehindInFlight(t *testing.T) {
 	if got := kinds(<-store.settled); got != "delivered" {
 		t.Errorf("the outcomes of the first claim are %s", got)
 	}
-	relay.Stop()
+	outboxtest.Stop(t, relay)
 	if want := []string{"a"}; !slices.Equal(publisher.calls, want) {
 		t.Errorf("the publisher was given %q, want %q", publisher.calls, want)
 	}
@@ -396,6 +397,6 @@ func TestLeaveAtStop(t *testing.T) {
 		t.Error("the store was left while the relay runs")
 	default:
 	}
-	relay.Stop()
+	outboxtest.Stop(t, relay)
 	<-store.left
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -30,7 +31,7 @@ func TestOutage(t *testing.T) {
 		}
 		b.broker.SetDown(false)
 		b.waitReceived(len(before) + len(during))
-		relay.Stop()
+		outboxtest.Stop(b, relay)
 		b.wantOnce(append(before, during...))
 		if n := b.logs.Count("the route is closed"); n != 1 {
 			b.Errorf("the outage was logged %d times, want once", n)
@@ -66,7 +67,7 @@ func TestConnectionPoison(t *testing.T) {
 			relay := b.start(config)
 			b.waitSQL(`SELECT status = 'dead' FROM modkit_outbox_events WHERE id = $1`, ids[0])
 			b.waitReceived(4)
-			relay.Stop()
+			outboxtest.Stop(t, relay)
 			b.wantOnce(ids[1:])
 			if n := breaks.Load(); n != 3 {
 				b.Errorf("the connection broke %d times at the event before it counted, want 3", n)
@@ -115,7 +116,7 @@ func TestOutageWithoutPing(t *testing.T) {
 	}
 	b.broker.FailWith(nil)
 	b.waitReceived(len(ids))
-	relay.Stop()
+	outboxtest.Stop(t, relay)
 	b.wantOnce(ids)
 	for i, n := range calls {
 		if i > 0 && n > 2 {

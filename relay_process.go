@@ -12,9 +12,9 @@ import (
 // settleTries bounds how often a settle is tried while the database fails.
 const settleTries = 8
 
-// process takes one batch from claim to settle. It goes on when ctx ends: what has been
+// process takes one batch from claim to settle. It goes on when the relay is to end: what has been
 // published must be settled. The outcomes are written over those of an earlier batch.
-func (r *Relay) process(ctx context.Context, c claimed, outcomes []Outcome) []Outcome {
+func (r *Relay) process(run *run, c claimed, outcomes []Outcome) []Outcome {
 	batch := c.batch
 	defer batch.Abandon()
 	messages := batch.Messages()
@@ -26,26 +26,28 @@ func (r *Relay) process(ctx context.Context, c claimed, outcomes []Outcome) []Ou
 
 	// The lease is kept while the broker is slow, and the publish is given up when the
 	// batch is no longer ours.
-	publishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.config.PublishTimeout)
+	publishing, cancel := context.WithTimeout(run.publishing, r.config.PublishTimeout)
 	watched := context.AfterFunc(c.lost, cancel)
 	start := time.Now()
 	a := r.publish(publishing, messages, taken, c.trial)
 	published := time.Now()
 	if !errors.Is(publishing.Err(), context.Canceled) {
-		r.askAfterSilence(context.WithoutCancel(ctx), a)
+		r.askAfterSilence(run.publishing, a)
 	}
+	cutShort := run.publishing.Err() != nil
 	lostLease := c.stopRenewing()
 	watched()
 	cancel()
 
-	outcomes = r.judge(a, lostLease, outcomes)
+	outcomes = r.judge(a, lostLease || cutShort, outcomes)
 	r.logAttempts(a, outcomes)
-	lost, err := r.settle(context.WithoutCancel(ctx), batch, outcomes)
+	lost, err := r.settle(run.settling, batch, outcomes)
 	if r.config.AttemptLevel != nil {
 		r.acks.note(messages, outcomes, err == nil, lost)
 	}
 	switch {
 	case err != nil:
+		run.missed(err)
 		r.notSettled(messages, lost, err)
 		if len(lost) == 0 {
 			return outcomes
@@ -110,7 +112,7 @@ func (r *Relay) passOver(ids []uuid.UUID) {
 }
 
 // giveBack releases a batch that was claimed and will not be published now.
-func (r *Relay) giveBack(c claimed) {
+func (r *Relay) giveBack(run *run, c claimed) {
 	batch := c.batch
 	defer batch.Abandon()
 	c.stopRenewing() // whether it was lost is found out by the settle
@@ -118,9 +120,10 @@ func (r *Relay) giveBack(c claimed) {
 		defer r.routes.endTrial()
 	}
 	outcomes := make([]Outcome, len(batch.Messages()))
-	ctx, cancel := context.WithTimeout(context.Background(), r.config.Store.Traits().Lease)
+	ctx, cancel := context.WithTimeout(run.settling, r.config.Store.Traits().Lease)
 	defer cancel()
 	if _, err := batch.Settle(ctx, outcomes); err != nil {
+		run.missed(err)
 		r.log.Warn("a batch could not be released; it is due again when its lease ends", "events", len(outcomes), "error", err)
 	}
 }
@@ -131,9 +134,8 @@ func (r *Relay) keepLease(ctx context.Context, batch Batch, giveUp context.Cance
 	lease := r.config.Store.Traits().Lease
 	lost := false
 	enough, stopped := make(chan struct{}), make(chan struct{})
-	// A renewal is never cut short: it might have happened, and then the settle would bring
-	// the wrong proof.
-	ctx = context.WithoutCancel(ctx)
+	// A renewal is cut short only with the settle: it might have happened, and then the settle would
+	// bring the wrong proof.
 	go func() {
 		defer close(stopped)
 		ticker := time.NewTicker(lease / minPollsPerLease)
@@ -165,8 +167,9 @@ func (r *Relay) keepLease(ctx context.Context, batch Batch, giveUp context.Cance
 }
 
 // judge turns the publisher's answers into outcomes, in place of those given, and opens and
-// closes routes. When the lease was lost the answers say nothing: the publish was cut short.
-func (r *Relay) judge(a *attempt, lostLease bool, outcomes []Outcome) []Outcome {
+// closes routes. When the lease was lost, or the
+// time to stop was over, the answers say nothing: the publish was cut short.
+func (r *Relay) judge(a *attempt, cutShort bool, outcomes []Outcome) []Outcome {
 	outcomes = slices.Grow(outcomes[:0], len(a.messages))[:len(a.messages)]
 	clear(outcomes)
 	for i, err := range a.errs {
@@ -174,7 +177,7 @@ func (r *Relay) judge(a *attempt, lostLease bool, outcomes []Outcome) []Outcome 
 			outcomes[i].Kind = Delivered
 		}
 	}
-	if lostLease {
+	if cutShort {
 		r.routes.endTrial()
 		return outcomes
 	}
@@ -243,8 +246,8 @@ func (r *Relay) settle(ctx context.Context, batch Batch, outcomes []Outcome) (lo
 			return lost, err
 		}
 		r.log.Warn("settle failed", "try", try+1, "of", settleTries, "error", err)
-		if try < settleTries-1 {
-			time.Sleep(storeDelay(try))
+		if try == settleTries-1 || !r.pause(ctx, storeDelay(try), nil) {
+			break
 		}
 	}
 	return nil, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/outboxtest"
 )
 
 // asked is a publisher that can be asked for itself and for its topics.
@@ -70,7 +71,7 @@ func TestPingAfterSilence(t *testing.T) {
 				}
 				hangs.Store(false)
 				<-time.After(time.Minute)
-				relay.Stop()
+				outboxtest.Stop(t, relay)
 				if !slices.Equal(store.settled(), []string{want, "delivered"}) {
 					t.Errorf("the outcomes are %q, want %q and delivered", store.settled(), want)
 				}
@@ -122,7 +123,7 @@ func TestFirstPing(t *testing.T) {
 		if !relay.Available() {
 			t.Errorf("the relay is not available: %+v", relay.Routes())
 		}
-		relay.Stop()
+		outboxtest.Stop(t, relay)
 		if want := []string{"delivered delivered"}; !slices.Equal(store.settled(), want) {
 			t.Errorf("the outcomes are %q, want %q", store.settled(), want)
 		}
@@ -184,7 +185,7 @@ func TestDatabaseHangs(t *testing.T) {
 				if want := []string{"delivered"}; !slices.Equal(store.settled(), want) {
 					t.Fatalf("the outcomes are %q, want %q", store.settled(), want)
 				}
-				relay.Stop()
+				outboxtest.Stop(t, relay)
 			})
 		})
 	}

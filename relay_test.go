@@ -41,7 +41,7 @@ func TestRelayDelivers(t *testing.T) {
 			relay.Nudge()
 		}
 		b.waitReceived(len(ids))
-		relay.Stop()
+		outboxtest.Stop(b, relay)
 		b.wantOnce(ids)
 		if b.name == "modkit" {
 			b.wantSQL(`SELECT count(*) = 500 FROM modkit_outbox_events WHERE status = 'delivered' AND attempts = 1 AND locked_by IS NULL AND locked_until IS NULL`)
@@ -122,7 +122,7 @@ func TestPoisonAtTheHead(t *testing.T) {
 		}
 		relay := b.start(config)
 		b.waitReceived(len(good))
-		relay.Stop()
+		outboxtest.Stop(b, relay)
 		b.wantOnce(good)
 	})
 }
@@ -283,7 +283,7 @@ func TestPublisherAnswersForOthers(t *testing.T) {
 			config.Publisher = n
 			relay := b.start(config)
 			b.logs.Await(t, fmt.Sprintf("it answered for %d of 3 messages", n))
-			relay.Stop()
+			outboxtest.Stop(t, relay)
 			b.wantSQL(`SELECT count(*) = 3 FROM modkit_outbox_events WHERE status = 'pending' AND attempts = 0`)
 		})
 	}
@@ -312,7 +312,7 @@ func TestNilPointerError(t *testing.T) {
 		b.logs.Await(b, "nil pointer of type *outbox_test.bankError")
 		broken.Store(false)
 		b.waitReceived(1)
-		relay.Stop()
+		outboxtest.Stop(b, relay)
 		b.wantOnce([]uuid.UUID{id})
 	})
 }
@@ -423,7 +423,7 @@ func TestSeveralRelays(t *testing.T) {
 		}
 		b.waitReceived(len(ids))
 		for _, relay := range relays {
-			relay.Stop()
+			outboxtest.Stop(b, relay)
 		}
 		b.wantOnce(ids)
 	})
@@ -457,7 +457,7 @@ func TestPublishTimeout(t *testing.T) {
 	b.wantSQL(`SELECT status <> 'dead' AND last_error IS NULL FROM modkit_outbox_events WHERE id = $1`, silent)
 	other := b.emit(1)[0]
 	b.waitSQL(`SELECT status = 'dead' AND attempts = 1 AND last_error LIKE '%deadline%' FROM modkit_outbox_events WHERE id = $1`, silent)
-	relay.Stop()
+	outboxtest.Stop(t, relay)
 	b.wantOnce([]uuid.UUID{other})
 }
 
@@ -465,7 +465,7 @@ func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, "modkit")
 	relay := b.relay(b.config(4, pgstore.Config{}))
-	relay.Stop() // nothing runs
+	outboxtest.Stop(t, relay) // nothing runs
 	for range 20 {
 		if err := relay.Start(b.Context()); err != nil {
 			b.Fatal(err)
@@ -479,8 +479,8 @@ func TestLifecycle(t *testing.T) {
 		if err := relay.Drain(b.Context()); !errors.Is(err, outbox.ErrRunning) {
 			b.Fatalf("a drain beside a start: %v", err)
 		}
-		go relay.Stop()
-		relay.Stop()
+		go outboxtest.Stop(t, relay)
+		outboxtest.Stop(t, relay)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	cancel()

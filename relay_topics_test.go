@@ -94,7 +94,7 @@ func TestDeletedTopic(t *testing.T) {
 		}
 		broker.isThere.Store(true)
 		b.waitReceived(len(fine) + len(later) + len(gone))
-		relay.Stop()
+		outboxtest.Stop(b, relay)
 		b.wantOnce(slices.Concat(fine, later, gone))
 		for _, m := range b.broker.Received() {
 			if m.Attempt != 1 {
@@ -127,7 +127,7 @@ func TestTopicless(t *testing.T) {
 	}
 	broker.isThere.Store(true)
 	b.waitReceived(len(fine) + len(waiting))
-	relay.Stop()
+	outboxtest.Stop(t, relay)
 	b.wantOnce(slices.Concat(fine, waiting))
 }
 

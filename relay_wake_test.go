@@ -13,6 +13,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -142,7 +143,7 @@ func TestNotifier(t *testing.T) {
 		b.waitSQL(`SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`)
 		ids = append(ids, b.emit(3)...)
 		b.waitReceived(6)
-		relay.Stop()
+		outboxtest.Stop(b, relay)
 		b.wantOnce(ids)
 	})
 }
@@ -159,7 +160,7 @@ func TestNotificationsDoNotArrive(t *testing.T) {
 	b.waitLogged("no wake-ups, polling instead")
 	ids := b.emit(5)
 	b.waitReceived(5)
-	relay.Stop()
+	outboxtest.Stop(t, relay)
 	b.wantOnce(ids)
 	if n := b.logs.Count("no wake-ups"); n != 1 {
 		b.Errorf("it was said %d times, want once", n)
@@ -242,7 +243,7 @@ func TestNudgeInProcess(t *testing.T) {
 	ids := b.emit(3)
 	store.wakesPromptly(t)
 	b.waitReceived(3)
-	relay.Stop()
+	outboxtest.Stop(t, relay)
 	b.wantOnce(ids)
 }
 

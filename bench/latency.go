@@ -138,7 +138,7 @@ func relayed(
 			return watch.emit(ctx, pool, emitter, e)
 		}
 		stop := func() {
-			relay.Stop()
+			_ = relay.Stop(context.WithoutCancel(ctx)) // the measurement is over
 			done()
 		}
 		return emit, stop, nil

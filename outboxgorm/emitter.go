@@ -58,6 +58,10 @@ func (e *Emitter) EmitMany(ctx context.Context, tx *gorm.DB, events []outbox.Eve
 	return e.emitter.EmitMany(ctx, conn, events)
 }
 
+// Nudge wakes the relay, as InTx does after its commit. Call it after the commit of a transaction of your own; without it
+// the relay finds the events at its next look.
+func (e *Emitter) Nudge() { e.emitter.Nudge() }
+
 // InTx runs work in a transaction of its own, commits it, and then wakes the relay in
 // this process, if EmitConfig.Nudge is set. An error or a panic of work rolls back.
 func (e *Emitter) InTx(ctx context.Context, db *gorm.DB, work func(tx *gorm.DB) error) error {

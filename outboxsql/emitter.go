@@ -41,6 +41,10 @@ func (e *Emitter) EmitMany(ctx context.Context, tx *sql.Tx, events []outbox.Even
 	return e.emitter.EmitMany(ctx, emit.SQLConn{Tx: tx}, events)
 }
 
+// Nudge wakes the relay, as InTx does after its commit. Call it after the commit of a transaction of your own; without it
+// the relay finds the events at its next look.
+func (e *Emitter) Nudge() { e.emitter.Nudge() }
+
 // InTx runs work in a transaction of its own, commits it, and then wakes the relay in
 // this process, if EmitConfig.Nudge is set. An error or a panic of work rolls back.
 func (e *Emitter) InTx(ctx context.Context, db *sql.DB, work func(tx *sql.Tx) error) (err error) {

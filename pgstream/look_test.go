@@ -24,7 +24,7 @@ func (h *harness) relayTo(t *testing.T, broker *outboxtest.Broker, config outbox
 	if err := relay.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(relay.Stop)
+	t.Cleanup(func() { outboxtest.Stop(t, relay) })
 }
 
 // TestRetriesInTime has events fail one after the other, with nothing else going on. Each is

@@ -17,6 +17,7 @@ import (
 	"github.com/packfinderz/outbox/destinations/webhook"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/outboxtest/logtest"
 	"github.com/packfinderz/outbox/pgstream"
@@ -98,7 +99,7 @@ func TestUnknownEvent(t *testing.T) {
 	if err := relay.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(relay.Stop)
+	t.Cleanup(func() { outboxtest.Stop(t, relay) })
 	dead := func() (n int) {
 		err := pool.QueryRow(t.Context(), `SELECT count(*) FROM outbox_parked
 			WHERE state = 'dead' AND attempts = 3 AND last_error LIKE '%404%' AND id = ANY($1)`, slices.Collect(maps.Keys(unknown))).Scan(&n)
@@ -122,7 +123,7 @@ func TestUnknownEvent(t *testing.T) {
 		<-pace.C // not a flood of them
 		return false
 	})
-	relay.Stop()
+	outboxtest.Stop(t, relay)
 
 	for _, d := range r.deliveries() {
 		known[d.header.Get("webhook-id")]++

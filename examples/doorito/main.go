@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -44,7 +45,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o options, out io.Writer) error {
+func run(ctx context.Context, o options, out io.Writer) (err error) {
 	db, err := database.Open(ctx, o.database)
 	if err != nil {
 		return err
@@ -69,7 +70,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err := s.relay.Start(ctx); err != nil {
 		return err
 	}
-	defer s.relay.Stop()
+	defer func() { err = errors.Join(err, s.relay.Stop(context.WithoutCancel(ctx))) }()
 	if o.listen == "" {
 		return web.Serve(ctx, "127.0.0.1:0", s.routes(), func(url string) error { return tour(ctx, s, url) })
 	}

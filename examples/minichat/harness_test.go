@@ -12,6 +12,7 @@ import (
 	"github.com/packfinderz/outbox/destinations/natsjs"
 	"github.com/packfinderz/outbox/examples/internal/database"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/outboxtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -59,7 +60,7 @@ func startDispatcher(t *testing.T, c *chat) {
 	if err := c.dispatcher.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.dispatcher.Stop)
+	t.Cleanup(func() { outboxtest.Stop(t, c.dispatcher) })
 }
 
 // openBilling is billing, whose consumer does not run yet.

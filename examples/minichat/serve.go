@@ -21,7 +21,7 @@ func connect(ctx context.Context, o options) (natsjs.Config, *database.Database,
 }
 
 // serveChat runs the chat and its dispatcher while work does.
-func serveChat(ctx context.Context, o options, log *slog.Logger, work func(url string) error) error {
+func serveChat(ctx context.Context, o options, log *slog.Logger, work func(url string) error) (err error) {
 	broker, db, err := connect(ctx, o)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func serveChat(ctx context.Context, o options, log *slog.Logger, work func(url s
 	if err := c.dispatcher.Start(ctx); err != nil {
 		return err
 	}
-	defer c.dispatcher.Stop()
+	defer func() { err = errors.Join(err, c.dispatcher.Stop(context.WithoutCancel(ctx))) }()
 	return web.Serve(ctx, o.listen, c.routes(), work)
 }
 

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -38,7 +39,7 @@ type order struct {
 	Total int64 `json:"total"` // in cents
 }
 
-func run(ctx context.Context, url string, out io.Writer) error {
+func run(ctx context.Context, url string, out io.Writer) (err error) {
 	db, err := database.Open(ctx, url)
 	if err != nil {
 		return err
@@ -89,7 +90,7 @@ func run(ctx context.Context, url string, out io.Writer) error {
 	if err := relay.Start(ctx); err != nil {
 		return err
 	}
-	defer relay.Stop()
+	defer func() { err = errors.Join(err, relay.Stop(context.WithoutCancel(ctx))) }()
 
 	// The business transaction: the order and its event, or neither.
 	emitter, err := outboxpgx.New(pgstream.Stream{}, &outbox.EmitConfig{DefaultTopic: "orders", Nudge: relay.Nudge})

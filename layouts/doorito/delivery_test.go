@@ -11,6 +11,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/doorito"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
@@ -46,7 +47,7 @@ func TestDelivered(t *testing.T) {
 	if got.DeliveredAt == nil || got.DeliveredAt.Before(got.CreatedAt) || got.DeliveredAt.After(got.DatabaseClock) || got.ErrorMessage != "" {
 		t.Errorf("delivered at %v with error %q", got.DeliveredAt, got.ErrorMessage)
 	}
-	b.relay.Stop()
+	outboxtest.Stop(t, b.relay)
 	if len(handled) != 1 || handled[0].ID != id || handled[0].AggregateID != "42" || string(handled[0].Payload) != `{"size": 7}` {
 		t.Errorf("the handler was called with %+v", handled)
 	}
@@ -150,7 +151,7 @@ func TestNoHandler(t *testing.T) {
 	if got.ErrorMessage != `no handler is registered for event type "file.stored"` || got.NextAttemptAt == nil {
 		t.Errorf("%+v", got)
 	}
-	b.relay.Stop()
+	outboxtest.Stop(t, b.relay)
 	b.deploy()
 	b.handle("file.stored", succeed)
 	b.start()
@@ -171,7 +172,7 @@ func TestRequestNeverFails(t *testing.T) {
 		"the handler panics":                {func(<-chan struct{}) error { panic("index out of range") }, (*bed).start, 1},
 		"the handler takes its time":        {func(release <-chan struct{}) error { <-release; return errHandler }, (*bed).start, 1},
 		"there is no relay":                 {nil, func(*bed) {}, 0},
-		"the relay has stopped":             {nil, func(b *bed) { b.start(); b.relay.Stop() }, 0},
+		"the relay has stopped":             {nil, func(b *bed) { b.start(); outboxtest.Stop(b, b.relay) }, 0},
 		"the relay cannot get at its table": {nil, (*bed).breakStore, 0},
 		"the relay is no more":              {nil, func(b *bed) { b.nudges(func() { panic("nil pointer dereference") }) }, 0},
 	} {
@@ -217,7 +218,7 @@ func TestRetryByHand(t *testing.T) {
 	b.start()
 	id := b.emit(func(event *outbox.Event) { event.MaxAttempts = 1 })
 	failed := b.await(id, "failed", 1)
-	b.relay.Stop()
+	outboxtest.Stop(t, b.relay)
 	waiting := b.emit(doorito.IdempotencyKey("waiting"))
 
 	retried, err := b.store.Retry(t.Context(), id, waiting, uuid.New())

@@ -2,6 +2,7 @@ package doorito_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -75,7 +76,7 @@ func Example() {
 	// make a thumbnail of {"name": "cat.png"}
 }
 
-func deliver(ctx context.Context, pool *pgxpool.Pool) error {
+func deliver(ctx context.Context, pool *pgxpool.Pool) (err error) {
 	// An event whose type has no handler is tried again: its handler may come with the next deploy.
 	set, err := handlers.New(handlers.Options{RetryUnknown: true})
 	if err != nil {
@@ -100,7 +101,7 @@ func deliver(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := relay.Start(ctx); err != nil {
 		return err
 	}
-	defer relay.Stop()
+	defer func() { err = errors.Join(err, relay.Stop(context.WithoutCancel(ctx))) }()
 
 	emitter, err := outboxpgx.New(doorito.Layout(), &outbox.EmitConfig{Nudge: relay.Nudge})
 	if err != nil {

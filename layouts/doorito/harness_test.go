@@ -15,6 +15,7 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/doorito"
 	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstore"
 )
@@ -99,7 +100,7 @@ func (b *bed) start() {
 	if err := b.relay.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(b.relay.Stop)
+	b.Cleanup(func() { outboxtest.Stop(b, b.relay) })
 }
 
 // emit is a request that stores a file: it must succeed, whatever becomes of the event.

@@ -15,6 +15,7 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
 	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/outboxtest/logtest"
 )
@@ -175,5 +176,5 @@ func (b *bed) dispatch(module modkit.Config, config modkit.DispatcherConfig, han
 	if err := relay.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(relay.Stop)
+	b.Cleanup(func() { outboxtest.Stop(b, relay) })
 }

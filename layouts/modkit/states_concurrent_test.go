@@ -15,6 +15,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/layouts/modkit"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstore"
 )
@@ -80,7 +81,7 @@ func (c *crowd) round() {
 	working.Wait()
 	enough()
 	retrying.Wait()
-	dispatcher.Stop()
+	outboxtest.Stop(c, dispatcher)
 	last := c.dispatcherAs(uuid.New(), func(context.Context, modkit.ClaimedMessage) error { return nil })
 	if err := last.Drain(c.Context()); err != nil {
 		c.Fatal(err)

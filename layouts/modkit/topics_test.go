@@ -10,6 +10,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
@@ -48,7 +49,7 @@ func TestTopicsAreIndependent(t *testing.T) {
 			if err := dispatcher.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			defer dispatcher.Stop()
+			defer outboxtest.Stop(t, dispatcher)
 			count := func(where string) (n int) {
 				if err := b.pool.QueryRow(t.Context(), `SELECT count(*) FROM modkit_outbox_events WHERE `+where).Scan(&n); err != nil {
 					t.Fatal(err)

@@ -98,7 +98,7 @@ func Run(ctx context.Context, config Config) (err error) {
 }
 
 // run runs what stands on the servers.
-func (d *demo) run(ctx context.Context) error {
+func (d *demo) run(ctx context.Context) (err error) {
 	store, err := pgstream.Open(ctx, d.pool, pgstream.Stream{}, pgstream.Config{})
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (d *demo) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer d.relay.Stop()
+	defer func() { err = errors.Join(err, d.relay.Stop(context.WithoutCancel(ctx))) }()
 	emitter, err := outboxpgx.New(pgstream.Stream{}, &outbox.EmitConfig{DefaultTopic: topic, Nudge: d.relay.Nudge})
 	if err != nil {
 		return err
@@ -150,7 +150,9 @@ func (d *demo) run(ctx context.Context) error {
 	if err := d.trade(ctx, consumed); err != nil {
 		return err
 	}
-	d.relay.Stop()
+	if err := d.relay.Stop(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
 	return d.finish()
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/logtest"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
 	"github.com/packfinderz/outbox/pgstream"
@@ -105,7 +106,7 @@ func (b *bed) run(fault Fault) {
 	if err := b.relay.Start(context.WithoutCancel(b.Context())); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(b.relay.Stop)
+	b.Cleanup(func() { outboxtest.Stop(b, b.relay) })
 	b.awaitDelivered(firstPart)
 	b.begin(fault)
 	b.emit(max(events-len(b.emitted), backlog))
@@ -123,7 +124,7 @@ func (b *bed) run(fault Fault) {
 	b.note(func() { b.mark = time.Now() })
 	ended := b.mark
 	b.awaitDelivered(len(b.emitted))
-	b.relay.Stop()
+	outboxtest.Stop(b, b.relay)
 	b.check()
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -19,6 +19,7 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
 	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/outboxtest/logtest"
 	"github.com/packfinderz/outbox/pgstore"
@@ -114,7 +115,7 @@ func TestReady(t *testing.T) {
 	if err := relay.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	defer relay.Stop()
+	defer outboxtest.Stop(t, relay)
 	await.Until(t, "the relay to be ready", func() bool {
 		status, _ := get(t, metrics, pool, relay, "/readyz")
 		return status == http.StatusOK

@@ -85,7 +85,7 @@ func (s *shop) relay() {
 	if err := relay.Start(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(relay.Stop)
+	s.t.Cleanup(func() { outboxtest.Stop(s.t, relay) })
 }
 
 func (s *shop) console(access admin.Access) {
