@@ -36,7 +36,7 @@ func TestChecklist(t *testing.T) {
 			},
 		}, {
 			Asks:  "tests of the model, the service and the task",
-			Tests: []string{"examples/django.TestPython", "pgstore.TestConformance", "pgstore.TestModel", "outboxsql.TestEmitter", "outbox.TestRelayDelivers"},
+			Tests: []string{"examples/django.TestPython", "pgstore.TestConformance", "pgstore.TestModel", "outboxsql.TestEmitter", "internal/testing/relays.TestRelayDelivers"},
 		}, {
 			Asks:  "manage.py check finds nothing",
 			Tests: []string{"examples/django.TestChecks", "examples/django.TestPython/program", "pgstore.TestValidate", "cmd/outbox/internal/cli.TestMigrateAdopt"},
@@ -52,7 +52,7 @@ func TestChecklist(t *testing.T) {
 			Tests: []string{"examples/django.TestPython/delivery", "layouts/doorito.TestEmitEventRollsBack", "outboxpgx.TestEmitter", "examples/doorito.TestKilled"},
 		}, {
 			Asks:  "delivery is set off by the commit (transaction.on_commit), and its errors do not reach the request",
-			Tests: []string{"examples/django.TestPython/wake", "layouts/doorito.TestRequestNeverFails", "outbox.TestNudgeInProcess"},
+			Tests: []string{"examples/django.TestPython/wake", "layouts/doorito.TestRequestNeverFails", "internal/testing/relays.TestNudgeInProcess"},
 		}, {
 			Asks:  "any app can emit: names of aggregates and types are free, up to 100 characters, and nothing refers to other tables",
 			Tests: []string{"layouts/doorito.TestEmitEventNames", "layouts.TestContracts/doorito", "examples/doorito.TestTour"},
@@ -73,7 +73,7 @@ func TestChecklist(t *testing.T) {
 		// Delivering.
 		{
 			Asks:  "only events that are pending and due are tried",
-			Tests: []string{"pgstore.TestConformance", "pgstore.TestModel", "outbox.TestPoisonAtTheHead"},
+			Tests: []string{"pgstore.TestConformance", "pgstore.TestModel", "internal/testing/relays.TestPoisonAtTheHead"},
 		}, {
 			Asks:  "a partial index on the due time of pending events serves that",
 			Tests: []string{"layouts.TestContracts/doorito", "pgstore.TestPlans"},
@@ -97,16 +97,16 @@ func TestChecklist(t *testing.T) {
 			Tests: []string{"outbox.TestDelay", "outbox.TestDelaySpread"},
 		}, {
 			Asks:  "failed, and never due again, only when the attempts reach the maximum that the row names",
-			Tests: []string{"layouts/doorito.TestFailed/the row's own", "layouts/doorito.TestFailed/the model's default", "outbox.TestDeadAfterMaximum"},
+			Tests: []string{"layouts/doorito.TestFailed/the row's own", "layouts/doorito.TestFailed/the model's default", "internal/testing/relays.TestDeadAfterMaximum"},
 		}, {
 			Asks:  "failed events stay in the table",
 			Tests: []string{"layouts/doorito.TestFailed", "pgstore.TestConformance"},
 		}, {
 			Asks:  "at least once: what a crash leaves undelivered is delivered later",
-			Tests: []string{"examples/doorito.TestKilled", "outbox.TestServerCrash", "pgstore.TestConformance"},
+			Tests: []string{"examples/doorito.TestKilled", "internal/testing/relays.TestServerCrash", "pgstore.TestConformance"},
 		}, {
 			Asks:  "several workers do not take the same event",
-			Tests: []string{"outbox.TestSeveralRelays", "pgstore.TestConformance"},
+			Tests: []string{"internal/testing/relays.TestSeveralRelays", "pgstore.TestConformance"},
 		}, {
 			Asks:  "a person retries a failed event: pending, no attempts, due now",
 			Tests: []string{"examples/django.TestPython/admin", "layouts/doorito.TestRetryByHand", "cmd/outbox/internal/cli.TestRetryDoorito", "examples/doorito.TestTour"},

@@ -75,11 +75,11 @@ func TestChecklist(t *testing.T) {
 
 		// 2, the dispatcher.
 		{Asks: "it is a stateful lifecycle task", Instead: "Run with a context, or Start and Stop",
-			Tests: []string{"layouts/modkit.TestDispatcherShutdown", "outbox.TestLifecycle", "outbox.TestStopUnderLoad"}},
+			Tests: []string{"layouts/modkit.TestDispatcherShutdown", "internal/testing/relays.TestLifecycle", "internal/testing/relays.TestStopUnderLoad"}},
 		{Asks: "it polls until it is told to stop", Instead: "a cancellation token is the context of Run",
-			Tests: []string{dispatcher, "outbox.TestNotificationsDoNotArrive"}},
+			Tests: []string{dispatcher, "internal/testing/relays.TestNotificationsDoNotArrive"}},
 		{Asks: "the poll interval is configurable, and at most a third of the lease", Tests: []string{
-			"layouts/modkit.TestDispatcherRefuses", "layouts/modkit.TestDispatcherShortLease", "outbox.TestConfigRefused", "cmd/outbox/internal/cli.TestRelayRefuses"}},
+			"layouts/modkit.TestDispatcherRefuses", "layouts/modkit.TestDispatcherShortLease", "internal/testing/relays.TestConfigRefused", "cmd/outbox/internal/cli.TestRelayRefuses"}},
 		{Asks: "claims lock rows FOR UPDATE SKIP LOCKED", Tests: []string{"layouts/modkit.TestClaimPassesOverLocked", concurrent}},
 		{Asks: "a worker that dies strands no row", Tests: []string{
 			"layouts/modkit.TestDispatcherReclaims", reclaim, killed, "internal/testing/system/chaos.TestChaos"}},
@@ -106,8 +106,8 @@ func TestChecklist(t *testing.T) {
 		{Asks: "rows at the maximum become dead at the next claim or sweep", Tests: []string{states, "layouts/modkit.TestLoweredMaximum", module, suite}},
 		{Asks: "a claim sets status, attempts, owner, lease and updated_at at once", Tests: []string{states, concurrent}},
 		{Asks: "claims are in a fixed order", Instead: "by due time and id, so that what waits for a retry is not at the head; what has expired, by the end of its lease",
-			Tests: []string{suite, "outbox.TestClaimedOrder"}},
-		{Asks: "no row is claimed twice", Tests: []string{concurrent, suite, "outbox.TestSeveralRelays"}},
+			Tests: []string{suite, "internal/testing/relays.TestClaimedOrder"}},
+		{Asks: "no row is claimed twice", Tests: []string{concurrent, suite, "internal/testing/relays.TestSeveralRelays"}},
 
 		// 3, retries.
 		{Asks: "a failure keeps its error and clears the lease", Tests: []string{states, failures}},
@@ -125,7 +125,7 @@ func TestChecklist(t *testing.T) {
 		// 6, acceptance. Section 5 says the same of what is above.
 		{Asks: "1: at most one row for a dedupe key, exactly one after the first commit", Tests: []string{enqueue, emitter, race, killed}},
 		{Asks: "2: who loses a race observes already enqueued", Tests: []string{emitter, race}},
-		{Asks: "3: several dispatchers process no row twice", Tests: []string{concurrent, "outbox.TestSeveralRelays"}},
+		{Asks: "3: several dispatchers process no row twice", Tests: []string{concurrent, "internal/testing/relays.TestSeveralRelays"}},
 		{Asks: "4: rows of a dispatcher that crashed are reclaimed after their lease", Tests: []string{"layouts/modkit.TestDispatcherReclaims", reclaim, killed}},
 		{Asks: "5: failures reschedule with growing delays and keep the error", Tests: []string{failures}},
 		{Asks: "6: publishing is safe under retries", Tests: []string{counted, killed}},

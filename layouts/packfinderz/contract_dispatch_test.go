@@ -10,7 +10,7 @@ func pf141() ticket {
 			line("only rows that are not published are fetched", publisher+"TestSeveralPublishersAndRestarts", emitter+"TestFetchAndMark"),
 			line("rows are locked, and locked rows passed over", publisher+"TestLockedRowsArePassedOver", emitter+"TestFetchAndMark"),
 			line("each row is tried once in a round", publisher+"TestOneInfoLinePerAttempt", publisher+"TestSeveralPublishersAndRestarts"),
-			line("a row that fails does not stop the others", publisher+"TestRetriesAreBounded", publisher+"TestPoisonedRows", "outbox.TestOneRefused"),
+			line("a row that fails does not stop the others", publisher+"TestRetriesAreBounded", publisher+"TestPoisonedRows", "internal/testing/relays.TestOneRefused"),
 		},
 		others: []checklist.Line{
 			line("a transport without business logic",
@@ -81,8 +81,8 @@ func pf143() ticket {
 	return ticket{
 		acceptance: []checklist.Line{
 			line("a failure that may pass is counted and tried again", publisher+"TestRetriesAreBounded", publisher+"TestOneInfoLinePerAttempt"),
-			line("one that may not is terminal at once", publisher+"TestPoisonedRows", "outbox.TestTerminal"),
-			line("an event is dead at the maximum", publisher+"TestRetriesAreBounded", "outbox.TestDeadAfterMaximum"),
+			line("one that may not is terminal at once", publisher+"TestPoisonedRows", "internal/testing/relays.TestTerminal"),
+			line("an event is dead at the maximum", publisher+"TestRetriesAreBounded", "internal/testing/relays.TestDeadAfterMaximum"),
 			line("nothing is marked as published that Pub/Sub has not taken; an outage counts nothing", publisher+"TestRetriesAreBounded", publisher+"TestOutage"),
 			line("the count and the error are in the row", publisher+"TestRetriesAreBounded", publisher+"TestPoisonedRows"),
 		},
@@ -92,7 +92,7 @@ func pf143() ticket {
 			line("attempts count after a failed publish, and only then",
 				publisher+"TestRetriesAreBounded", publisher+"TestPoisonedRows"),
 			line("last_error is short, and text",
-				publisher+"TestRetriesAreBounded", "outbox.TestHostileErrorText"),
+				publisher+"TestRetriesAreBounded", "internal/testing/relays.TestHostileErrorText"),
 			line("ten attempts unless set",
 				publisher+"TestDefaults", publisher+"TestRetriesAreBounded"),
 			line("the count in the row decides, not the process",

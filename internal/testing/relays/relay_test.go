@@ -1,4 +1,4 @@
-package outbox_test
+package relays_test
 
 import (
 	"context"
@@ -492,6 +492,11 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
+// sweepHook is a hook that only a pointer is.
+type sweepHook struct{}
+
+func (*sweepHook) OnSweep(int64) {}
+
 func TestConfigRefused(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, "modkit")
@@ -500,7 +505,8 @@ func TestConfigRefused(t *testing.T) {
 		"Store is missing":      func(c *outbox.RelayConfig) { c.Store = nil },
 		"Publisher is missing":  func(c *outbox.RelayConfig) { c.Publisher = (*outboxtest.Broker)(nil) },
 		"no method of a hook":   func(c *outbox.RelayConfig) { c.Hooks = []any{make(claimHook), "a hook"} },
-		"Hooks[0]":              func(c *outbox.RelayConfig) { c.Hooks = []any{(*diary)(nil)} },
+		"Hooks[0]":              func(c *outbox.RelayConfig) { c.Hooks = []any{(*sweepHook)(nil)} },
+		"Grace is negative":     func(c *outbox.RelayConfig) { c.Grace = -1 },
 		"has no routes":         func(c *outbox.RelayConfig) { c.Registry = outbox.Registry{} },
 		"BatchSize is negative": func(c *outbox.RelayConfig) { c.BatchSize = -1 },
 		"at most 100000":        func(c *outbox.RelayConfig) { c.BatchSize = 100_001 },

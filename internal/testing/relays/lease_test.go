@@ -1,4 +1,4 @@
-package outbox_test
+package relays_test
 
 import (
 	"context"
