@@ -1,8 +1,36 @@
-// Package outbox is the transactional outbox for Go on PostgreSQL: a business
-// transaction writes its rows and an event in one commit, a relay delivers every
-// committed event to a broker at least once, and a consumer handles each once.
+// Package outbox is the transactional outbox for Go on PostgreSQL: a business transaction writes its rows and an event in
+// one commit, a relay delivers every committed event at least once, and a consumer handles each once.
 //
-// This package holds the words the parts share: Event and what became of it.
-// Events are emitted with outboxpgx, outboxsql or outboxgorm, into a table that a
-// pgstore.Layout describes. The layouts folder has the shipped ones.
+// # Emit
+//
+// An emitter writes events in your transaction. outboxpgx, outboxsql and outboxgorm are emitters for pgx, database/sql
+// and GORM:
+//
+//	emitter, err := outboxpgx.New(pgstream.Stream{}, outbox.EmitConfig{DefaultTopic: "orders"})
+//	...
+//	_, err = emitter.Emit(ctx, tx, outbox.Event{Type: "order_placed", Key: "order/7", Payload: payload})
+//
+// Events go to the stream of package pgstream, or to a table that you have already, which a layout describes; see
+// packages pgstore and layouts.
+//
+// # Relay
+//
+// A [Relay] claims events from a [Store] (pgstream.Open, pgstore.New), hands them to a [Publisher] and settles what became
+// of each: delivered, to be tried again, or dead. The publishers are in the destinations folder: Kafka, NATS, Pub/Sub,
+// RabbitMQ, Redis, webhooks, Go functions.
+//
+//	relay, err := outbox.NewRelay(outbox.RelayConfig{Store: store, Publisher: publisher})
+//	...
+//	err = relay.Run(ctx)
+//
+// What a failed publish means for an event is decided by its [Class], which [Classify] finds.
+//
+// # Consume
+//
+// Delivery is at least once. Package consume and its inboxes make a consumer handle each event once.
+//
+// # Read on
+//
+// Package ops is what a person does with an outbox: look, retry, replay, purge. Package outboxtest helps with tests. The
+// docs folder explains the relay, the stream, layouts, destinations and operation.
 package outbox

@@ -10,8 +10,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// Store is where the relay takes events from. Queue tables (pgstore) are one kind.
-// A store is safe for concurrent use.
+// Store is where the relay takes events from: the stream of package pgstream, or a table of package pgstore. A store is
+// safe for concurrent use.
+//
+// Store and Batch are not stable, and neither are the optional interfaces StuckBatch, Listener, Leaver, Waiter, Unblocker
+// and Idler: they are what our own stores and the relay have agreed on. Use them, but do not implement them.
 type Store interface {
 	// Claim takes due events, oldest first, so that nobody else has them. An empty batch means
 	// that nothing is due.
