@@ -87,17 +87,6 @@ func TestExistingServer(t *testing.T) {
 	}
 }
 
-// TestMigrateBlocks has statements with semicolons inside, one of them the last.
-func TestMigrateBlocks(t *testing.T) {
-	t.Parallel()
-	const file = "-- +goose Up\nSELECT 1;\n-- +goose StatementBegin\nDO $$\nBEGIN;\nEND $$\n-- +goose StatementEnd\n" +
-		"SELECT\n2;\n-- +goose StatementBegin\nlast;\n-- +goose StatementEnd\n-- +goose Down\nnever;\n"
-	got := upStatements(file)
-	if len(got) != 4 || !strings.Contains(got[1], "END $$") || got[2] != "SELECT\n2;\n" || !strings.Contains(got[3], "last") {
-		t.Errorf("got %q", got)
-	}
-}
-
 func existing(t *testing.T, address string) *server {
 	t.Helper()
 	own, err := existingServer(address)

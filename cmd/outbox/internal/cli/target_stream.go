@@ -59,10 +59,8 @@ func (s stream) keepShape(ctx context.Context, config *pgx.ConnConfig, wanted pg
 	if err != nil {
 		return wanted, classify(err, s.ifMissing())
 	}
-	if cmp.Or(wanted.Slots, is.Slots) != is.Slots || cmp.Or(wanted.SlotLength, is.SlotLength) != is.SlotLength ||
-		cmp.Or(wanted.Shards, is.Shards) != is.Shards {
-		return wanted, usagef("the stream has %d slots of %s and %d shards, and keeps them; for another shape make a stream in another --schema",
-			is.Slots, is.SlotLength, is.Shards)
+	if !wanted.Allows(is) {
+		return wanted, usagef("the stream has %s, and keeps them; for another shape make a stream in another --schema", is)
 	}
 	return is, nil
 }

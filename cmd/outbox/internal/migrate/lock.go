@@ -3,41 +3,28 @@ package migrate
 import (
 	"context"
 	"database/sql"
-	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/pressly/goose/v3/lock"
+
+	"github.com/packfinderz/outbox/internal/migrations"
 )
 
-// locker lets one process migrate at a time. The lock is a transaction's, on a connection of its own:
-// behind a pooler a session's lock would stay with a session that is somebody else's next. It is the
-// same lock as goose's own, which earlier versions of this program take.
+// locker lets one process migrate at a time, the library's Migrate included. It has a connection of its own.
 type locker struct {
-	db *sql.DB
-	tx *sql.Tx
+	config *pgx.ConnConfig
+	tx     pgx.Tx
 }
 
 var _ lock.SessionLocker = (*locker)(nil)
 
 // SessionLock waits for the lock.
-func (l *locker) SessionLock(ctx context.Context, _ *sql.Conn) error {
-	tx, err := l.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted}) // it must not keep a snapshot
-	if err != nil {
-		return fmt.Errorf("begin to lock: %w", err)
-	}
-	// Without a parameter it is a simple query, which leaves no portal, and so no snapshot, open:
-	// CREATE INDEX CONCURRENTLY would wait for it.
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, lock.DefaultLockID)); err != nil {
-		_ = tx.Rollback() // it says the same
-		return fmt.Errorf("wait for another migration: %w", err)
-	}
-	l.tx = tx
-	return nil
+func (l *locker) SessionLock(ctx context.Context, _ *sql.Conn) (err error) {
+	l.tx, err = migrations.HoldLock(ctx, l.config)
+	return err
 }
 
 // SessionUnlock lets others migrate.
-func (l *locker) SessionUnlock(context.Context, *sql.Conn) error {
-	if err := l.tx.Commit(); err != nil {
-		return fmt.Errorf("unlock: %w", err)
-	}
-	return nil
+func (l *locker) SessionUnlock(ctx context.Context, _ *sql.Conn) error {
+	return migrations.FreeLock(ctx, l.tx)
 }

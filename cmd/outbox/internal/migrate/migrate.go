@@ -4,32 +4,30 @@ package migrate
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
+	"github.com/packfinderz/outbox/internal/migrations"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
 // ErrTableExists is returned by Up when the table is there and was not made by these
 // migrations. Adopt keeps it.
-var ErrTableExists = errors.New("the table exists already and was not made by outbox")
+var ErrTableExists = migrations.ErrTableExists
 
 // ErrNoTable is returned by Up with Adopt when there is no table to adopt.
 var ErrNoTable = errors.New("there is no such table to adopt")
 
 // ErrElsewhere is returned by Up when the search path leads to a table in another schema than that
 // in which the migrations would make one.
-var ErrElsewhere = errors.New("the search path leads to another schema")
+var ErrElsewhere = migrations.ErrElsewhere
 
 // ErrNotEmpty is returned by Down when the table holds events.
 var ErrNotEmpty = errors.New("the table holds events")
@@ -71,7 +69,7 @@ func New(ctx context.Context, config Config) (*Migrator, error) {
 		// The files name no schema: they make their objects where the search path points.
 		conn.RuntimeParams["search_path"] = pgx.Identifier{config.Schema}.Sanitize()
 	}
-	m := &Migrator{config: config, versions: versionTable(config.Layout, config.Table), db: stdlib.OpenDB(*conn)}
+	m := &Migrator{config: config, versions: migrations.VersionTable(config.Layout, config.Table), db: stdlib.OpenDB(*conn)}
 	if err := m.db.PingContext(ctx); err != nil {
 		if config.Schema != "" && strings.Contains(err.Error(), "unsupported startup parameter") {
 			err = fmt.Errorf("a pooler does not pass the schema on; migrate over a direct connection: %w", err)
@@ -88,7 +86,7 @@ func New(ctx context.Context, config Config) (*Migrator, error) {
 func (m *Migrator) prepare(without ...int64) (err error) {
 	m.provider, err = goose.NewProvider(goose.DialectPostgres, m.db, m.config.Files,
 		goose.WithTableName(m.versions),
-		goose.WithSessionLocker(&locker{db: m.db}),
+		goose.WithSessionLocker(&locker{config: m.config.Conn}),
 		goose.WithDisableGlobalRegistry(true),
 		goose.WithExcludeVersions(without),
 		// A migration whose table was in the way, or is lost and to be made again, comes after later ones.
@@ -110,52 +108,24 @@ func (m *Migrator) Close() error {
 
 // Up applies what is missing.
 func (m *Migrator) Up(ctx context.Context) ([]Step, error) {
-	if err := m.createSchema(ctx); err != nil {
-		return nil, err
-	}
-	if err := m.refuseElsewhere(ctx); err != nil {
-		return nil, err
-	}
-	if m.config.Queue != nil {
-		if err := m.survey(ctx); err != nil {
-			return nil, err
+	err := m.withConn(ctx, func(conn *pgx.Conn) error {
+		if err := m.createSchema(ctx, conn); err != nil {
+			return err
 		}
-	} else if err := m.refuseForeign(ctx); err != nil {
+		if err := migrations.RefuseElsewhere(ctx, conn, m.config.Table); err != nil || m.config.Queue != nil {
+			return err
+		}
+		// A stream, an inbox or an audit log is not adopted.
+		return migrations.RefuseForeign(ctx, conn, m.config.Layout, m.config.Table)
+	})
+	if err == nil && m.config.Queue != nil {
+		err = m.survey(ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
 	results, err := m.provider.Up(ctx)
 	return steps(results, true), unwrapPartial(err)
-}
-
-// refuseElsewhere refuses to make a table in the first schema of the search path while programs find
-// one in a later: it would hide that one, with its events.
-func (m *Migrator) refuseElsewhere(ctx context.Context) error {
-	var found string
-	err := m.db.QueryRowContext(ctx, `SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-		WHERE c.oid = to_regclass($1) AND n.nspname <> current_schema()`, pgx.Identifier{m.config.Table}.Sanitize()).Scan(&found)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil
-	case err != nil:
-		return fmt.Errorf("look for table %q in the search path: %w", m.config.Table, err)
-	}
-	return fmt.Errorf("%w: table %q, schema %q", ErrElsewhere, m.config.Table, found)
-}
-
-// refuseForeign refuses a stream, or an audit log, that these migrations have not made.
-func (m *Migrator) refuseForeign(ctx context.Context) error {
-	exists, err := m.exists(ctx, m.config.Table)
-	if err != nil || !exists {
-		return err
-	}
-	steps, err := m.list(ctx)
-	if err != nil {
-		return err
-	}
-	if len(steps) > 0 && !steps[0].Applied {
-		return ErrTableExists
-	}
-	return nil
 }
 
 // Down undoes everything that Up applied. A table that was adopted stays.
@@ -176,21 +146,17 @@ func (m *Migrator) Down(ctx context.Context) ([]Step, error) {
 	return steps(results, false), unwrapPartial(err)
 }
 
-func (m *Migrator) createSchema(ctx context.Context) error {
+// createSchema holds the lock: two that create one schema at the same time would fail.
+func (m *Migrator) createSchema(ctx context.Context, conn *pgx.Conn) error {
 	if m.config.Schema == "" {
 		return nil
 	}
-	// Looked up first: CREATE SCHEMA asks for a right on the database even when the
-	// schema is there.
-	var exists bool
-	err := m.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`, m.config.Schema).Scan(&exists)
-	if err == nil && !exists {
-		_, err = m.db.ExecContext(ctx, `CREATE SCHEMA IF NOT EXISTS `+pgx.Identifier{m.config.Schema}.Sanitize())
-	}
-	if err != nil {
-		return fmt.Errorf("create schema %q: %w", m.config.Schema, err)
-	}
-	return nil
+	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if err := migrations.Lock(ctx, tx); err != nil {
+			return err
+		}
+		return migrations.CreateSchema(ctx, tx, m.config.Schema)
+	})
 }
 
 // exists looks for a table where the migrations would make it, and nowhere else on
@@ -252,17 +218,4 @@ func unwrapPartial(err error) error {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
-}
-
-var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
-
-// versionTable is where goose keeps the version of one outbox table of one layout.
-// Goose does not quote it, so an unusual name is replaced by a plain one made from its hash.
-func versionTable(layout, table string) string {
-	name := table + "_" + layout + "_goose"
-	if plainName.MatchString(name) {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	return "outbox_" + hex.EncodeToString(sum[:8]) + "_goose"
 }
