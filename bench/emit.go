@@ -10,11 +10,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/pressly/goose/v3"
-
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/migrations"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstream"
@@ -225,15 +223,7 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, shipped layouts.Shipped) e
 	return migrateFiles(ctx, pool, files)
 }
 
+// migrateFiles applies the files of a table that is the only one of its database.
 func migrateFiles(ctx context.Context, pool *pgxpool.Pool, files fs.FS) error {
-	db := stdlib.OpenDBFromPool(pool)
-	defer func() { _ = db.Close() }() // the pool stays open
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
-	}
-	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	return nil
+	return migrations.Set{Layout: "bench", Table: "bench", Files: migrations.Static(files)}.Up(ctx, pool)
 }

@@ -31,31 +31,22 @@ type service struct {
 
 // migrate makes the tables of the outbox, of the inbox, and the service's own.
 func migrate(ctx context.Context, db *database.Database) error {
-	table, err := doorito.Migrations(doorito.Layout())
+	layout := doorito.Layout()
+	table, err := doorito.Migrations(layout)
 	if err != nil {
 		return err
 	}
-	marks, err := pginbox.Migrations(pginbox.Config{})
-	if err != nil {
+	if err := db.Migrate(ctx, layout.Name, layout.Table, table); err != nil {
+		return err
+	}
+	if err := pginbox.Migrate(ctx, db.Pool, pginbox.Config{}); err != nil {
 		return err
 	}
 	own, err := fs.Sub(files, "migrations")
 	if err != nil {
 		return err
 	}
-	for _, m := range []struct {
-		versions string
-		files    fs.FS
-	}{
-		{"outbox_event_doorito_goose", table}, // as the outbox program calls it
-		{"outbox_inbox_goose", marks},
-		{"service_goose", own},
-	} {
-		if err := db.Migrate(ctx, m.versions, m.files); err != nil {
-			return err
-		}
-	}
-	return nil
+	return db.Migrate(ctx, "service", "doorito", own)
 }
 
 // newService connects the parts. The relay does not run yet.

@@ -25,7 +25,7 @@ func migrate(ctx context.Context, db *database.Database, side string) error {
 	if err != nil {
 		return err
 	}
-	return db.Migrate(ctx, "minichat_"+side+"_goose", own)
+	return db.Migrate(ctx, side, "minichat", own)
 }
 
 // chat is the service, with its outbox.
@@ -38,12 +38,12 @@ type chat struct {
 
 // newChat makes the tables that are missing, and the parts of the service. Nothing runs yet.
 func newChat(ctx context.Context, db *database.Database, broker natsjs.Config, log *slog.Logger) (*chat, error) {
-	table, err := modkit.Migrations(modkit.Layout())
+	layout := modkit.Layout()
+	table, err := modkit.Migrations(layout)
 	if err != nil {
 		return nil, err
 	}
-	// The outbox program remembers its migrations by this name, so that it may make the table, too.
-	err = errors.Join(db.Migrate(ctx, "modkit_outbox_events_modkit_goose", table), migrate(ctx, db, "chat"))
+	err = errors.Join(db.Migrate(ctx, layout.Name, layout.Table, table), migrate(ctx, db, "chat"))
 	if err != nil {
 		return nil, err
 	}

@@ -47,11 +47,7 @@ func run(ctx context.Context, url string, out io.Writer) (err error) {
 	defer func() { _ = db.Close() }() // nothing is left to lose
 
 	// The tables: the outbox's own, and the shop's.
-	files, err := pgstream.Migrations(pgstream.Shape{})
-	if err != nil {
-		return err
-	}
-	if err := db.Migrate(ctx, "outbox_stream_versions", files); err != nil {
+	if err := pgstream.Migrate(ctx, db.Pool); err != nil {
 		return err
 	}
 	if _, err := db.Exec(ctx, `CREATE TABLE IF NOT EXISTS orders (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, total bigint NOT NULL)`); err != nil {

@@ -9,10 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/database"
 
+	"github.com/packfinderz/outbox/internal/migrations"
 	"github.com/packfinderz/outbox/internal/testing/pgserver"
 )
 
@@ -57,32 +55,9 @@ func (db *Database) Another(ctx context.Context, name string) (string, error) {
 	return db.server.URL(name), nil
 }
 
-// Migrate applies goose migrations and remembers them in a table of their own, so that the
-// outbox's files and the example's do not meet.
-func (db *Database) Migrate(ctx context.Context, versions string, files fs.FS) error {
-	return Migrate(ctx, db.URL, versions, files)
-}
-
-// Migrate does the same for the database at url.
-func Migrate(ctx context.Context, url, versions string, files fs.FS) (err error) {
-	config, err := pgx.ParseConfig(url)
-	if err != nil {
-		return fmt.Errorf("read the database's address: %w", err)
-	}
-	conn := stdlib.OpenDB(*config)
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	store, err := database.NewStore(database.DialectPostgres, versions)
-	if err != nil {
-		return fmt.Errorf("name the table of versions: %w", err)
-	}
-	provider, err := goose.NewProvider(database.DialectCustom, conn, files, goose.WithStore(store))
-	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
-	}
-	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	return nil
+// Migrate applies goose files and notes them as the outbox program does, in a table of their own for every table of a layout.
+func (db *Database) Migrate(ctx context.Context, layout, table string, files fs.FS) error {
+	return migrations.Set{Layout: layout, Table: table, Files: migrations.Static(files)}.Up(ctx, db.Pool)
 }
 
 // Close closes the pool and ends a private server.

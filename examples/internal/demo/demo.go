@@ -81,7 +81,7 @@ func Run(ctx context.Context, config Config) (err error) {
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer d.pool.Close()
-	if err := makeTables(ctx, d.pool, d.url); err != nil {
+	if err := makeTables(ctx, d.pool); err != nil {
 		return err
 	}
 	folder, err := os.MkdirTemp("", "outbox-demo-")
