@@ -18,6 +18,8 @@ type Migration struct {
 	Name string
 	// File is the file's name.
 	File string
+	// Comment is the text before the first directive.
+	Comment string
 	// Up and Down are its statements.
 	Up, Down []string
 	// NoTransaction is set on a file whose statements do not run in a transaction, such as CREATE INDEX CONCURRENTLY.
@@ -68,6 +70,8 @@ func parse(file, content string) (m Migration, err error) {
 			if !block && strings.HasSuffix(line, ";") && !strings.HasPrefix(strings.TrimSpace(line), "--") {
 				end()
 			}
+		case !ok && !m.NoTransaction:
+			m.Comment += line + "\n"
 		case !ok:
 		case directive == "NO TRANSACTION":
 			m.NoTransaction = true

@@ -20,10 +20,10 @@ func newMigrate(a *app) *cobra.Command {
 		Short: "Make, remove or inspect the tables of a layout",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("say what to do: outbox migrate up, down or status")
+			return usagef("say what to do: outbox migrate up, down, status or print")
 		},
 	}
-	cmd.AddCommand(newMigrateUp(a), newMigrateDown(a), newMigrateStatus(a))
+	cmd.AddCommand(newMigrateUp(a), newMigrateDown(a), newMigrateStatus(a), newMigratePrint(a))
 	return cmd
 }
 
@@ -80,14 +80,18 @@ With --audit the tables of the audit log are made, beside the layout's, and noth
 		},
 	}
 	from.flags(cmd)
-	f := cmd.Flags()
-	f.BoolVar(&options.adopt, "adopt", false, "keep a table that exists already and add only what it lacks")
+	cmd.Flags().BoolVar(&options.adopt, "adopt", false, "keep a table that exists already and add only what it lacks")
 	options.auditFlag(cmd)
-	f.IntVar(&options.shape.Slots, "slots", 0, fmt.Sprintf("slots of a stream's ring (default %d)", pgstream.DefaultSlots))
-	f.DurationVar(&options.shape.SlotLength, "slot-length", 0,
-		fmt.Sprintf("how long a slot of a stream is written (default %s)", pgstream.DefaultSlotLength))
-	f.IntVar(&options.shape.Shards, "shards", 0, fmt.Sprintf("shards of a stream, a power of two (default %d)", pgstream.DefaultShards))
+	options.shapeFlags(cmd)
 	return cmd
+}
+
+func (o *migrationOptions) shapeFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.IntVar(&o.shape.Slots, "slots", 0, fmt.Sprintf("slots of a stream's ring (default %d)", pgstream.DefaultSlots))
+	f.DurationVar(&o.shape.SlotLength, "slot-length", 0,
+		fmt.Sprintf("how long a slot of a stream is written (default %s)", pgstream.DefaultSlotLength))
+	f.IntVar(&o.shape.Shards, "shards", 0, fmt.Sprintf("shards of a stream, a power of two (default %d)", pgstream.DefaultShards))
 }
 
 func newMigrateDown(a *app) *cobra.Command {

@@ -25,8 +25,13 @@ type source struct {
 }
 
 func (s *source) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
 	s.databaseFlags(cmd)
+	s.layoutFlags(cmd)
+}
+
+// layoutFlags are for a command that needs no database.
+func (s *source) layoutFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.StringVar(&s.layout, "layout", cmp.Or(os.Getenv("OUTBOX_LAYOUT"), pgstream.LayoutName), "standard, another shipped layout's `name`, or the path of a layout file (see outbox layouts)")
 	f.StringVar(&s.table, "table", os.Getenv("OUTBOX_TABLE"), "`name` of the table (default: the layout's)")
 }

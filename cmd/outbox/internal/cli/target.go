@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"strconv"
@@ -29,6 +30,8 @@ type target interface {
 	outboxpgx.Target
 	// migration says how its tables are made.
 	migration(ctx context.Context, conn *pgx.ConnConfig, options migrationOptions) (migrate.Config, error)
+	// files are its goose migrations.
+	files(options migrationOptions) (fs.FS, error)
 	// schema is where its tables are; empty for the search path.
 	schema() string
 	// ifMade is what to do with tables that somebody else's migrations made.

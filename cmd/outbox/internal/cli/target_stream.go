@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,15 +26,23 @@ func (s stream) migration(ctx context.Context, conn *pgx.ConnConfig, options mig
 	if _, err := options.shape.WithDefaults(); err != nil {
 		return migrate.Config{}, &usageError{err}
 	}
-	shape, err := s.keepShape(ctx, conn, options.shape)
-	if err != nil {
+	var err error
+	if options.shape, err = s.keepShape(ctx, conn, options.shape); err != nil {
 		return migrate.Config{}, err
 	}
-	files, err := pgstream.Migrations(shape)
+	files, err := s.files(options)
 	return migrate.Config{
 		Conn: conn, Layout: pgstream.LayoutName, Schema: s.Schema, Table: "outbox_stream", Beside: []string{"outbox_parked"},
 		Files: files, Force: options.force,
 	}, err
+}
+
+func (s stream) files(options migrationOptions) (fs.FS, error) {
+	files, err := pgstream.Migrations(options.shape)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return files, nil
 }
 
 // keepShape is the shape of the stream that is there, or the wanted one if none is. It

@@ -26,17 +26,21 @@ type queueTable struct {
 }
 
 func (q queueTable) migration(_ context.Context, conn *pgx.ConnConfig, options migrationOptions) (migrate.Config, error) {
-	if q.migrations == nil {
-		return migrate.Config{}, usagef("layout %q comes from a file and has no migrations; its table is yours to make", q.Name)
-	}
-	if options.shape != (pgstream.Shape{}) {
-		return migrate.Config{}, usagef("--slots, --slot-length and --shards are the shape of a stream; layout %s is a table", q.Name)
-	}
-	files, err := q.migrations(q.Layout)
+	files, err := q.files(options)
 	return migrate.Config{
 		Conn: conn, Layout: q.Name, Schema: q.Schema, Table: q.Table, Files: files,
 		Adopt: options.adopt, Force: options.force, Queue: &q.Layout,
 	}, err
+}
+
+func (q queueTable) files(options migrationOptions) (fs.FS, error) {
+	if q.migrations == nil {
+		return nil, usagef("layout %q comes from a file and has no migrations; its table is yours to make", q.Name)
+	}
+	if options.shape != (pgstream.Shape{}) {
+		return nil, usagef("--slots, --slot-length and --shards are the shape of a stream; layout %s is a table", q.Name)
+	}
+	return q.migrations(q.Layout)
 }
 
 func (q queueTable) schema() string { return q.Schema }

@@ -1,0 +1,132 @@
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/packfinderz/outbox/internal/testing/pgtest"
+)
+
+// ternDown parts the two ways of tern.
+const ternDown = "---- create above / drop below ----"
+
+// TestMigratePrint applies the files of every tool as the tool would, and compares the schema with that of migrate up.
+func TestMigratePrint(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string][]string{
+		"standard": {"--slots", "4", "--shards", "2"}, "doorito": {"--layout", "doorito", "--table", `common_"events`},
+		"modkit": {"--layout", "modkit"}, "packfinderz": {"--layout", "packfinderz"}, "audit": {"--audit"},
+	} {
+		url := pgtest.URL(t)
+		ok(t, "", slices.Concat([]string{"migrate", "up", "--from", url}, set)...)
+		want := schema(t, url)
+		for tool, first := range map[string]string{
+			"goose": `^00001_`, "tern": `^001_`, "atlas": `^20\d{12}_`, "flyway": `^V1__`,
+		} {
+			t.Run(name+"/"+tool, func(t *testing.T) {
+				t.Parallel()
+				folder, url := t.TempDir(), pgtest.URL(t)
+				ok(t, "", slices.Concat([]string{"migrate", "print", "--format", tool, "--out", folder}, set)...)
+				files := sqlFiles(t, folder)
+				if !regexp.MustCompile(first).MatchString(filepath.Base(files[0])) {
+					t.Errorf("the first file is %s", files[0])
+				}
+				for _, file := range files {
+					apply(t, url, file, false)
+				}
+				if got := schema(t, url); got != want {
+					t.Errorf("the files of %s make\n%s\nand migrate up\n%s", tool, got, want)
+				}
+				if tool != "tern" {
+					return
+				}
+				slices.Reverse(files)
+				for _, file := range files {
+					apply(t, url, file, true)
+				}
+				if got := relations(t, connect(t, url)); got != "" {
+					t.Errorf("the way down leaves %s", got)
+				}
+			})
+		}
+	}
+}
+
+func sqlFiles(t *testing.T, folder string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.sql")) // sorted
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	return files
+}
+
+// apply runs one way of a file in one transaction, unless the tool would not.
+func apply(t *testing.T, url, file string, down bool) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	up, below, _ := strings.Cut(strings.ReplaceAll(string(content), "-- +goose Down", ternDown), ternDown)
+	script := up
+	if down {
+		script = below
+	}
+	conf, _ := os.ReadFile(file + ".conf") // Flyway's
+	args := []string{"--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", url}
+	outside := strings.Contains(string(conf), "executeInTransaction=false") || strings.HasPrefix(up, "---- tern: disable-tx ----\n") ||
+		strings.HasPrefix(up, "-- atlas:txmode none\n\n") || strings.Contains(up, "-- +goose NO TRANSACTION")
+	if !outside {
+		args = append(args, "--single-transaction")
+	}
+	psql := exec.CommandContext(t.Context(), pgtest.ProgramPath(t, "psql"), args...)
+	psql.Stdin = strings.NewReader(script)
+	if out, err := psql.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", filepath.Base(file), err, out)
+	}
+}
+
+// unlike is what two dumps of one schema differ in.
+var unlike = regexp.MustCompile(`(?m)^(\\(un)?restrict .*|--.*|)\n`)
+
+// schema is a dump of a database, without data and without goose's tables.
+func schema(t *testing.T, url string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), pgtest.ProgramPath(t, "pg_dump"), "--schema-only", "--exclude-table", "*_goose*", url).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return unlike.ReplaceAllString(string(out), "")
+}
+
+// TestMigratePrintFirst numbers the files behind those of the user, and overwrites none.
+func TestMigratePrintFirst(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	args := func(tool, first string, more ...string) []string {
+		return append([]string{"migrate", "print", "--layout", "modkit", "--format", tool, "--first", first}, more...)
+	}
+	for tool, want := range map[string]string{"goose": "00099_modkit_outbox_events.sql", "tern": "100_claim_index.sql", "flyway": "V100__claim_index.sql.conf"} {
+		if got := ok(t, "", args(tool, "99", "--out", folder)...); !strings.Contains(got, filepath.Join(folder, want)+"\n") {
+			t.Errorf("%s wrote %s", tool, got)
+		}
+		refused(t, "is there already", "", args(tool, "99", "--out", folder)...)
+	}
+	if got := ok(t, "", args("atlas", "20261231235959")...); !strings.Contains(got, "-- 20270101000000_claim_index.sql\n") {
+		t.Errorf("Atlas goes on after the last second of the year with %s", got)
+	}
+	if got := ok(t, "", args("goose", "7", "--json")...); !strings.HasPrefix(got, `{"name":"00007_`) {
+		t.Errorf("--json prints %.80s", got)
+	}
+	refused(t, "is no time", "", args("atlas", "99")...)
+	refused(t, "choose goose, tern, atlas or flyway", "", args("liquibase", "1")...)
+	refused(t, "versions begin at 1", "", args("tern", "0")...)
+	refused(t, "versions begin at 1", "", args("tern", "-1")...)
+	refused(t, "shape of a stream", "", args("tern", "1", "--slots", "4")...)
+}

@@ -1,0 +1,115 @@
+package migrate
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/packfinderz/outbox/internal/migrations"
+)
+
+// File is a migration as another tool wants it.
+type File struct {
+	// Name is the file's name.
+	Name string `json:"name"`
+	// Content is its text.
+	Content string `json:"content"`
+}
+
+// Formats are the names of the tools that Print knows.
+const Formats = "goose, tern, atlas or flyway"
+
+// Print writes migrations for a tool. The first gets the version first; zero is 1 and, for Atlas, whose versions are
+// times, now.
+func Print(files fs.FS, tool string, first int64, now time.Time) ([]File, error) {
+	list, err := migrations.Read(files)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := count(tool, first, now)
+	if err != nil {
+		return nil, err
+	}
+	var printed []File
+	for i, m := range list {
+		switch version := versions(i); tool {
+		case "goose":
+			content, err := fs.ReadFile(files, m.File)
+			if err != nil {
+				return nil, fmt.Errorf("read migration %s: %w", m.File, err)
+			}
+			printed = append(printed, File{fmt.Sprintf("%05d_%s.sql", version, m.Name), string(content)})
+		case "tern":
+			printed = append(printed, tern(m, version))
+		case "atlas":
+			printed = append(printed, atlas(m, version))
+		case "flyway":
+			printed = append(printed, flyway(m, version)...)
+		default:
+			return nil, fmt.Errorf("there is no format %q; choose %s", tool, Formats)
+		}
+	}
+	return printed, nil
+}
+
+// atlasTime is how Atlas writes a time as a version.
+const atlasTime = "20060102150405"
+
+// count returns the version of each migration: numbers, or seconds for Atlas.
+func count(tool string, first int64, now time.Time) (func(int) int64, error) {
+	if tool != "atlas" {
+		return func(i int) int64 { return max(first, 1) + int64(i) }, nil
+	}
+	start := now.UTC()
+	if first != 0 {
+		var err error
+		if start, err = time.Parse(atlasTime, fmt.Sprint(first)); err != nil {
+			return nil, fmt.Errorf("the first version %d is no time; Atlas wants one such as %s", first, now.UTC().Format(atlasTime))
+		}
+	}
+	return func(i int) (version int64) {
+		_, _ = fmt.Sscan(start.Add(time.Duration(i)*time.Second).Format(atlasTime), &version) // they are digits
+		return version
+	}, nil
+}
+
+// tern takes both ways in one file, and every file in a transaction unless told otherwise.
+func tern(m migrations.Migration, version int64) File {
+	head := ""
+	if m.NoTransaction {
+		head = "---- tern: disable-tx ----\n\n"
+	}
+	return File{
+		fmt.Sprintf("%03d_%s.sql", version, m.Name),
+		head + m.Comment + script(m.Up) + "\n---- create above / drop below ----\n\n" + script(m.Down),
+	}
+}
+
+// atlas takes no way down. A directive for the file is followed by an empty line.
+func atlas(m migrations.Migration, version int64) File {
+	head := ""
+	if m.NoTransaction {
+		head = "-- atlas:txmode none\n\n"
+	}
+	return File{fmt.Sprintf("%d_%s.sql", version, m.Name), head + m.Comment + script(m.Up)}
+}
+
+// flyway takes no way down, and what it should know of a file from another one.
+func flyway(m migrations.Migration, version int64) []File {
+	name := fmt.Sprintf("V%d__%s.sql", version, m.Name)
+	files := []File{{name, m.Comment + script(m.Up)}}
+	if m.NoTransaction {
+		files = append(files, File{name + ".conf", "executeInTransaction=false\n"})
+	}
+	return files
+}
+
+// script is statements one after the other.
+func script(statements []string) string {
+	var b strings.Builder
+	for _, statement := range statements {
+		b.WriteString(strings.TrimSuffix(statement, ";") + ";\n")
+	}
+	return b.String()
+}
