@@ -1,6 +1,6 @@
 # The two commands that matter: make demo, make test. make help lists the rest.
 
-MODULES := . bench cmd/outbox destinations/gcppubsub destinations/gocloud destinations/kafka destinations/natsjs destinations/rabbitmq destinations/redis examples internal/testing/system layouts/layoutfile outboxgorm packfinderz
+MODULES := . bench cmd/outbox destinations/gcppubsub destinations/gocloud destinations/kafka destinations/natsjs destinations/rabbitmq destinations/redis examples internal/release internal/testing/system layouts/layoutfile outboxgorm packfinderz
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 BROKERS := $(filter ./destinations/%,$(PACKAGES))
 OTHERS := ./... $(filter-out $(BROKERS),$(PACKAGES))
@@ -24,7 +24,7 @@ AREAS ?=
 RUN ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo django run-outbox-publisher build test test-busy mutants race chaos matrix fuzz lint fmt bench screenshot modules postgres django-packages servers
+.PHONY: help demo django run-outbox-publisher build test test-busy mutants race chaos matrix fuzz lint fmt bench screenshot modules install-check release postgres django-packages servers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,7 +40,8 @@ run-outbox-publisher: postgres ## run the PackFinderz publisher, on private serv
 	@$(MAKE) --no-print-directory -C packfinderz run-outbox-publisher
 
 build: ## build the outbox program into bin/
-	go build -o bin/outbox ./cmd/outbox
+	@start=$$(date +%s); go build -o bin/outbox ./cmd/outbox && \
+		echo "bin/outbox: $$(($$(wc -c <bin/outbox) / 1000000)) MB, built in $$(($$(date +%s) - start)) s"
 
 test: servers ## run all tests of all modules, on private servers
 	go test -p 4 $(TESTFLAGS) $$(go list $(OTHERS) | grep -v $(COPIED))
@@ -101,6 +102,12 @@ modules: ## build and vet every module by itself, without the workspace
 		echo "build $$module"; \
 		scripts/alone $$module build ./... && scripts/alone $$module vet ./... && scripts/alone $$module mod tidy -diff || exit 1; \
 	done
+
+install-check: postgres ## install the program and build a stranger's module from module zips of this tree, with no workspace
+	go run ./internal/release check
+
+release: ## name a new version in every module and in the changelog, and say how to tag it; VERSION=v0.2.0
+	@go run ./internal/release prepare '$(VERSION)'
 
 postgres:
 	@scripts/ensure-postgres

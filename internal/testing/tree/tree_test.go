@@ -29,6 +29,27 @@ func TestShipped(t *testing.T) {
 	}
 }
 
+// TestDemo keeps the first thing that people try quick to build: it has a broker of its own, and no cloud's SDK, ORM or
+// command-line framework.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"./examples/demo", "./examples/quickstart"} {
+		list := exec.CommandContext(t.Context(), "go", "list", "-deps", program)
+		list.Dir = root
+		out, err := list.Output()
+		if err != nil {
+			t.Fatalf("go list -deps %s: %v", program, err)
+		}
+		for _, heavy := range []string{
+			"cloud.google.com", "google.golang.org", "aws", "azure", "gocloud.dev", "twmb/", "rabbitmq", "redis", "gorm.io", "spf13", "goose",
+		} {
+			if strings.Contains(strings.ToLower(string(out)), heavy) {
+				t.Errorf("%s links %s", program, heavy)
+			}
+		}
+	}
+}
+
 // TestDependencies keeps the library light: a service that only emits must not pull in
 // a broker, an ORM, a command-line framework or a test library.
 func TestDependencies(t *testing.T) {
