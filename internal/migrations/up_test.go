@@ -1,11 +1,13 @@
 package migrations_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -93,9 +95,11 @@ func TestUpAtOnce(t *testing.T) {
 	free := pgtest.Hold(t, pool, `SELECT pg_advisory_xact_lock($1)`, int64(migrations.LockID))
 	const processes = 4
 	ended := make(chan error)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // two that wait for each other would do so for ever
+	defer cancel()
 	for range processes {
 		own := single(t, url)
-		go func() { ended <- shop("shop").Up(t.Context(), own) }()
+		go func() { ended <- shop("shop").Up(ctx, own) }()
 	}
 	await.Until(t, "all ask for the lock", func() bool {
 		return query(t, pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_try_advisory%'

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -141,10 +142,18 @@ func TestStrangerRefuses(t *testing.T) {
 		t.Error("a server is linked, and passes")
 	}
 	const line = "github.com/nats-io/nats-server/v2 v2.15.2"
-	if err := refuseDownloaded(line + "/go.mod h1:x=\n"); err != nil {
-		t.Error(err)
-	}
-	if err := refuseDownloaded(line + " h1:x=\n"); err == nil {
-		t.Error("a server is downloaded, and passes")
+	for name, test := range map[string]struct {
+		sums, reason string
+		fails        bool
+	}{
+		"the go.mod alone":                    {line + "/go.mod h1:x=\n", "", false},
+		"the module":                          {line + " h1:x=\n", "", true},
+		"the module, for a reason":            {line + " h1:x=\n", "why", false},
+		"a reason for what is not downloaded": {line + "/go.mod h1:x=\n", "why", true},
+	} {
+		err := refuseDownloaded(test.sums, map[string]string{"github.com/nats-io/nats-server/v2": test.reason}, io.Discard)
+		if (err != nil) != test.fails {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
