@@ -53,7 +53,7 @@ times, such as 20260131120000. Atlas and Flyway get no way down.`,
 	f := cmd.Flags()
 	f.StringVar(&tool, "format", "goose", "the `tool`: "+migrate.Formats)
 	f.Int64Var(&first, "first", 0, "`version` of the first file (default 1; for Atlas, the time)")
-	f.StringVar(&out, "out", "", "`folder` to write the files to, which is there; a file that exists is not overwritten")
+	f.StringVar(&out, "out", "", "`folder` to write the files to; it has to be there, and no file in it is overwritten")
 	return cmd
 }
 
@@ -69,30 +69,45 @@ func migrationFiles(from *source, options migrationOptions) (fs.FS, error) {
 	return found.files(options)
 }
 
-// printFiles prints files, or writes them into a folder: all of them or, if one of them is there already, none.
+// printFiles prints files, or writes those that are missing into a folder. If one is there and says something else, it
+// writes none.
 func (a *app) printFiles(files []migrate.File, folder string) error {
-	if folder != "" {
-		for _, file := range files {
-			if _, err := os.Stat(filepath.Join(folder, file.Name)); !errors.Is(err, fs.ErrNotExist) {
-				return usagef("%s is there already; choose another --out or --first", filepath.Join(folder, file.Name))
-			}
+	if folder == "" {
+		return a.showFiles(files)
+	}
+	var missing []migrate.File
+	for _, file := range files {
+		path := filepath.Join(folder, file.Name)
+		switch content, err := os.ReadFile(path); {
+		case errors.Is(err, fs.ErrNotExist):
+			missing = append(missing, file)
+		case err != nil:
+			return usagef("look for %s: %w", path, err)
+		case string(content) != file.Content:
+			return usagef("%s is there already and is another one; choose another --out or --first", path)
 		}
 	}
-	for _, file := range files {
-		var err error
+	for _, file := range missing {
 		path := filepath.Join(folder, file.Name)
-		switch {
-		case folder != "":
-			if err = os.WriteFile(path, []byte(file.Content), 0o644); err == nil { //nolint:gosec // they are to be read by others
-				err = a.printf("%s\n", path)
-			}
-		case a.json:
+		if err := os.WriteFile(path, []byte(file.Content), 0o644); err != nil { //nolint:gosec // they are to be read by others
+			return fmt.Errorf("write a migration: %w", err)
+		}
+		if err := a.printf("%s\n", path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) showFiles(files []migrate.File) (err error) {
+	for _, file := range files {
+		if a.json {
 			err = a.printJSON(file)
-		default:
+		} else {
 			err = a.printf("-- %s\n\n%s\n", file.Name, file.Content)
 		}
 		if err != nil {
-			return fmt.Errorf("write %s: %w", path, err)
+			return err
 		}
 	}
 	return nil

@@ -116,7 +116,17 @@ func TestMigratePrintFirst(t *testing.T) {
 		if got := ok(t, "", args(tool, "99", "--out", folder)...); !strings.Contains(got, filepath.Join(folder, want)+"\n") {
 			t.Errorf("%s wrote %s", tool, got)
 		}
-		refused(t, "is there already", "", args(tool, "99", "--out", folder)...)
+		// Once more, as after an update: what is there is not written again.
+		if err := os.Remove(filepath.Join(folder, want)); err != nil {
+			t.Fatal(err)
+		}
+		if got := ok(t, "", args(tool, "99", "--out", folder)...); got != filepath.Join(folder, want)+"\n" {
+			t.Errorf("%s wrote %s", tool, got)
+		}
+		if err := os.WriteFile(filepath.Join(folder, want), []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, "is another one", "", args(tool, "99", "--out", folder)...)
 	}
 	if got := ok(t, "", args("atlas", "20261231235959")...); !strings.Contains(got, "-- 20270101000000_claim_index.sql\n") {
 		t.Errorf("Atlas goes on after the last second of the year with %s", got)
