@@ -65,8 +65,8 @@ type browser struct {
 
 func newBrowser(t *testing.T, config admin.Config) *browser {
 	t.Helper()
-	if config.Targets == nil {
-		config.Targets = []admin.Target{{Name: "shop", Operations: newTable(t)}}
+	if config.Outboxes == nil {
+		config.Outboxes = []admin.Outbox{{Name: "shop", Outbox: newTable(t)}}
 	}
 	config.Logger = logger(t)
 	console, err := admin.New(config)
@@ -195,7 +195,7 @@ func TestOpenOnLoopback(t *testing.T) {
 		b.send("GET", "/", "", func(r *http.Request) { r.Header.Set(header, "127.0.0.1") }).want(t, http.StatusForbidden, "its own machine")
 	}
 	// Nor to who comes from elsewhere, whatever name they use.
-	console, err := admin.New(admin.Config{Targets: []admin.Target{{Name: "shop", Operations: newTable(t)}}, Logger: logger(t)})
+	console, err := admin.New(admin.Config{Outboxes: []admin.Outbox{{Name: "shop", Outbox: newTable(t)}}, Logger: logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func TestProxy(t *testing.T) {
 	far := newBrowser(t, admin.Config{Access: admin.Access{Proxy: admin.Proxy{Addresses: elsewhere, UserHeader: "X-User"}}})
 	far.send("GET", "/api/v1/session", "", as("X-User", "ann")).want(t, http.StatusUnauthorized, "")
 	if _, err := admin.New(admin.Config{
-		Targets: []admin.Target{{Name: "shop", Operations: newTable(t)}}, Access: admin.Access{Proxy: admin.Proxy{UserHeader: "X-User"}},
+		Outboxes: []admin.Outbox{{Name: "shop", Outbox: newTable(t)}}, Access: admin.Access{Proxy: admin.Proxy{UserHeader: "X-User"}},
 	}); err == nil || !strings.Contains(err.Error(), "trusted from no address") {
 		t.Errorf("a proxy without addresses: %v", err)
 	}

@@ -61,9 +61,9 @@ func (c *Console) replayPage(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	content := &confirmation{
-		Operation: ch.operation, Filter: ch.filter, Fields: r.target.filterFields(&ch.filter), Rate: strings.TrimSpace(r.URL.Query().Get("rate")),
+		Operation: ch.operation, Filter: ch.filter, Fields: r.outbox.filterFields(&ch.filter), Rate: strings.TrimSpace(r.URL.Query().Get("rate")),
 	}
-	content.Cannot, _ = r.target.cannot(ch.operation)
+	content.Cannot, _ = r.outbox.cannot(ch.operation)
 	if r.URL.Query().Get("preview") != "" && content.Cannot == "" {
 		if err := c.count(r, ch, ops.StateDelivered, content); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (c *Console) count(r *request, ch change, state ops.State, content *confirm
 	some.State = state
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
-	list, err := r.target.Operations.List(ctx, some, ops.Page{Size: 10})
+	list, err := r.outbox.List(ctx, some, ops.Page{Size: 10})
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (c *Console) act(w http.ResponseWriter, r *request, operation ops.Operation
 	if err != nil {
 		return err
 	}
-	to := c.base(r.target) + "/"
+	to := c.base(r.outbox) + "/"
 	switch {
 	case len(ch.filter.IDs) == 1:
 		to += "events/" + ch.filter.IDs[0].String()
@@ -147,13 +147,13 @@ func (c *Console) stopJob(w http.ResponseWriter, r *request) error {
 	}
 	found.stop()
 	found.await(r.Context())
-	seeOther(w, c.base(r.target)+"/?job="+found.id)
+	seeOther(w, c.base(r.outbox)+"/?job="+found.id)
 	return nil
 }
 
 // job finds the change that the path names.
 func (r *request) job() (*job, error) {
-	if found := r.target.jobs.find(r.PathValue("job")); found != nil {
+	if found := r.outbox.jobs.find(r.PathValue("job")); found != nil {
 		return found, nil
 	}
 	return nil, notFound("That change is forgotten; the audit log has it.")

@@ -17,7 +17,7 @@ func TestJobUnderWay(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.kill("no", layouttest.Event("modkit"))
-	b := newBrowser(t, admin.Config{Targets: []admin.Target{{Name: "shop", Operations: s.Target}}})
+	b := newBrowser(t, admin.Config{Outboxes: []admin.Outbox{{Name: "shop", Outbox: s.Outbox}}})
 	// A retry begins with its entry in the audit log.
 	tx, err := s.pool.Begin(t.Context())
 	if err != nil {
@@ -59,7 +59,7 @@ func TestJobUnderWay(t *testing.T) {
 func TestHold(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, admin.Config{
-		Targets: []admin.Target{{Name: "shop", Operations: newStream(t).Target}}, Access: admin.Access{Credentials: newParties(t).Credentials},
+		Outboxes: []admin.Outbox{{Name: "shop", Outbox: newStream(t).Outbox}}, Access: admin.Access{Credentials: newParties(t).Credentials},
 	})
 	b.logIn("operator")
 	b.submit("/t/shop/events", "/t/shop/hold", url.Values{}).want(t, http.StatusBadRequest, "name the events by id, or a key")

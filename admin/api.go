@@ -61,15 +61,15 @@ func (c *Console) apiTargets(w http.ResponseWriter, _ *request) error {
 		Target string `json:"target"`
 		ops.Description
 	}
-	all := make([]about, len(c.targets))
-	for i, t := range c.targets {
+	all := make([]about, len(c.outboxes))
+	for i, t := range c.outboxes {
 		all[i] = about{t.Name, t.about}
 	}
 	return writeJSON(w, http.StatusOK, map[string]any{"targets": all})
 }
 
 func (c *Console) apiOverview(w http.ResponseWriter, r *request) error {
-	found, _, err := r.target.samples.watch(r.Context())
+	found, _, err := r.outbox.samples.watch(r.Context())
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (c *Console) apiOverview(w http.ResponseWriter, r *request) error {
 }
 
 func (c *Console) apiSamples(w http.ResponseWriter, r *request) error {
-	_, samples, err := r.target.samples.watch(r.Context())
+	_, samples, err := r.outbox.samples.watch(r.Context())
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (c *Console) apiEvents(w http.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
-	list, err := r.target.Operations.List(ctx, filter, page)
+	list, err := r.outbox.List(ctx, filter, page)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (c *Console) apiEvent(w http.ResponseWriter, r *request) error {
 func (c *Console) apiDead(w http.ResponseWriter, r *request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
-	groups, err := r.target.Operations.DeadGroups(ctx)
+	groups, err := r.outbox.DeadGroups(ctx)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (c *Console) apiAudit(w http.ResponseWriter, r *request) error {
 }
 
 func (c *Console) apiDoctor(w http.ResponseWriter, r *request) error {
-	report, err := r.examine()
+	report, err := c.examine(r)
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,8 @@ type change struct {
 	rate int
 }
 
-// check refuses what the target cannot do, and what nobody can have meant.
-func (ch *change) check(t *target) error {
+// check rejects what the outbox does not support, and what nobody can have meant.
+func (ch *change) check(t *shown) error {
 	if why, cannot := t.cannot(ch.operation); cannot {
 		return badInput(errors.New(why))
 	}
@@ -42,51 +42,53 @@ func (ch *change) check(t *target) error {
 	return nil
 }
 
-// cannot says why a target cannot do an operation, here.
-func (t *target) cannot(operation ops.Operation) (string, bool) {
+// cannot says why an operation is not possible here.
+func (t *shown) cannot(operation ops.Operation) (string, bool) {
 	if why, cannot := t.about.Cannot[operation]; cannot {
 		return why, true
 	}
-	if operation == ops.OperationReplay && t.about.Kind == ops.KindTable && t.Publisher == nil {
-		return "A queue table is replayed by publishing its events from here, and this console was given no destination (--to).", true
+	if operation == ops.OperationReplay && !t.about.RelayReplays && t.Publisher == nil {
+		return "A replay of a queue table is published from here, and this console has no destination (--to).", true
 	}
 	return "", false
 }
 
 // do makes the change, or counts what it would change.
-func (ch *change) do(ctx context.Context, t *target, actor string, dryRun bool, progress func(int64)) (*ops.Result, error) {
+func (ch *change) do(ctx context.Context, t *shown, actor string, dryRun bool, progress func(int64)) (*ops.Result, error) {
 	how := ops.Change{Actor: actor, DryRun: dryRun, Before: ch.before, Progress: progress}
 	switch ch.operation {
 	case ops.OperationRetry:
-		return t.Operations.Retry(ctx, ch.filter, how)
+		return t.Retry(ctx, ch.filter, how)
 	case ops.OperationReplay:
-		return t.Operations.Replay(ctx, ch.filter, ops.Replay{
-			Change: how, Rate: ch.rate, Publisher: t.Publisher, DefaultTopic: t.DefaultTopic,
-		})
+		replay := ops.Replay{Change: how, Rate: ch.rate}
+		if !t.about.RelayReplays {
+			replay.Publisher, replay.DefaultTopic = t.Publisher, t.DefaultTopic
+		}
+		return t.Replay(ctx, ch.filter, replay)
 	case ops.OperationHold:
-		return t.Operations.Hold(ctx, ch.filter, how)
+		return t.Hold(ctx, ch.filter, how)
 	case ops.OperationRelease:
-		return t.Operations.Release(ctx, ch.filter, how)
+		return t.Release(ctx, ch.filter, how)
 	}
 	return nil, badInput(errors.New("the console does not " + string(ch.operation)))
 }
 
 // preview counts what a change would change.
 func (c *Console) preview(r *request, ch change) (*ops.Result, error) {
-	if err := ch.check(r.target); err != nil {
+	if err := ch.check(r.outbox); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
-	return ch.do(ctx, r.target, r.Name, true, nil)
+	return ch.do(ctx, r.outbox, r.Name, true, nil)
 }
 
 // begin starts a change, and waits for a moment whether it ends.
 func (c *Console) begin(r *request, ch change) (*job, error) {
-	if err := ch.check(r.target); err != nil {
+	if err := ch.check(r.outbox); err != nil {
 		return nil, err
 	}
-	t, actor := r.target, r.Name
+	t, actor := r.outbox, r.Name
 	log := c.log.With("operation", string(ch.operation), "target", t.Name, "actor", actor)
 	w, err := t.jobs.start(ch.operation, actor, func(ctx context.Context, progress func(int64)) (*ops.Result, error) {
 		result, err := ch.do(ctx, t, actor, false, progress)

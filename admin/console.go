@@ -17,40 +17,40 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// Config is what a console shows, and to whom.
+// Config says what a console shows, and to whom.
 type Config struct {
-	// Targets are the outboxes it shows; at least one.
-	Targets []Target
-	// Prefix is the path under which the console is mounted, as browsers see it, such as
-	// "/outbox". It may or may not be stripped from requests before. Default: none.
+	// Outboxes are the outboxes it shows; at least one.
+	Outboxes []Outbox
+	// Doctor configures the examinations of the doctor's page.
+	Doctor doctor.Config
+	// Prefix is the path under which browsers see the console, such as "/outbox". Requests may come with or without
+	// it. Default: none.
 	Prefix string
-	// Access says who may use it. Default: whoever is at this machine.
+	// Access says who may use it. Default: anyone on this machine.
 	Access Access
-	// Logger is told who logs in, what is done, and what fails. Default slog.Default().
+	// Logger logs logins, changes and failures. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// Target is an outbox that the console shows.
-type Target struct {
-	// Name is what people and addresses call it.
+// Outbox is an outbox that the console shows.
+type Outbox struct {
+	// Name is its name on pages and in addresses.
 	Name string
-	// Operations is the outbox itself.
-	Operations ops.Target
-	// Publisher is where the events of a queue table are replayed to; without it they cannot be.
-	// A stream's relay publishes them itself.
+	*ops.Outbox
+	// Publisher publishes replayed events of a queue table, which cannot be replayed without. A stream does not
+	// use it: its relay publishes them.
 	Publisher outbox.Publisher
-	// Examine is what the doctor says of it; without it there is no doctor's page.
-	Examine func(context.Context) (doctor.Report, error)
 	// DefaultTopic is the topic of replayed events that have none.
 	DefaultTopic string
 }
 
 // Console is the web console and its JSON API. It is an http.Handler.
 type Console struct {
-	targets  []*target
-	byName   map[string]*target
+	outboxes []*shown
+	byName   map[string]*shown
 	prefix   string
 	access   Access
+	doctor   doctor.Config
 	log      *slog.Logger
 	key      []byte // signs the tokens of forms
 	sessions *sessions
@@ -64,9 +64,9 @@ type Console struct {
 	end  context.CancelFunc
 }
 
-// target is a Target with what the console remembers of it.
-type target struct {
-	Target
+// shown is an Outbox with what the console remembers of it.
+type shown struct {
+	Outbox
 	about   ops.Description
 	samples *sampler
 	jobs    *jobs
@@ -74,10 +74,10 @@ type target struct {
 	examining chan struct{}
 }
 
-// base is where a target's pages are.
-func (c *Console) base(t *target) string { return c.prefix + "/t/" + address(t.Name) }
+// base is the path of an outbox's pages.
+func (c *Console) base(t *shown) string { return c.prefix + "/t/" + address(t.Name) }
 
-// address is a target's name as a part of an address. A name that a proxy, a browser or a mux would
+// address is an outbox's name as a part of an address. A name that a proxy, a browser or a mux would
 // take for more than that, such as one with a slash, is written in hex.
 func address(name string) string {
 	if pgstream.CheckSubscriptionName(name) == nil {
@@ -92,7 +92,7 @@ func New(config Config) (*Console, error) {
 		return nil, fmt.Errorf("outbox: the console: %w", err)
 	}
 	c := &Console{
-		byName: map[string]*target{}, prefix: config.Prefix, access: config.Access, log: config.Logger,
+		byName: map[string]*shown{}, prefix: config.Prefix, access: config.Access, doctor: config.Doctor, log: config.Logger,
 		key:      []byte(rand.Text()),
 		sessions: &sessions{open: map[string]session{}, now: time.Now},
 		logins:   &limiter{debt: map[string]time.Time{}, now: time.Now},
@@ -106,11 +106,11 @@ func New(config Config) (*Console, error) {
 		return nil, fmt.Errorf("outbox: the console: %w", err)
 	}
 	c.life, c.end = context.WithCancel(context.Background())
-	for _, given := range config.Targets {
-		t := &target{Target: given, about: given.Operations.Describe()}
-		t.samples = newSampler(c.life, given.Operations.Overview)
+	for _, given := range config.Outboxes {
+		t := &shown{Outbox: given, about: given.Describe()}
+		t.samples = newSampler(c.life, given.Overview)
 		t.jobs, t.examining = newJobs(c.life), make(chan struct{}, 1)
-		c.targets = append(c.targets, t)
+		c.outboxes = append(c.outboxes, t)
 		c.byName[given.Name], c.byName[address(given.Name)] = t, t
 	}
 	c.mux = c.newMux()
@@ -118,32 +118,32 @@ func New(config Config) (*Console, error) {
 }
 
 func (c *Config) validate() error {
-	if len(c.Targets) == 0 {
-		return errors.New("it has no Targets to show")
+	if len(c.Outboxes) == 0 {
+		return errors.New("it has no Outboxes to show")
 	}
 	names := map[string]bool{}
-	for i := range c.Targets {
-		name := c.Targets[i].Name
+	for i := range c.Outboxes {
+		name := c.Outboxes[i].Name
 		switch {
 		case name == "":
-			return errors.New("a target has no name")
+			return errors.New("an outbox has no name")
 		case names[name]:
-			return fmt.Errorf("two targets are called %q", name)
-		case c.Targets[i].Operations == nil:
-			return fmt.Errorf("the target %q has no Operations", name)
+			return fmt.Errorf("two outboxes are called %q", name)
+		case c.Outboxes[i].Outbox == nil:
+			return fmt.Errorf("the outbox %q is nil", name)
 		}
 		names[name] = true
 	}
 	if c.Prefix != "" && (!strings.HasPrefix(c.Prefix, "/") || strings.HasSuffix(c.Prefix, "/") || strings.ContainsAny(c.Prefix, "?#;\" ")) {
 		return fmt.Errorf("the Prefix %q must be a path such as /outbox", c.Prefix)
 	}
-	return c.Access.Proxy.validate()
+	return errors.Join(c.Doctor.Validate(), c.Access.Proxy.validate())
 }
 
 // Close interrupts what is under way for people, after a whole batch, and waits until it has ended.
 func (c *Console) Close() {
 	c.end()
-	for _, t := range c.targets {
+	for _, t := range c.outboxes {
 		t.samples.wait()
 		t.jobs.wait()
 	}

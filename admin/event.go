@@ -49,7 +49,7 @@ func (r *request) show() (*ops.Details, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
-	return r.target.Operations.Show(ctx, id)
+	return r.outbox.Show(ctx, id)
 }
 
 // masked reports whether the caller may not see payloads.

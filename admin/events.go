@@ -22,7 +22,7 @@ type eventList struct {
 	Filter ops.Filter
 	// Query is what was searched for, By as what it was found.
 	Query, By string
-	// Fields are the parts of the filter that the target has.
+	// Fields are the parts of the filter that the outbox has.
 	Fields []filterField
 	// NextURL is the page after this one; RetryURL and ReplayURL do it to all that the filter finds.
 	NextURL, RetryURL, ReplayURL string
@@ -52,28 +52,28 @@ func (c *Console) eventsPage(w http.ResponseWriter, r *request) error {
 	list := &eventList{Query: strings.TrimSpace(values.Get("q")), First: page.Cursor == ""}
 	if list.Query == "" {
 		list.Filter = filter
-		list.Listing, err = r.target.Operations.List(ctx, filter, page)
+		list.Listing, err = r.outbox.List(ctx, filter, page)
 	} else {
-		err = r.target.search(ctx, list, page)
+		err = r.outbox.search(ctx, list, page)
 	}
 	if err != nil {
 		return err
 	}
 	if list.Query != "" && len(list.Filter.IDs) == 1 && len(list.Events) == 1 {
-		seeOther(w, c.base(r.target)+"/events/"+list.Events[0].ID.String())
+		seeOther(w, c.base(r.outbox)+"/events/"+list.Events[0].ID.String())
 		return nil
 	}
-	list.Fields = r.target.filterFields(&list.Filter)
-	list.address(c.base(r.target))
+	list.Fields = r.outbox.filterFields(&list.Filter)
+	list.address(c.base(r.outbox))
 	return c.render(w, r, http.StatusOK, "events", "Events", list)
 }
 
 // search looks for what somebody typed: an id, a tenant, a key or an aggregate, whatever finds
 // something first.
-func (t *target) search(ctx context.Context, list *eventList, page ops.Page) (err error) {
+func (t *shown) search(ctx context.Context, list *eventList, page ops.Page) (err error) {
 	for _, try := range t.guesses(list.Query) {
 		list.Filter, list.By = try.filter, try.by
-		list.Listing, err = t.Operations.List(ctx, try.filter, page)
+		list.Listing, err = t.List(ctx, try.filter, page)
 		if errors.Is(err, ops.ErrFilter) {
 			continue // it cannot be that, then
 		}
@@ -90,8 +90,8 @@ type guess struct {
 	filter ops.Filter
 }
 
-// guesses are what a text can mean to a target, likeliest first.
-func (t *target) guesses(text string) []guess {
+// guesses are what a text can mean, likeliest first.
+func (t *shown) guesses(text string) []guess {
 	var all []guess
 	add := func(field ops.Field, by string, filter ops.Filter) {
 		if t.about.Has(field) {
@@ -112,7 +112,7 @@ func (t *target) guesses(text string) []guess {
 }
 
 // filterFields are the fields of the form, with what is in them.
-func (t *target) filterFields(f *ops.Filter) []filterField {
+func (t *shown) filterFields(f *ops.Filter) []filterField {
 	values := filterValues(f)
 	var fields []filterField
 	for _, one := range []struct {

@@ -15,7 +15,7 @@ const examineTime = 45 * time.Second
 
 // doctorPage shows what is wrong, the worst first.
 func (c *Console) doctorPage(w http.ResponseWriter, r *request) error {
-	report, err := r.examine()
+	report, err := c.examine(r)
 	if err != nil {
 		return err
 	}
@@ -24,17 +24,14 @@ func (c *Console) doctorPage(w http.ResponseWriter, r *request) error {
 }
 
 // examine calls the doctor, one call at a time.
-func (r *request) examine() (doctor.Report, error) {
-	if r.target.Examine == nil {
-		return doctor.Report{}, notFound("No doctor was called to this console; use outbox doctor.")
-	}
+func (c *Console) examine(r *request) (doctor.Report, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), examineTime)
 	defer cancel()
 	select {
-	case r.target.examining <- struct{}{}:
-		defer func() { <-r.target.examining }()
+	case r.outbox.examining <- struct{}{}:
+		defer func() { <-r.outbox.examining }()
 	case <-ctx.Done():
 		return doctor.Report{}, ctx.Err()
 	}
-	return r.target.Examine(ctx)
+	return doctor.Examine(ctx, r.outbox.Outbox.Outbox, c.doctor)
 }

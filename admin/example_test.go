@@ -33,8 +33,8 @@ func Example() {
 		return
 	}
 	console, err := admin.New(admin.Config{
-		Targets: []admin.Target{{Name: "orders", Operations: stream}},
-		Prefix:  "/ops/outbox",
+		Outboxes: []admin.Outbox{{Name: "orders", Outbox: stream}},
+		Prefix:   "/ops/outbox",
 		Access: admin.Access{Authenticate: func(r *http.Request) (admin.Identity, bool) {
 			// Here the server looks at its own session.
 			return admin.Identity{Name: "ann", Role: admin.Operator}, r.Header.Get("X-Session") == "ann's"

@@ -21,8 +21,8 @@ const (
 type request struct {
 	*http.Request
 	caller
-	// target is the one in the path; the first where there is none.
-	target *target
+	// outbox is the one in the path; the first if there is none.
+	outbox *shown
 	// visit is the number of the browser; empty for tokens.
 	visit string
 }
@@ -106,7 +106,7 @@ func (c *Console) admit(w http.ResponseWriter, r *http.Request, rt route) (*requ
 		limit = maxBody
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
-	req := &request{Request: r, target: c.targets[0]}
+	req := &request{Request: r, outbox: c.outboxes[0]}
 	is, known := c.identify(r)
 	req.caller = is
 	if !is.byToken {
@@ -118,9 +118,9 @@ func (c *Console) admit(w http.ResponseWriter, r *http.Request, rt route) (*requ
 	if name := r.PathValue("target"); name != "" {
 		found, ok := c.byName[name]
 		if !ok {
-			return req, notFound("There is no target %q here.", name)
+			return req, notFound("There is no outbox %q here.", name)
 		}
-		req.target = found
+		req.outbox = found
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && !is.byToken {
 		if err := c.checkOrigin(r, rt); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/audit"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/pgstore"
@@ -32,7 +33,7 @@ type shop struct {
 	t     *testing.T
 	pool  *pgxpool.Pool
 	emits outboxpgx.Target
-	ops.Target
+	*ops.Outbox
 }
 
 // newShop is one with a queue table.
@@ -40,12 +41,12 @@ func newShop(t *testing.T) *shop {
 	t.Helper()
 	pool := pgtest.Pool(t)
 	migrate(t, pool, func() (fs.FS, error) { return modkit.Migrations(modkit.Layout()) })
-	migrate(t, pool, ops.Migrations)
-	operations, err := ops.Table(pool, modkit.Layout())
+	migrate(t, pool, audit.Migrations)
+	events, err := ops.Table(pool, modkit.Layout())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &shop{t: t, pool: pool, emits: modkit.Layout(), Target: operations}
+	return &shop{t: t, pool: pool, emits: modkit.Layout(), Outbox: events}
 }
 
 // newStream is one with a stream, whose events have keys and headers.
@@ -53,12 +54,12 @@ func newStream(t *testing.T) *shop {
 	t.Helper()
 	pool := pgtest.Pool(t)
 	migrate(t, pool, func() (fs.FS, error) { return pgstream.Migrations(pgstream.Shape{}) })
-	migrate(t, pool, ops.Migrations)
-	operations, err := ops.Stream(pool, pgstream.Stream{}, "")
+	migrate(t, pool, audit.Migrations)
+	events, err := ops.Stream(pool, pgstream.Stream{}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &shop{t: t, pool: pool, emits: pgstream.Stream{}, Target: operations}
+	return &shop{t: t, pool: pool, emits: pgstream.Stream{}, Outbox: events}
 }
 
 // migrate makes some tables.
@@ -72,9 +73,9 @@ func migrate(t *testing.T, pool *pgxpool.Pool, migrations func() (fs.FS, error))
 }
 
 // newTable is an empty one.
-func newTable(t *testing.T) ops.Target {
+func newTable(t *testing.T) *ops.Outbox {
 	t.Helper()
-	return newShop(t).Target
+	return newShop(t).Outbox
 }
 
 // emit commits some events.

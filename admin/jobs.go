@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxJobs is how many changes of a target are remembered, maxRunning how many run at once.
+	// maxJobs is how many changes of an outbox are remembered, maxRunning how many run at once.
 	maxJobs    = 50 // more than may run, so that there is always one to forget
 	maxRunning = 4
 	// patience is how long a request waits for a change that it asked for; what takes longer
@@ -50,7 +50,7 @@ type jobState struct {
 	Error string `json:"error,omitempty"`
 }
 
-// jobs are the changes of a target, oldest first.
+// jobs are the changes of an outbox, oldest first.
 type jobs struct {
 	life context.Context
 	mu   sync.Mutex

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/audit"
 )
 
 // deadGroup is a group with where one can go from it.
@@ -18,7 +19,7 @@ type deadGroup struct {
 func (c *Console) deadPage(w http.ResponseWriter, r *request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
-	found, err := r.target.Operations.DeadGroups(ctx)
+	found, err := r.outbox.DeadGroups(ctx)
 	if err != nil {
 		return err
 	}
@@ -28,9 +29,9 @@ func (c *Console) deadPage(w http.ResponseWriter, r *request) error {
 		if group.Type == "" {
 			values = filterValues(&ops.Filter{Topic: group.Topic, Error: group.Error})
 		}
-		groups[i] = deadGroup{DeadGroup: group, RetryURL: c.base(r.target) + "/retry?" + values.Encode()}
+		groups[i] = deadGroup{DeadGroup: group, RetryURL: c.base(r.outbox) + "/retry?" + values.Encode()}
 		values.Set("state", string(ops.StateDead))
-		groups[i].EventsURL = c.base(r.target) + "/events?" + values.Encode()
+		groups[i].EventsURL = c.base(r.outbox) + "/events?" + values.Encode()
 	}
 	return c.render(w, r, http.StatusOK, "dead", "Dead letters", struct {
 		*ops.DeadGroups
@@ -40,7 +41,7 @@ func (c *Console) deadPage(w http.ResponseWriter, r *request) error {
 
 // relaysPage shows who delivers, and how far each shard is.
 func (c *Console) relaysPage(w http.ResponseWriter, r *request) error {
-	found, _, err := r.target.samples.watch(r.Context())
+	found, _, err := r.outbox.samples.watch(r.Context())
 	if err != nil {
 		return err
 	}
@@ -55,21 +56,21 @@ func (c *Console) auditPage(w http.ResponseWriter, r *request) error {
 	}
 	next := ""
 	if log.Next != "" {
-		next = c.base(r.target) + "/audit?" + url.Values{"cursor": {log.Next}}.Encode()
+		next = c.base(r.outbox) + "/audit?" + url.Values{"cursor": {log.Next}}.Encode()
 	}
 	return c.render(w, r, http.StatusOK, "audit", "Audit log", struct {
-		*ops.AuditLog
+		*audit.Page
 		NextURL string
 	}{log, next})
 }
 
 // audit reads the page of the audit log that the address names.
-func (r *request) audit() (*ops.AuditLog, error) {
+func (r *request) audit() (*audit.Page, error) {
 	page, err := parsePage(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
-	return r.target.Operations.Audit(ctx, page)
+	return r.outbox.Audit(ctx, page)
 }

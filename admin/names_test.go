@@ -23,18 +23,18 @@ func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	s := newStream(t)
 	names := []string{"plain", "a/b", "a//b", "..", ".", "a/../b", `"><script>`, "it's", "ü ?#%2f", "a;b", "\x1b[2J\n", "~61"}
-	var targets []admin.Target
+	var outboxes []admin.Outbox
 	for _, name := range names {
 		pgtest.Exec(t, s.pool, `INSERT INTO outbox_subscriptions (name) VALUES ($1)`, name)
 		pgtest.Exec(t, s.pool, `INSERT INTO outbox_shards (subscription, shard, s1, q1, hi, pos)
 			SELECT $1, shard, s1, q1, hi, pos FROM outbox_shards WHERE subscription = 'default'`, name)
-		operations, err := ops.Stream(s.pool, pgstream.Stream{}, name)
+		events, err := ops.Stream(s.pool, pgstream.Stream{}, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		targets = append(targets, admin.Target{Name: name, Operations: operations})
+		outboxes = append(outboxes, admin.Outbox{Name: name, Outbox: events})
 	}
-	console, err := admin.New(admin.Config{Targets: targets, Prefix: "/console", Logger: logger(t)})
+	console, err := admin.New(admin.Config{Outboxes: outboxes, Prefix: "/console", Logger: logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

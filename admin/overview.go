@@ -47,11 +47,11 @@ type shareRow struct {
 }
 
 func (c *Console) overviewPage(w http.ResponseWriter, r *request) error {
-	found, samples, err := r.target.samples.watch(r.Context())
+	found, samples, err := r.outbox.samples.watch(r.Context())
 	if err != nil {
 		return err
 	}
-	content := newOverview(found, samples, r.target.about.States)
+	content := newOverview(found, samples, r.outbox.about.States)
 	if r.URL.Query().Get("part") == "live" {
 		return c.renderPart(w, c.newView(r, "overview", "Overview", content), http.StatusOK, "live")
 	}

@@ -75,7 +75,7 @@ func hashOf(files fs.FS) (string, error) {
 type view struct {
 	// Title and Page are what it is called, for people and in the navigation.
 	Title, Page string
-	// Prefix is where the console is, Base where the target is.
+	// Prefix is the console's path, Base the outbox's.
 	Prefix, Base string
 	Targets      []link
 	Target       string
@@ -84,8 +84,6 @@ type view struct {
 	Name, Role string
 	// Operator is set for who may change things; LogOut for who can log out.
 	Operator, LogOut bool
-	// Doctor is set where there is a doctor's page.
-	Doctor bool
 	// Token goes into every form.
 	Token string
 	// Version is that of the files.
@@ -96,10 +94,10 @@ type view struct {
 	Content any
 }
 
-// link is a target that one can go to.
+// link is an outbox that one can go to.
 type link struct{ Name, URL string }
 
-// Can reports whether the caller may and the target can do an operation.
+// Can reports whether the caller may do an operation, and the outbox supports it.
 func (v *view) Can(operation ops.Operation) bool {
 	_, cannot := v.About.Cannot[operation]
 	return v.Operator && !cannot
@@ -107,18 +105,18 @@ func (v *view) Can(operation ops.Operation) bool {
 
 func (c *Console) newView(r *request, page, title string, content any) *view {
 	v := &view{
-		Title: title, Page: page, Prefix: c.prefix, Base: c.base(r.target), Target: r.target.Name, About: &r.target.about,
-		Operator: r.operator(), LogOut: r.bySession, Doctor: r.target.Examine != nil, Token: c.formToken(r.visit), Version: c.pages.version, Content: content,
+		Title: title, Page: page, Prefix: c.prefix, Base: c.base(r.outbox), Target: r.outbox.Name, About: &r.outbox.about,
+		Operator: r.operator(), LogOut: r.bySession, Token: c.formToken(r.visit), Version: c.pages.version, Content: content,
 	}
 	if r.Role == Nobody {
 		return v
 	}
 	v.Name, v.Role = r.Name, r.Role.String()
-	for _, t := range c.targets {
+	for _, t := range c.outboxes {
 		v.Targets = append(v.Targets, link{t.Name, c.base(t) + "/"})
 	}
-	tell := r.target.jobs.current()
-	if asked := r.target.jobs.find(r.URL.Query().Get("job")); asked != nil && !slices.Contains(tell, asked) {
+	tell := r.outbox.jobs.current()
+	if asked := r.outbox.jobs.find(r.URL.Query().Get("job")); asked != nil && !slices.Contains(tell, asked) {
 		tell = append(tell, asked)
 	}
 	for _, w := range tell {
@@ -157,8 +155,8 @@ func (c *Console) noSuchPage(_ http.ResponseWriter, _ *request) error {
 	return notFound("There is no such page.")
 }
 
-// home is the first target's overview.
+// home is the first outbox's overview.
 func (c *Console) home(w http.ResponseWriter, r *request) error {
-	seeOther(w, c.base(r.target)+"/")
+	seeOther(w, c.base(r.outbox)+"/")
 	return nil
 }

@@ -23,34 +23,34 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// TestEveryTarget: every page and every address of the API answers on every kind of target,
+// TestEveryOutbox: every page and every address of the API answers on every kind of outbox,
 // empty as they are.
-func TestEveryTarget(t *testing.T) {
+func TestEveryOutbox(t *testing.T) {
 	t.Parallel()
-	var targets []admin.Target
+	var outboxes []admin.Outbox
 	for _, shipped := range layouts.All() {
 		pool := pgtest.Pool(t)
 		migrate(t, pool, func() (fs.FS, error) { return shipped.Migrations(shipped.Layout) })
-		operations, err := ops.Table(pool, shipped.Layout)
+		events, err := ops.Table(pool, shipped.Layout)
 		if err != nil {
 			t.Fatal(err)
 		}
-		targets = append(targets, admin.Target{Name: shipped.Layout.Name, Operations: operations})
+		outboxes = append(outboxes, admin.Outbox{Name: shipped.Layout.Name, Outbox: events})
 	}
 	pool := pgtest.Pool(t)
 	migrate(t, pool, func() (fs.FS, error) { return pgstream.Migrations(pgstream.Shape{}) })
-	operations, err := ops.Stream(pool, pgstream.Stream{}, "")
+	events, err := ops.Stream(pool, pgstream.Stream{}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A name that needs escaping in an address.
-	targets = append(targets, admin.Target{Name: "team/shop & co", Operations: operations})
-	b := newBrowser(t, admin.Config{Targets: targets})
-	for i := range targets {
-		name := url.PathEscape(targets[i].Name)
+	outboxes = append(outboxes, admin.Outbox{Name: "team/shop & co", Outbox: events})
+	b := newBrowser(t, admin.Config{Outboxes: outboxes})
+	for i := range outboxes {
+		name := url.PathEscape(outboxes[i].Name)
 		for page, words := range map[string]string{
 			"": "Everything is delivered.", "events": "No such events", "events?q=nothing": "Nothing is found", "dead": "No event is dead",
-			"retry?all=1": "Nothing to retry", "replay": "Replay", "relays": "Relays", "audit": "Audit log",
+			"retry?all=1": "Nothing to retry", "replay": "Replay", "relays": "Relays", "audit": "Audit log", "doctor": "on PostgreSQL",
 			"events/" + uuid.NewString(): "There is no such event",
 		} {
 			got := b.get("/t/" + name + "/" + page)
@@ -58,7 +58,7 @@ func TestEveryTarget(t *testing.T) {
 				t.Errorf("%s of %s: %d, without %q: %s", page, name, got.StatusCode, words, textOf(got.body))
 			}
 		}
-		for _, address := range []string{"overview", "samples", "events", "dead", "audit"} {
+		for _, address := range []string{"overview", "samples", "events", "dead", "audit", "doctor"} {
 			got := b.get("/api/v1/targets/" + name + "/" + address)
 			if got.StatusCode != http.StatusOK || !json.Valid([]byte(got.body)) {
 				t.Errorf("%s of %s: %d %s", address, name, got.StatusCode, got.body)
@@ -77,7 +77,7 @@ func TestFind(t *testing.T) {
 	event.Payload = []byte(`{"total":12,"note":"<b>bold</b>"}`)
 	s.emit(event, layouttest.Event("modkit"))
 	s.kill("the card was declined with code 4711", event2(event))
-	b := newBrowser(t, admin.Config{Targets: []admin.Target{{Name: "shop", Operations: s.Target}}})
+	b := newBrowser(t, admin.Config{Outboxes: []admin.Outbox{{Name: "shop", Outbox: s.Outbox}}})
 	page := b.get("/t/shop/events?q=" + event.ID.String())
 	page.want(t, http.StatusOK, "&lt;b&gt;bold&lt;/b&gt;")
 	if !strings.HasSuffix(page.Request.URL.Path, "/events/"+event.ID.String()) {
@@ -91,7 +91,7 @@ func TestFind(t *testing.T) {
 	b.get("/t/shop/events?id=7").want(t, http.StatusBadRequest, "must be a UUID")
 	b.get("/t/shop/events?size=100000").want(t, http.StatusBadRequest, "1 to 200")
 	b.get("/t/shop/events/7").want(t, http.StatusNotFound, "is not the id")
-	b.get("/t/nowhere/events").want(t, http.StatusNotFound, "no target")
+	b.get("/t/nowhere/events").want(t, http.StatusNotFound, "no outbox")
 	b.get("/nowhere").want(t, http.StatusNotFound, "no such page")
 	b.get("/api/v1/nowhere").want(t, http.StatusNotFound, `{"error":"There is no such address`)
 }
@@ -111,7 +111,7 @@ func TestPaging(t *testing.T) {
 		events[i] = layouttest.Event("modkit")
 	}
 	s.emit(events...)
-	b := newBrowser(t, admin.Config{Targets: []admin.Target{{Name: "shop", Operations: s.Target}}})
+	b := newBrowser(t, admin.Config{Outboxes: []admin.Outbox{{Name: "shop", Outbox: s.Outbox}}})
 	seen := map[string]bool{}
 	cursor := ""
 	for pages := 1; ; pages++ {
@@ -156,7 +156,7 @@ func TestMasked(t *testing.T) {
 	s.emit(event)
 	p := newParties(t)
 	b := newBrowser(t, admin.Config{
-		Targets: []admin.Target{{Name: "shop", Operations: s.Target}}, Access: admin.Access{Credentials: p.Credentials, MaskPayloads: true},
+		Outboxes: []admin.Outbox{{Name: "shop", Outbox: s.Outbox}}, Access: admin.Access{Credentials: p.Credentials, MaskPayloads: true},
 	})
 	for where, path := range map[string]string{"page": "/t/shop/events/", "API": "/api/v1/targets/shop/events/"} {
 		path += event.ID.String()
@@ -180,7 +180,7 @@ func TestRetry(t *testing.T) {
 	first.ID, second.ID = uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())
 	s.kill("no route to host 10.0.0.7", first, second)
 	s.kill("schema 9 is unknown", third)
-	b := newBrowser(t, admin.Config{Targets: []admin.Target{{Name: "shop", Operations: s.Target}}})
+	b := newBrowser(t, admin.Config{Outboxes: []admin.Outbox{{Name: "shop", Outbox: s.Outbox}}})
 	groups := b.get("/t/shop/dead")
 	groups.want(t, http.StatusOK, "3 dead, in 2 groups")
 	groups.want(t, http.StatusOK, "no route to host #.#.#.#")
@@ -211,8 +211,8 @@ func TestReplayTable(t *testing.T) {
 	s.emit(event)
 	var broker outboxtest.Broker
 	s.drain(&broker)
-	targets := []admin.Target{{Name: "without", Operations: s.Target}, {Name: "with", Operations: s.Target, Publisher: &broker}}
-	b := newBrowser(t, admin.Config{Targets: targets})
+	outboxes := []admin.Outbox{{Name: "without", Outbox: s.Outbox}, {Name: "with", Outbox: s.Outbox, Publisher: &broker}}
+	b := newBrowser(t, admin.Config{Outboxes: outboxes})
 	b.get("/t/without/replay").want(t, http.StatusOK, "no destination")
 	b.get("/t/with/replay?preview=1").want(t, http.StatusBadRequest, "say which events to replay")
 	preview := "/t/with/replay?preview=1&id=" + event.ID.String()
@@ -227,6 +227,14 @@ func TestReplayTable(t *testing.T) {
 	b.submit(preview, "/t/with/hold", url.Values{"id": {event.ID.String()}}).want(t, http.StatusBadRequest, "")
 }
 
+// TestReplayStream: a stream is replayed by its relay, also where the console has a destination, as in a relay's process.
+func TestReplayStream(t *testing.T) {
+	t.Parallel()
+	s := newStream(t)
+	b := newBrowser(t, admin.Config{Outboxes: []admin.Outbox{{Name: "shop", Outbox: s.Outbox, Publisher: &outboxtest.Broker{}}}})
+	b.get("/t/shop/replay?preview=1&key=order/42").want(t, http.StatusOK, "Nothing to replay")
+}
+
 // TestAPIChanges: a program counts first, then changes, and misspells nothing.
 func TestAPIChanges(t *testing.T) {
 	t.Parallel()
@@ -234,7 +242,7 @@ func TestAPIChanges(t *testing.T) {
 	s.kill("no", layouttest.Event("modkit"), layouttest.Event("modkit"))
 	p := newParties(t)
 	b := newBrowser(t, admin.Config{
-		Targets: []admin.Target{{Name: "shop", Operations: s.Target}}, Access: admin.Access{Credentials: p.Credentials},
+		Outboxes: []admin.Outbox{{Name: "shop", Outbox: s.Outbox}}, Access: admin.Access{Credentials: p.Credentials},
 	})
 	retry := func(body string) answer {
 		return b.send("POST", "/api/v1/targets/shop/retry", body, func(r *http.Request) {
@@ -268,7 +276,7 @@ func TestUnreachable(t *testing.T) {
 	pgtest.Exec(t, s.pool, `DROP TABLE modkit_outbox_events`)
 	var log strings.Builder
 	console, err := admin.New(admin.Config{
-		Targets: []admin.Target{{Name: "shop", Operations: s.Target}}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Outboxes: []admin.Outbox{{Name: "shop", Outbox: s.Outbox}}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -288,7 +296,7 @@ func TestRestoredStream(t *testing.T) {
 	t.Parallel()
 	s := newStream(t)
 	pgtest.Exec(t, s.pool, `DELETE FROM outbox_history`)
-	console, err := admin.New(admin.Config{Targets: []admin.Target{{Name: "shop", Operations: s.Target}}})
+	console, err := admin.New(admin.Config{Outboxes: []admin.Outbox{{Name: "shop", Outbox: s.Outbox}}})
 	if err != nil {
 		t.Fatal(err)
 	}

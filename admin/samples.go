@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// sampleEvery is how often a target is looked at, sampleWindow how far charts go back.
+	// sampleEvery is how often an outbox is looked at, sampleWindow how far charts go back.
 	sampleEvery  = 2 * time.Second
 	sampleWindow = 10 * time.Minute
 	// sampleIdle is how long samples are taken after the last person has looked.
@@ -19,7 +19,7 @@ const (
 	sampleTime = 10 * time.Second
 )
 
-// sample is a point of the charts. What a target does not know is negative.
+// sample is a point of the charts. What an outbox does not know is negative.
 type sample struct {
 	At        time.Time `json:"at"`
 	Backlog   int64     `json:"backlog"`
@@ -29,7 +29,7 @@ type sample struct {
 	Failed    int64     `json:"failedPerMinute"`
 }
 
-// sampler looks at a target while somebody watches, however many they are: the database is asked
+// sampler looks at an outbox while somebody watches, however many they are: the database is asked
 // once. Nobody watches: nothing is asked.
 type sampler struct {
 	life context.Context

@@ -16,8 +16,8 @@ import (
 // TestExposed: without credentials the console listens on the loopback and nowhere else.
 func TestExposed(t *testing.T) {
 	t.Parallel()
-	targets := []admin.Target{{Name: "shop", Operations: newTable(t)}}
-	open, err := admin.New(admin.Config{Targets: targets, Logger: logger(t)})
+	outboxes := []admin.Outbox{{Name: "shop", Outbox: newTable(t)}}
+	open, err := admin.New(admin.Config{Outboxes: outboxes, Logger: logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestExposed(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	closed, err := admin.New(admin.Config{Targets: targets, Access: admin.Access{Credentials: newParties(t).Credentials}, Logger: logger(t)})
+	closed, err := admin.New(admin.Config{Outboxes: outboxes, Access: admin.Access{Credentials: newParties(t).Credentials}, Logger: logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestExposed(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	console, err := admin.New(admin.Config{Targets: []admin.Target{{Name: "shop", Operations: newTable(t)}}, Logger: logger(t)})
+	console, err := admin.New(admin.Config{Outboxes: []admin.Outbox{{Name: "shop", Outbox: newTable(t)}}, Logger: logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,12 +111,12 @@ func TestBadConfigurations(t *testing.T) {
 	t.Parallel()
 	table := newTable(t)
 	for words, config := range map[string]admin.Config{
-		"no Targets":         {},
-		"two targets":        {Targets: []admin.Target{{Name: "a", Operations: table}, {Name: "a", Operations: table}}},
-		"has no name":        {Targets: []admin.Target{{Operations: table}}},
-		"no Operations":      {Targets: []admin.Target{{Name: "a"}}},
-		"must be a path":     {Targets: []admin.Target{{Name: "a", Operations: table}}, Prefix: "outbox/"},
-		"no header gives na": {Targets: []admin.Target{{Name: "a", Operations: table}}, Access: admin.Access{Proxy: admin.Proxy{Addresses: loopback, RoleHeader: "X"}}},
+		"no Outboxes":        {},
+		"two outboxes":       {Outboxes: []admin.Outbox{{Name: "a", Outbox: table}, {Name: "a", Outbox: table}}},
+		"has no name":        {Outboxes: []admin.Outbox{{Outbox: table}}},
+		"is nil":             {Outboxes: []admin.Outbox{{Name: "a"}}},
+		"must be a path":     {Outboxes: []admin.Outbox{{Name: "a", Outbox: table}}, Prefix: "outbox/"},
+		"no header gives na": {Outboxes: []admin.Outbox{{Name: "a", Outbox: table}}, Access: admin.Access{Proxy: admin.Proxy{Addresses: loopback, RoleHeader: "X"}}},
 	} {
 		if _, err := admin.New(config); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%q: %v", words, err)

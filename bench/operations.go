@@ -67,11 +67,11 @@ func benchTableOperations(ctx context.Context, b *bench, shipped layouts.Shipped
 			return fmt.Errorf("make dead events: %w", err)
 		}
 	}
-	target, err := ops.Table(pool, shipped.Layout)
+	events, err := ops.Table(pool, shipped.Layout)
 	if err != nil {
 		return err
 	}
-	if err := answers(ctx, b, target); err != nil {
+	if err := answers(ctx, b, events); err != nil {
 		return err
 	}
 	return b.drop(ctx, pool.Config().ConnString())
@@ -86,11 +86,11 @@ func benchStreamOperations(ctx context.Context, b *bench, rows int) error {
 	if err := loadOperationStream(ctx, pool, rows); err != nil {
 		return fmt.Errorf("standard: %w", err)
 	}
-	target, err := ops.Stream(pool, pgstream.Stream{}, "")
+	events, err := ops.Stream(pool, pgstream.Stream{}, "")
 	if err != nil {
 		return err
 	}
-	return answers(ctx, b, target)
+	return answers(ctx, b, events)
 }
 
 // loadOperationStream makes a stream with events that are read, unread and dead.
@@ -130,24 +130,24 @@ func loadOperationStream(ctx context.Context, pool *pgxpool.Pool, rows int) erro
 	return nil
 }
 
-// answers measures one target. The middle one of seven answers counts, after one that warms up.
-func answers(ctx context.Context, b *bench, target ops.Target) error {
-	is := target.Describe()
-	newest, err := target.List(ctx, ops.Filter{}, ops.Page{})
+// answers measures one outbox. The middle one of seven answers counts, after one that warms up.
+func answers(ctx context.Context, b *bench, events *ops.Outbox) error {
+	is := events.Describe()
+	newest, err := events.List(ctx, ops.Filter{}, ops.Page{})
 	if err != nil {
 		return err
 	}
 	some := &newest.Events[len(newest.Events)-1]
 	questions := map[string]func() error{
-		"overview": func() error { _, err := target.Overview(ctx); return err },
+		"overview": func() error { _, err := events.Overview(ctx); return err },
 		"dead groups": func() error {
-			groups, err := target.DeadGroups(ctx)
+			groups, err := events.DeadGroups(ctx)
 			if err == nil && groups.Events == 0 {
 				err = fmt.Errorf("%s has no dead events", is.Name)
 			}
 			return err
 		},
-		"show": func() error { _, err := target.Show(ctx, some.ID); return err },
+		"show": func() error { _, err := events.Show(ctx, some.ID); return err },
 	}
 	filters := map[string]ops.Filter{"all": {}, "id": {IDs: []uuid.UUID{some.ID}}}
 	for _, state := range is.States {
@@ -164,7 +164,7 @@ func answers(ctx context.Context, b *bench, target ops.Target) error {
 	}
 	filters["hour"] = ops.Filter{Since: some.CreatedAt.Add(-time.Hour), Until: some.CreatedAt.Add(time.Second)}
 	for name, filter := range filters {
-		questions["list, "+name] = func() error { _, err := target.List(ctx, filter, ops.Page{}); return err }
+		questions["list, "+name] = func() error { _, err := events.List(ctx, filter, ops.Page{}); return err }
 	}
 	for name, ask := range questions {
 		var times []time.Duration

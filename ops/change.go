@@ -9,52 +9,52 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// Change is how something is done to events.
+// Change says how events are changed.
 type Change struct {
-	// Actor is who does it, for the audit log.
+	// Actor is the person's name in the audit log.
 	Actor string
-	// DryRun counts only. The count may be bounded; see Result.AtLeast.
+	// DryRun counts and changes nothing. The count may stop early; see Result.AtLeast.
 	DryRun bool
-	// BatchSize is how many events one transaction changes. Default 1,000.
+	// BatchSize is the number of events changed in one transaction. Default 1,000.
 	BatchSize int
-	// Before leaves events alone that came into their state at or after this time: with the
-	// time at which an interrupted retry began (Result.Before) another one goes on with it, and
-	// an event that it brought back and that died again is not brought back twice. Default now.
+	// Before leaves alone events that came into their state at or after this time. To continue an interrupted
+	// retry, set it to that retry's Result.Before: an event that was retried and died again is not retried twice.
+	// Default now.
 	Before time.Time
-	// Logger is told what keeps a purge of a stream from emptying a slot. Default slog.Default().
+	// Logger is told why a purge of a stream cannot empty a slot. Default slog.Default().
 	Logger *slog.Logger
-	// Progress is told how many events are done, after each batch; nil for nobody.
+	// Progress is called after each batch with the number of events so far. Default none.
 	Progress func(done int64)
 }
 
-// Replay is how events are published again.
+// Replay says how events are published again.
 type Replay struct {
 	Change
-	// Rate is how many events are published per second; zero for no limit.
+	// Rate limits the events published per second; zero is no limit.
 	Rate int
-	// Publisher publishes the events of a queue table. A stream's relay does it itself.
+	// Publisher publishes the events of a queue table. It must be nil for a stream, whose relay publishes them.
 	Publisher outbox.Publisher
-	// DefaultTopic is the topic of events that have none; of a queue table.
+	// DefaultTopic is the topic of a queue table's events that have none.
 	DefaultTopic string
 }
 
-// Result is what a change did.
+// Result says what a change did.
 type Result struct {
-	// Events is how many events were changed, or would be with DryRun.
+	// Events is the number of events changed, or that would be changed with DryRun.
 	Events int64 `json:"events"`
-	// IDs are the events that were changed, where the filter names ids.
+	// IDs are the events changed, if the filter has ids.
 	IDs []uuid.UUID `json:"ids,omitempty"`
-	// AtLeast is set where counting stopped at Events; with DryRun.
+	// AtLeast is set if counting stopped at Events; with DryRun.
 	AtLeast bool `json:"atLeast,omitempty"`
-	// DryRun is set where nothing was changed.
+	// DryRun is set if nothing was changed.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Interrupted is set where the context ended before all was done. What Events counts is
-	// done, the rest is untouched.
+	// Interrupted is set if the context ended before everything was done. The events that Events counts are changed,
+	// the others are untouched.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Before is what Change.Before was, or when the change began: with it the rest can be done later.
+	// Before is Change.Before, or when the change began. Pass it to another change to continue this one.
 	Before time.Time `json:"before,omitzero"`
 	// Audit is the number of the entry in the audit log; zero if there is none.
 	Audit int64 `json:"audit,omitempty"`
-	// Unaudited says why there is no entry; empty if there is, or nothing was to be changed.
+	// Unaudited says why there is no entry; empty if there is one, or if nothing was to be changed.
 	Unaudited string `json:"unaudited,omitempty"`
 }

@@ -28,12 +28,12 @@ func TestHold(t *testing.T) {
 	h.fail(held[0])
 	h.expect(ops.StateRetrying, held[0])
 	h.expect(ops.StateWaiting, held[1], held[2])
-	count, err := h.target.Hold(h.Context(), ops.Filter{Key: "a"}, ops.Change{DryRun: true})
+	count, err := h.outbox.Hold(h.Context(), ops.Filter{Key: "a"}, ops.Change{DryRun: true})
 	h.must(err)
 	if count.Events != 3 {
 		h.Errorf("a dry run: %+v", count)
 	}
-	result, err := h.target.Hold(h.Context(), ops.Filter{IDs: held[:1]}, ops.Change{Actor: "alice"})
+	result, err := h.outbox.Hold(h.Context(), ops.Filter{IDs: held[:1]}, ops.Change{Actor: "alice"})
 	h.must(err)
 	if result.Events != 1 || !slices.Equal(result.IDs, held[:1]) {
 		h.Errorf("held %+v", result)
@@ -46,7 +46,7 @@ func TestHold(t *testing.T) {
 	h.expect(ops.StateHeld, held[0])
 	h.expect(ops.StateWaiting, held[1], held[2])
 
-	result, err = h.target.Release(h.Context(), ops.Filter{Key: "a"}, ops.Change{Actor: "bob"})
+	result, err = h.outbox.Release(h.Context(), ops.Filter{Key: "a"}, ops.Change{Actor: "bob"})
 	h.must(err)
 	if result.Events != 1 {
 		h.Errorf("released %+v", result)
@@ -62,7 +62,7 @@ func TestHold(t *testing.T) {
 	if what := words(h.show(held[0]).Timeline); what != "emitted read held released delivered" {
 		h.Errorf("its history is %q", what)
 	}
-	if _, err := h.target.Hold(h.Context(), ops.Filter{}, ops.Change{}); !errors.Is(err, ops.ErrFilter) {
+	if _, err := h.outbox.Hold(h.Context(), ops.Filter{}, ops.Change{}); !errors.Is(err, ops.ErrFilter) {
 		h.Errorf("everything was held: %v", err)
 	}
 }
@@ -102,12 +102,12 @@ func (h *harness) expect(state ops.State, ids ...uuid.UUID) {
 func TestTablesDoNotHold(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "doorito")
-	for _, change := range []func(context.Context, ops.Filter, ops.Change) (*ops.Result, error){h.target.Hold, h.target.Release} {
+	for _, change := range []func(context.Context, ops.Filter, ops.Change) (*ops.Result, error){h.outbox.Hold, h.outbox.Release} {
 		if _, err := change(h.Context(), ops.Filter{}, ops.Change{}); !errors.Is(err, ops.ErrUnsupported) {
 			h.Errorf("held: %v", err)
 		}
 	}
-	if why := h.target.Describe().Cannot[ops.OperationHold]; why == "" {
+	if why := h.outbox.Describe().Cannot[ops.OperationHold]; why == "" {
 		h.Error("it does not say why")
 	}
 }
@@ -121,7 +121,7 @@ func TestReplay(t *testing.T) {
 		h.kill("no", ids[7])
 		h.emit(1, nil) // not delivered
 		filter := ops.Filter{Since: time.Now().Add(-hour)}
-		count, err := h.target.Replay(h.Context(), filter, ops.Replay{Change: ops.Change{DryRun: true}})
+		count, err := h.outbox.Replay(h.Context(), filter, ops.Replay{Change: ops.Change{DryRun: true}})
 		h.must(err)
 		if count.Events != 249 {
 			h.Fatalf("a dry run: %+v", count)
@@ -132,7 +132,7 @@ func TestReplay(t *testing.T) {
 		if h.layout != "standard" {
 			replay.Publisher = broker
 		}
-		result, err := h.target.Replay(h.Context(), filter, replay)
+		result, err := h.outbox.Replay(h.Context(), filter, replay)
 		h.must(err)
 		if result.Events != 249 || result.Audit == 0 {
 			h.Errorf("replayed %+v", result)
@@ -160,7 +160,7 @@ func TestReplay(t *testing.T) {
 		if entry := h.audit()[0]; entry.Operation != ops.OperationReplay || entry.Events != 249 || entry.Outcome != "done" {
 			h.Errorf("the audit log says %+v", entry)
 		}
-		if _, err := h.target.Replay(h.Context(), ops.Filter{}, replay); err == nil {
+		if _, err := h.outbox.Replay(h.Context(), ops.Filter{}, replay); err == nil {
 			h.Error("everything was replayed without being asked for")
 		}
 	})
@@ -172,7 +172,7 @@ func (h *harness) snapshot() (text string) {
 	if h.layout == "standard" {
 		return ""
 	}
-	table := h.target.Describe().Table
+	table := h.outbox.Describe().Table
 	h.must(h.pool.QueryRow(h.Context(), `SELECT md5(string_agg(t::text, ' ' ORDER BY id)) FROM `+table+` AS t`).Scan(&text))
 	return text
 }
@@ -190,14 +190,14 @@ func TestReplayRefused(t *testing.T) {
 		}
 		return nil
 	})
-	result, err := h.target.Replay(h.Context(), ops.Filter{Topic: "usage"}, ops.Replay{Publisher: broker})
+	result, err := h.outbox.Replay(h.Context(), ops.Filter{Topic: "usage"}, ops.Replay{Publisher: broker})
 	if err == nil || result.Events != 4 || len(broker.Received()) != 4 {
 		h.Errorf("%+v, %v", result, err)
 	}
 	if entry := h.audit()[0]; entry.Events != 4 || entry.Outcome == "done" {
 		h.Errorf("the audit log says %+v", entry)
 	}
-	if _, err := h.target.Replay(h.Context(), ops.Filter{Topic: "usage"}, ops.Replay{}); !errors.Is(err, ops.ErrFilter) {
+	if _, err := h.outbox.Replay(h.Context(), ops.Filter{Topic: "usage"}, ops.Replay{}); !errors.Is(err, ops.ErrFilter) {
 		h.Errorf("without a destination: %v", err)
 	}
 }
@@ -211,12 +211,12 @@ func TestPurge(t *testing.T) {
 	h.exec(`UPDATE modkit_outbox_events SET updated_at = now() - interval '2 days', next_attempt_at = now() - interval '2 days'`)
 	h.emit(1, nil)
 	purge := outbox.Purge{Retention: 24 * hour}
-	count, err := h.target.Purge(h.Context(), purge, ops.Change{DryRun: true})
+	count, err := h.outbox.Purge(h.Context(), purge, ops.Change{DryRun: true})
 	h.must(err)
 	if count.Events != 30 || !count.DryRun {
 		h.Errorf("a dry run: %+v", count)
 	}
-	result, err := h.target.Purge(h.Context(), purge, ops.Change{Actor: "alice", BatchSize: 7})
+	result, err := h.outbox.Purge(h.Context(), purge, ops.Change{Actor: "alice", BatchSize: 7})
 	h.must(err)
 	if result.Events != 30 {
 		h.Errorf("purged %+v", result)
@@ -224,7 +224,7 @@ func TestPurge(t *testing.T) {
 	if entry := h.audit()[0]; entry.Operation != ops.OperationPurge || entry.Events != 30 || entry.Outcome != "done" {
 		h.Errorf("the audit log says %+v", entry)
 	}
-	if _, err := h.target.Purge(h.Context(), outbox.Purge{Retention: hour, DeadLetterRetention: hour}, ops.Change{}); !errors.Is(err, ops.ErrUnsupported) {
+	if _, err := h.outbox.Purge(h.Context(), outbox.Purge{Retention: hour, DeadLetterRetention: hour}, ops.Change{}); !errors.Is(err, ops.ErrUnsupported) {
 		h.Errorf("dead letters without a table: %v", err)
 	}
 }

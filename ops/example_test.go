@@ -10,6 +10,7 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/audit"
 	"github.com/packfinderz/outbox/outboxpgx"
 )
 
@@ -22,7 +23,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	log, err := ops.Migrations()
+	log, err := audit.Migrations()
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -50,31 +51,31 @@ func Example() {
 		return
 	}
 
-	target, err := ops.Table(pool, layout)
+	orders, err := ops.Table(pool, layout)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	groups, err := target.DeadGroups(ctx)
+	groups, err := orders.DeadGroups(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for _, group := range groups.Groups {
 		fmt.Printf("%d of %s: %s\n", group.Count, group.Topic, group.Error)
-		result, err := target.Retry(ctx, ops.Filter{Topic: group.Topic, Error: group.Error}, ops.Change{Actor: "alice"})
+		result, err := orders.Retry(ctx, ops.Filter{Topic: group.Topic, Error: group.Error}, ops.Change{Actor: "alice"})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		fmt.Printf("retried %d\n", result.Events)
 	}
-	audit, err := target.Audit(ctx, ops.Page{})
+	entries, err := orders.Audit(ctx, ops.Page{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%s did %s, %d event\n", audit.Entries[0].Actor, audit.Entries[0].Operation, audit.Entries[0].Events)
+	fmt.Printf("%s did %s, %d event\n", entries.Entries[0].Actor, entries.Entries[0].Operation, entries.Entries[0].Events)
 	// Output:
 	// 1 of orders: order # is unknown
 	// retried 1

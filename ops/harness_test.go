@@ -14,20 +14,21 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/audit"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// harness is a target with events, on a fresh database.
+// harness is an outbox with events, on a fresh database.
 type harness struct {
 	*testing.T
 	layout string
 	pool   *pgxpool.Pool
 	single *pgxpool.Pool
 	store  outbox.Store
-	target ops.Target
+	outbox *ops.Outbox
 	emits  outboxpgx.Target
 }
 
@@ -45,7 +46,7 @@ func everywhere(t *testing.T, test func(h *harness)) {
 func newHarness(t *testing.T, layout string) *harness {
 	t.Helper()
 	h := bare(t, layout)
-	files, err := ops.Migrations()
+	files, err := audit.Migrations()
 	h.must(err)
 	pgtest.Migrate(t, h.pool, "", files)
 	return h
@@ -70,7 +71,7 @@ func bare(t *testing.T, layout string) *harness {
 	pgtest.Migrate(t, h.pool, "", files)
 	if layout == pgstream.LayoutName {
 		h.emits = pgstream.Stream{}
-		h.target, err = ops.Stream(h.single, pgstream.Stream{}, "")
+		h.outbox, err = ops.Stream(h.single, pgstream.Stream{}, "")
 		h.must(err)
 		return h
 	}
@@ -78,7 +79,7 @@ func bare(t *testing.T, layout string) *harness {
 	h.emits = shipped.Layout
 	h.store, err = pgstore.New(h.pool, shipped.Layout, pgstore.Config{})
 	h.must(err)
-	h.target, err = ops.Table(h.single, shipped.Layout)
+	h.outbox, err = ops.Table(h.single, shipped.Layout)
 	h.must(err)
 	return h
 }
@@ -172,21 +173,21 @@ func (h *harness) kill(text string, ids ...uuid.UUID) {
 
 func (h *harness) list(filter ops.Filter) []ops.Event {
 	h.Helper()
-	listing, err := h.target.List(h.Context(), filter, ops.Page{})
+	listing, err := h.outbox.List(h.Context(), filter, ops.Page{})
 	h.must(err)
 	return listing.Events
 }
 
 func (h *harness) show(id uuid.UUID) *ops.Details {
 	h.Helper()
-	details, err := h.target.Show(h.Context(), id)
+	details, err := h.outbox.Show(h.Context(), id)
 	h.must(err)
 	return details
 }
 
-func (h *harness) audit() []ops.AuditEntry {
+func (h *harness) audit() []audit.Entry {
 	h.Helper()
-	log, err := h.target.Audit(h.Context(), ops.Page{})
+	log, err := h.outbox.Audit(h.Context(), ops.Page{})
 	h.must(err)
 	if log.Missing != "" {
 		h.Fatal(log.Missing)

@@ -2,180 +2,146 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/ops/audit"
+	"github.com/packfinderz/outbox/ops/internal/view"
 )
 
-// job is a change that goes on in batches.
-type job struct {
-	operation Operation
-	change    Change
-	// request is what the audit log says of it.
-	request any
-	// keepIDs is set where the result lists the events.
-	keepIDs bool
-	// step changes one batch in a transaction, and reports whether there is more to do.
-	step func(ctx context.Context, tx pgx.Tx) (ids []uuid.UUID, more bool, err error)
+const (
+	// defaultBatch and maxBatch are the numbers of events that one transaction changes.
+	defaultBatch = 1000
+	maxBatch     = 10_000
+	// batchTimeout ends a batch that waits for a lock.
+	batchTimeout = time.Minute
+)
+
+// Retry makes dead events due again, with the same ids and no attempts counted. It works in batches; each is committed
+// whole, together with its entry in the audit log.
+func (o *Outbox) Retry(ctx context.Context, filter Filter, change Change) (*Result, error) {
+	filter.State = StateDead
+	return o.change(ctx, OperationRetry, filter, change)
 }
 
-// batchTimeout ends a batch that a lock holds up.
-const batchTimeout = time.Minute
+// Hold keeps parked events, and all later ones of their keys, from being published until somebody releases them.
+func (o *Outbox) Hold(ctx context.Context, filter Filter, change Change) (*Result, error) {
+	return o.change(ctx, OperationHold, filter, change)
+}
 
-// run goes through the batches of a job. When ctx ends, the batch that is under way is
-// finished first: what is done is done whole, and written down.
-func (l *auditLog) run(ctx context.Context, j job) (*Result, error) {
-	result := &Result{Before: j.change.Before}
-	entry, err := l.open(ctx, j.operation, j.change, j.request, result)
+// Release makes held events due.
+func (o *Outbox) Release(ctx context.Context, filter Filter, change Change) (*Result, error) {
+	filter.State = StateHeld
+	return o.change(ctx, OperationRelease, filter, change)
+}
+
+// change does what goes step by step.
+func (o *Outbox) change(ctx context.Context, operation Operation, filter Filter, change Change) (*Result, error) {
+	if err := o.prepare(ctx, operation, &filter, &change); err != nil {
+		return nil, err
+	}
+	if change.DryRun {
+		return o.count(ctx, operation, &filter, change.Before)
+	}
+	result := &Result{Before: change.Before}
+	record, err := o.begin(ctx, operation, change.Actor, request{Filter: filter, Before: change.Before}, result)
 	if err != nil {
 		return nil, err
 	}
-	for more := true; more; {
+	step := o.half.Steps(operation, &filter, change.Before, change.BatchSize)
+	for more := true; more && err == nil; {
 		if ctx.Err() != nil {
 			result.Interrupted = true
 			break
 		}
 		var ids []uuid.UUID
-		if ids, more, err = l.batch(ctx, entry, j.step); err != nil {
+		if ids, more, err = o.batch(ctx, record, step); err != nil {
 			break
 		}
 		result.Events += int64(len(ids))
-		if j.keepIDs {
+		if len(filter.IDs) > 0 {
 			result.IDs = append(result.IDs, ids...)
 		}
-		if j.change.Progress != nil {
-			j.change.Progress(result.Events)
+		if change.Progress != nil {
+			change.Progress(result.Events)
 		}
 	}
-	return result, l.close(ctx, entry, result, err)
+	return result, o.end(ctx, operation, record, result, err)
 }
 
-// batch is one transaction.
-func (l *auditLog) batch(
-	ctx context.Context, entry int64, step func(context.Context, pgx.Tx) ([]uuid.UUID, bool, error),
-) (ids []uuid.UUID, more bool, err error) {
+// batch is one step in one transaction, with its note in the audit log. It does not end with ctx: what is done is done
+// whole.
+func (o *Outbox) batch(ctx context.Context, record *audit.Record, step view.Step) (ids []uuid.UUID, more bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
 	defer cancel()
-	err = pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
-		if ids, more, err = step(ctx, tx); err != nil || entry == 0 || len(ids) == 0 {
+	err = pgx.BeginTxFunc(ctx, o.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
+		if ids, more, err = step(ctx, tx); err != nil || len(ids) == 0 {
 			return err
 		}
-		return l.note(ctx, tx, entry, int64(len(ids)), ids)
+		return record.Note(ctx, tx, int64(len(ids)), ids)
 	})
 	return ids, more, err
 }
 
-// open begins an entry, if there is a log; zero if there is none.
-func (l *auditLog) open(ctx context.Context, operation Operation, change Change, request any, result *Result) (entry int64, err error) {
-	exists, err := l.exists(ctx)
+// count is a dry run.
+func (o *Outbox) count(ctx context.Context, operation Operation, filter *Filter, before time.Time) (*Result, error) {
+	result := &Result{DryRun: true, Before: before}
+	var err error
+	result.Events, result.AtLeast, err = o.half.Count(ctx, operation, filter, before)
 	if err != nil {
-		return 0, err
+		return nil, o.wrap("count the events", err)
 	}
-	if !exists {
-		result.Unaudited = unaudited
-		return 0, nil
-	}
-	result.Audit, err = l.begin(ctx, operation, change.Actor, request)
-	return result.Audit, err
+	return result, nil
 }
 
-// close ends an entry by what the work ended with, which it returns.
-func (l *auditLog) close(ctx context.Context, entry int64, result *Result, err error) error {
-	outcome := "done"
-	switch {
-	case err != nil:
-		outcome = "failed: " + err.Error()
-	case result.Interrupted:
-		outcome = "interrupted"
-	}
-	if entry == 0 {
+// prepare checks what is asked for, and fills in the defaults.
+func (o *Outbox) prepare(ctx context.Context, operation Operation, filter *Filter, change *Change) error {
+	if err := o.about.Check(operation); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
-	defer cancel()
-	return errors.Join(err, l.end(ctx, entry, outcome))
-}
-
-// defaultBatch is how many events one transaction changes.
-const defaultBatch = 1000
-
-// begin checks what is asked for, and fills in what was left out. The time is the database's.
-func begin(ctx context.Context, pool *pgxpool.Pool, filter *Filter, d *Description, operation Operation, change *Change) error {
-	if err := d.Check(operation); err != nil {
-		return err
-	}
-	if err := filter.check(d); err != nil {
+	if err := check(filter, &o.about); err != nil {
 		return err
 	}
 	switch {
+	case filter.Empty() && (operation == OperationHold || operation == OperationReplay):
+		return fmt.Errorf("outbox: %w: say what to %s, such as an id, a type or a key", ErrFilter, operation)
 	case change.BatchSize == 0:
 		change.BatchSize = defaultBatch
 	case change.BatchSize < 1 || change.BatchSize > maxBatch:
-		return fmt.Errorf("outbox: a batch of %d events; choose 1 to %d: %w", change.BatchSize, maxBatch, ErrFilter)
+		return fmt.Errorf("outbox: %w: the batch size is %d; choose 1 to %d", ErrFilter, change.BatchSize, maxBatch)
 	}
-	if change.Before.IsZero() {
-		if err := pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&change.Before); err != nil {
-			return fmt.Errorf("outbox: ask for the time: %w", err)
+	if change.Before.IsZero() { // the time is the database's
+		if err := o.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&change.Before); err != nil {
+			return fmt.Errorf("outbox: read the database's clock: %w", err)
 		}
 		change.Before = change.Before.UTC()
 	}
-	return nil
+	return o.half.Ready(ctx)
 }
 
-// maxBatch is the most that one transaction changes.
-const maxBatch = 10_000
-
-// auditRequest is what the audit log says was asked for.
-type auditRequest struct {
+// request is what the audit log says was asked for.
+type request struct {
 	Filter Filter    `json:"filter"`
 	Before time.Time `json:"before,omitzero"`
 	Rate   int       `json:"rate,omitempty"`
 }
 
-// purgeRequest is the same of a purge.
-type purgeRequest struct {
-	Retention           string `json:"retention"`
-	DeadLetterRetention string `json:"deadLetterRetention,omitempty"`
+// begin begins an entry of the audit log, if there is a log.
+func (o *Outbox) begin(ctx context.Context, operation Operation, actor string, request any, result *Result) (*audit.Record, error) {
+	record, err := o.log.Begin(ctx, operation, actor, request)
+	if result.Audit = record.ID(); record == nil && err == nil {
+		result.Unaudited = audit.Missing
+	}
+	return record, err
 }
 
-// purge deletes what is old. A store deletes in steps of its own; the log is written after
-// each of them, so that it may be one step behind after a crash.
-func (l *auditLog) purge(ctx context.Context, store outbox.Store, purge outbox.Purge, change Change) (*Result, error) {
-	purge.DryRun = change.DryRun
-	if change.BatchSize > 0 {
-		purge.BatchSize = change.BatchSize
+// end ends the entry. If events were changed it wakes the relays.
+func (o *Outbox) end(ctx context.Context, operation Operation, record *audit.Record, result *Result, err error) error {
+	if result.Events > 0 && operation != OperationPurge {
+		_ = o.half.Wake(context.WithoutCancel(ctx)) // if it fails relays poll
 	}
-	result := &Result{DryRun: change.DryRun}
-	var entry int64
-	var err error
-	if !change.DryRun {
-		request := purgeRequest{Retention: purge.Retention.String()}
-		if purge.DeadLetterRetention > 0 {
-			request.DeadLetterRetention = purge.DeadLetterRetention.String()
-		}
-		if entry, err = l.open(ctx, OperationPurge, change, request, result); err != nil {
-			return nil, err
-		}
-	}
-	var noteErr error
-	purge.Progress = func(deleted int64) {
-		if noteErr == nil {
-			noteErr = l.noteAlone(ctx, entry, deleted-result.Events, nil)
-		}
-		result.Events = deleted
-		if change.Progress != nil {
-			change.Progress(deleted)
-		}
-	}
-	_, err = store.Purge(ctx, purge)
-	if ctx.Err() != nil && err != nil {
-		result.Interrupted, err = true, nil
-	}
-	return result, l.close(ctx, entry, result, errors.Join(err, noteErr))
+	return record.End(ctx, result.Interrupted, o.wrap(string(operation)+" events", err))
 }

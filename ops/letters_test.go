@@ -19,7 +19,7 @@ func TestLettersWithoutAMark(t *testing.T) {
 	var err error
 	h.store, err = pgstore.New(h.pool, layout, pgstore.Config{})
 	h.must(err)
-	h.target, err = ops.Table(h.single, layout)
+	h.outbox, err = ops.Table(h.single, layout)
 	h.must(err)
 
 	id := h.emit(1, nil)[0]
@@ -27,7 +27,7 @@ func TestLettersWithoutAMark(t *testing.T) {
 	if dead := h.list(ops.Filter{State: ops.StateDead}); len(dead) != 1 || dead[0].ID != id || dead[0].Reason != string(outbox.ReasonTerminal) {
 		t.Fatalf("the dead events are %+v", dead)
 	}
-	_, err = h.target.Retry(t.Context(), ops.Filter{State: ops.StateDead}, ops.Change{Actor: "alice"})
+	_, err = h.outbox.Retry(t.Context(), ops.Filter{State: ops.StateDead}, ops.Change{Actor: "alice"})
 	h.must(err)
 	if dead := h.list(ops.Filter{State: ops.StateDead}); len(dead) != 0 {
 		t.Errorf("after the retry %+v are dead", dead)

@@ -52,7 +52,7 @@ func TestStates(t *testing.T) {
 		if delivered.State != ops.StateDelivered || !slices.ContainsFunc(delivered.Timeline, func(m ops.Moment) bool { return m.What == "delivered" }) {
 			h.Errorf("the delivered event: %+v", delivered)
 		}
-		if _, err := h.target.Show(h.Context(), uuid.New()); !errors.Is(err, ops.ErrNotFound) {
+		if _, err := h.outbox.Show(h.Context(), uuid.New()); !errors.Is(err, ops.ErrNotFound) {
 			h.Errorf("an event that is not there: %v", err)
 		}
 	})
@@ -74,7 +74,7 @@ func TestPages(t *testing.T) {
 			seen := make(map[uuid.UUID]bool)
 			last := time.Now().Add(hour)
 			for page := (ops.Page{Size: 7}); ; {
-				listing, err := h.target.List(h.Context(), ops.Filter{State: c.state}, page)
+				listing, err := h.outbox.List(h.Context(), ops.Filter{State: c.state}, page)
 				h.must(err)
 				for i := range listing.Events {
 					event := &listing.Events[i]
@@ -96,19 +96,19 @@ func TestPages(t *testing.T) {
 			}
 		}
 		for _, page := range []ops.Page{{Size: -1}, {Size: 1001}, {Cursor: "x"}, {Cursor: "e30"}} {
-			if _, err := h.target.List(h.Context(), ops.Filter{}, page); !errors.Is(err, ops.ErrFilter) {
+			if _, err := h.outbox.List(h.Context(), ops.Filter{}, page); !errors.Is(err, ops.ErrFilter) {
 				h.Errorf("page %+v: %v", page, err)
 			}
 		}
 	})
 }
 
-// TestFilters narrows a list by every field that the target has, and refuses the others.
+// TestFilters narrows a list by every field that the outbox has, and refuses the others.
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	aggregate, tenant := uuid.New(), uuid.New()
 	everywhere(t, func(h *harness) {
-		is := h.target.Describe()
+		is := h.outbox.Describe()
 		special := h.emit(3, func(i int, event *outbox.Event) {
 			if i != 1 {
 				return
@@ -140,7 +140,7 @@ func TestFilters(t *testing.T) {
 		} {
 			if !is.Has(field) {
 				for _, unknown := range []ops.Filter{{Namespace: "x"}, {Topic: "x"}, {Type: "x"}, {AggregateID: "x"}, {Key: "x"}, {TenantID: tenant}} {
-					if _, err := h.target.List(h.Context(), unknown, ops.Page{}); err != nil && !errors.Is(err, ops.ErrUnsupported) && !errors.Is(err, ops.ErrFilter) {
+					if _, err := h.outbox.List(h.Context(), unknown, ops.Page{}); err != nil && !errors.Is(err, ops.ErrUnsupported) && !errors.Is(err, ops.ErrFilter) {
 						h.Errorf("%+v: %v", unknown, err)
 					}
 				}
@@ -158,7 +158,7 @@ func TestFilters(t *testing.T) {
 			}
 		}
 		for _, wrong := range []ops.Filter{{State: "lost"}, {Since: from, Until: from}, {IDs: make([]uuid.UUID, ops.MaxIDs+1)}} {
-			if _, err := h.target.List(h.Context(), wrong, ops.Page{}); !errors.Is(err, ops.ErrFilter) && !errors.Is(err, ops.ErrUnsupported) {
+			if _, err := h.outbox.List(h.Context(), wrong, ops.Page{}); !errors.Is(err, ops.ErrFilter) && !errors.Is(err, ops.ErrUnsupported) {
 				h.Errorf("%+v: %v", wrong, err)
 			}
 		}
@@ -174,7 +174,7 @@ func TestDeadGroups(t *testing.T) {
 		h.kill("nothing", h.emit(1, nil)...)
 		ids = h.emit(2, nil)
 		h.kill("order 4711 of "+uuid.NewString()+" is gone", ids...)
-		groups, err := h.target.DeadGroups(h.Context())
+		groups, err := h.outbox.DeadGroups(h.Context())
 		h.must(err)
 		if len(groups.Groups) != 2 || groups.Events != 4 || groups.Cut {
 			h.Fatalf("groups: %+v", groups)
@@ -186,7 +186,7 @@ func TestDeadGroups(t *testing.T) {
 		if got := h.list(ops.Filter{State: ops.StateDead, Error: first.Error}); len(got) != 3 {
 			h.Errorf("%d events of the group", len(got))
 		}
-		result, err := h.target.Retry(h.Context(), ops.Filter{Error: first.Error}, ops.Change{Actor: "eve"})
+		result, err := h.outbox.Retry(h.Context(), ops.Filter{Error: first.Error}, ops.Change{Actor: "eve"})
 		h.must(err)
 		if result.Events != 3 {
 			h.Errorf("retried %+v", result)
@@ -200,7 +200,7 @@ func TestDeadGroupsAreCut(t *testing.T) {
 	t.Parallel()
 	cut := func(h *harness, when string, events int64, want bool) {
 		h.Helper()
-		groups, err := h.target.DeadGroups(h.Context())
+		groups, err := h.outbox.DeadGroups(h.Context())
 		h.must(err)
 		if groups.Cut != want || !groups.Cut && groups.Events != events {
 			h.Errorf("%s: %d of %d dead events are grouped, cut: %t, want %t", when, groups.Events, events, groups.Cut, want)

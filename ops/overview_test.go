@@ -16,7 +16,7 @@ func TestOverview(t *testing.T) {
 		h.kill("no", ids[:3]...)
 		h.emit(4, nil)
 		h.exec(`ANALYZE`)
-		o, err := h.target.Overview(h.Context())
+		o, err := h.outbox.Overview(h.Context())
 		h.must(err)
 		for state, want := range map[ops.State]int64{ops.StateDue: 4, ops.StateDead: 3, ops.StateDelivered: 7} {
 			if got := o.ByState[state]; got.N != want {
@@ -26,7 +26,7 @@ func TestOverview(t *testing.T) {
 		if o.Backlog.N != 4 || o.Backlog.Estimate || o.Sampled || o.OldestSeconds <= 0 || o.At.IsZero() {
 			h.Errorf("the backlog: %+v", o)
 		}
-		is := h.target.Describe()
+		is := h.outbox.Describe()
 		for field, shares := range map[ops.Field][]ops.Share{ops.FieldTopic: o.ByTopic, ops.FieldType: o.ByType, ops.FieldTenant: o.ByTenant} {
 			if is.Has(field) != (len(shares) == 1) || len(shares) == 1 && shares[0].Count != 4 {
 				h.Errorf("by %s: %+v", field, shares)
@@ -43,7 +43,7 @@ func TestOverviewRelays(t *testing.T) {
 	batch, err := h.store.Claim(h.Context(), outbox.ClaimRequest{Limit: 3})
 	h.must(err)
 	defer batch.Abandon()
-	o, err := h.target.Overview(h.Context())
+	o, err := h.outbox.Overview(h.Context())
 	h.must(err)
 	if len(o.Relays) != 1 || o.Relays[0].Holds != 3 || o.Relays[0].LeaseSeconds <= 0 || o.ByState[ops.StateClaimed].N != 3 || o.Backlog.N != 4 {
 		h.Errorf("relays: %+v, %+v", o.Relays, o)
@@ -63,7 +63,7 @@ func TestMaximumInForce(t *testing.T) {
 	h.settle(func(*outbox.Message) outbox.Outcome {
 		return outbox.Outcome{Kind: outbox.Died, Reason: outbox.ReasonMaxAttempts, Error: "no"}
 	})
-	event, err := h.target.Show(h.Context(), id)
+	event, err := h.outbox.Show(h.Context(), id)
 	h.must(err)
 	if event.Attempts != 1 || event.MaxAttempts != 1 {
 		h.Errorf("%d attempts of %d, want 1 of 1", event.Attempts, event.MaxAttempts)

@@ -17,7 +17,7 @@ const (
 	planDead      = 2_000
 )
 
-// crowd fills the target with many delivered events, some that wait and some that are dead,
+// crowd fills the outbox with many delivered events, some that wait and some that are dead,
 // with statistics.
 func (h *harness) crowd() {
 	h.Helper()
@@ -78,7 +78,7 @@ func TestPlans(t *testing.T) {
 		}
 		for name, filter := range filters {
 			rows := h.reads(func() {
-				listing, err := h.target.List(h.Context(), filter, ops.Page{})
+				listing, err := h.outbox.List(h.Context(), filter, ops.Page{})
 				h.must(err)
 				if len(listing.Events) == 0 || listing.Unindexed {
 					h.Errorf("%s: %d events, unindexed: %v", name, len(listing.Events), listing.Unindexed)
@@ -95,7 +95,7 @@ func TestPlans(t *testing.T) {
 			}
 		}
 		rows := h.reads(func() {
-			_, err := h.target.Overview(h.Context())
+			_, err := h.outbox.Overview(h.Context())
 			h.must(err)
 		})
 		if rows > planDelivered/2 {
@@ -151,7 +151,7 @@ func TestUnindexed(t *testing.T) {
 			h.crowd()
 			pages, found := 0, 0
 			for page := (ops.Page{}); ; pages++ {
-				listing, err := h.target.List(h.Context(), ops.Filter{Topic: "rare"}, page)
+				listing, err := h.outbox.List(h.Context(), ops.Filter{Topic: "rare"}, page)
 				h.must(err)
 				found += len(listing.Events)
 				if page.Cursor = listing.Next; page.Cursor == "" {

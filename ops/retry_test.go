@@ -61,7 +61,7 @@ func TestRetryManyInterrupted(t *testing.T) {
 			filter := ops.Filter{Topic: "orders"}
 			want := int64(deadEvents) * 9 / 10
 
-			count, err := h.target.Retry(h.Context(), filter, ops.Change{DryRun: true})
+			count, err := h.outbox.Retry(h.Context(), filter, ops.Change{DryRun: true})
 			h.must(err)
 			if count.Events != want || !count.DryRun || count.Audit != 0 {
 				h.Fatalf("a dry run: %+v", count)
@@ -69,7 +69,7 @@ func TestRetryManyInterrupted(t *testing.T) {
 			ctx, interrupt := context.WithCancel(h.Context())
 			defer interrupt()
 			var told int64
-			first, err := h.target.Retry(ctx, filter, ops.Change{Actor: "alice", Progress: func(done int64) {
+			first, err := h.outbox.Retry(ctx, filter, ops.Change{Actor: "alice", Progress: func(done int64) {
 				if told = done; done >= want/3 {
 					interrupt()
 				}
@@ -85,7 +85,7 @@ func TestRetryManyInterrupted(t *testing.T) {
 
 			// Some that were brought back die again. They are not brought back by what goes on.
 			h.dieAgain(500)
-			second, err := h.target.Retry(h.Context(), filter, ops.Change{Actor: "bob", Before: first.Before})
+			second, err := h.outbox.Retry(h.Context(), filter, ops.Change{Actor: "bob", Before: first.Before})
 			h.must(err)
 			if second.Interrupted || first.Events+second.Events != want {
 				h.Errorf("%d and %d events, of %d", first.Events, second.Events, want)
@@ -100,7 +100,7 @@ func TestRetryManyInterrupted(t *testing.T) {
 				h.Errorf("the audit log has %d events", n)
 			}
 			// Without being told, a new run is a new wish.
-			third, err := h.target.Retry(h.Context(), filter, ops.Change{Actor: "bob"})
+			third, err := h.outbox.Retry(h.Context(), filter, ops.Change{Actor: "bob"})
 			h.must(err)
 			if third.Events != 500 {
 				h.Errorf("the events that died again: %+v", third)
@@ -132,7 +132,7 @@ func TestRetry(t *testing.T) {
 	everywhere(t, func(h *harness) {
 		ids := h.emit(4, nil)
 		h.kill("no", ids[:3]...)
-		result, err := h.target.Retry(h.Context(), ops.Filter{IDs: []uuid.UUID{ids[0], ids[3], uuid.New()}}, ops.Change{Actor: "alice"})
+		result, err := h.outbox.Retry(h.Context(), ops.Filter{IDs: []uuid.UUID{ids[0], ids[3], uuid.New()}}, ops.Change{Actor: "alice"})
 		h.must(err)
 		if result.Events != 1 || len(result.IDs) != 1 || result.IDs[0] != ids[0] || result.Unaudited != "" {
 			h.Fatalf("retried %+v", result)
@@ -166,13 +166,13 @@ func TestAuditIsPerTarget(t *testing.T) {
 	h := newHarness(t, "modkit")
 	id := h.emit(1, nil)[0]
 	h.kill("no", id)
-	_, err := h.target.Retry(h.Context(), ops.Filter{IDs: []uuid.UUID{id}}, ops.Change{Actor: "alice"})
+	_, err := h.outbox.Retry(h.Context(), ops.Filter{IDs: []uuid.UUID{id}}, ops.Change{Actor: "alice"})
 	h.must(err)
 	h.exec(`WITH other AS (
 			INSERT INTO outbox_audit (actor, operation, target, request) VALUES ('mallory', 'replay', 'doorito/outbox_event', '{}') RETURNING id
 		)
 		INSERT INTO outbox_audit_events (event_id, audit_id) SELECT $1, id FROM other`, id)
-	if entries := h.audit(); len(entries) != 1 || entries[0].Actor != "alice" || entries[0].Target != h.target.Describe().Name {
+	if entries := h.audit(); len(entries) != 1 || entries[0].Actor != "alice" || entries[0].Target != h.outbox.Describe().Name {
 		h.Errorf("the audit log says %+v", entries)
 	}
 	if what := words(h.show(id).Timeline); what != "emitted retried" {
@@ -199,12 +199,12 @@ func TestUnaudited(t *testing.T) {
 			t.Parallel()
 			h := bare(t, layout)
 			h.kill("no", h.emit(1, nil)...)
-			result, err := h.target.Retry(h.Context(), ops.Filter{}, ops.Change{Actor: "alice"})
+			result, err := h.outbox.Retry(h.Context(), ops.Filter{}, ops.Change{Actor: "alice"})
 			h.must(err)
 			if result.Events != 1 || result.Unaudited == "" || result.Audit != 0 {
 				h.Errorf("retried %+v", result)
 			}
-			log, err := h.target.Audit(h.Context(), ops.Page{})
+			log, err := h.outbox.Audit(h.Context(), ops.Page{})
 			h.must(err)
 			if log.Missing == "" || len(log.Entries) != 0 {
 				h.Errorf("the log: %+v", log)

@@ -42,14 +42,14 @@ func Checks() []Check { return append([]Check(nil), checks...) }
 
 // Those that depend on what is examined.
 
-func lookAtLayout(ctx context.Context, e *exam) error    { return e.target.verify(ctx, e) }
-func lookAtRestored(ctx context.Context, e *exam) error  { return e.target.restored(ctx, e) }
-func lookAtPromotion(ctx context.Context, e *exam) error { return e.target.promotion(ctx, e) }
+func lookAtLayout(ctx context.Context, e *exam) error    { return e.patient.verify(ctx, e) }
+func lookAtRestored(ctx context.Context, e *exam) error  { return e.patient.restored(ctx, e) }
+func lookAtPromotion(ctx context.Context, e *exam) error { return e.patient.promotion(ctx, e) }
 func lookAtSubscriptions(ctx context.Context, e *exam) error {
-	return e.target.subscriptions(ctx, e)
+	return e.patient.subscriptions(ctx, e)
 }
-func lookAtRelays(ctx context.Context, e *exam) error    { return e.target.relays(ctx, e) }
-func lookAtStuck(ctx context.Context, e *exam) error     { return e.target.stuck(ctx, e) }
-func lookAtKeys(ctx context.Context, e *exam) error      { return e.target.keys(ctx, e) }
-func lookAtTopics(ctx context.Context, e *exam) error    { return e.target.topics(ctx, e) }
-func lookAtRetention(ctx context.Context, e *exam) error { return e.target.retention(ctx, e) }
+func lookAtRelays(ctx context.Context, e *exam) error    { return e.patient.relays(ctx, e) }
+func lookAtStuck(ctx context.Context, e *exam) error     { return e.patient.stuck(ctx, e) }
+func lookAtKeys(ctx context.Context, e *exam) error      { return e.patient.keys(ctx, e) }
+func lookAtTopics(ctx context.Context, e *exam) error    { return e.patient.topics(ctx, e) }
+func lookAtRetention(ctx context.Context, e *exam) error { return e.patient.retention(ctx, e) }

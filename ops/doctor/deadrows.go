@@ -39,7 +39,7 @@ type deadRows struct {
 
 func lookAtDeadRows(ctx context.Context, e *exam) error {
 	var tables []string
-	for _, relation := range e.target.relations() {
+	for _, relation := range e.patient.relations() {
 		if relation.churns {
 			tables = append(tables, relation.name)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -103,19 +104,19 @@ func (config Config) withDefaults() Config {
 	return config
 }
 
-// Examine runs every check on a target. Its errors are those of reaching the database; what
-// is wrong with the target is in the report.
-func Examine(ctx context.Context, pool *pgxpool.Pool, target Target, config Config) (Report, error) {
+// Examine runs the checks on an outbox; of a stream, on all its subscriptions. It returns an error if the config is
+// wrong or the database cannot be reached. Everything else that is wrong is in the report.
+func Examine(ctx context.Context, o *ops.Outbox, config Config) (Report, error) {
 	if err := config.Validate(); err != nil {
 		return Report{}, err
 	}
-	own, err := ownPool(ctx, pool)
+	own, err := ownPool(ctx, o.Pool())
 	if err != nil {
 		return Report{}, err
 	}
 	defer own.Close()
-	report := Report{Target: target.Name()}
-	e := &exam{pool: own, target: target, config: config.withDefaults()}
+	e := &exam{pool: own, patient: patientOf(o), config: config.withDefaults()}
+	report := Report{Target: e.patient.name()}
 	if err := own.QueryRow(ctx, `SHOW server_version`).Scan(&report.Server); err != nil {
 		return Report{}, fmt.Errorf("outbox: reach the database: %w", err)
 	}

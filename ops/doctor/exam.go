@@ -22,9 +22,9 @@ const (
 
 // exam is one examination under way.
 type exam struct {
-	pool   *pgxpool.Pool
-	target Target
-	config Config
+	pool    *pgxpool.Pool
+	patient patient
+	config  Config
 
 	// check is the one that runs, in tx.
 	check Check

@@ -6,6 +6,7 @@ import (
 
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/ops/doctor"
 )
 
@@ -23,12 +24,12 @@ func Example() {
 	}
 	defer done()
 
-	target, err := doctor.Table(modkit.Layout())
+	events, err := ops.Table(pool, modkit.Layout())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	report, err := doctor.Examine(context.Background(), pool, target, doctor.Config{Checks: []string{"layout", "indexes", "keys"}})
+	report, err := doctor.Examine(context.Background(), events, doctor.Config{Checks: []string{"layout", "indexes", "keys"}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -62,11 +63,11 @@ func ExampleRights() {
 	}
 	defer done()
 
-	target, err := doctor.Table(modkit.Layout())
+	events, err := ops.Table(pool, modkit.Layout())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(doctor.Rights(context.Background(), pool, target, doctor.UseRelay))
+	fmt.Println(doctor.Rights(context.Background(), events, doctor.UseRelay))
 	// Output: <nil>
 }

@@ -10,15 +10,15 @@ import (
 
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/ops/doctor"
-	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// patient is a target on a database of the test's own.
+// patient is an outbox on a database of the test's own.
 type patient struct {
 	pool   *pgxpool.Pool
-	target doctor.Target
+	place  ops.Place
 	config doctor.Config
 }
 
@@ -34,16 +34,23 @@ func newTable(t *testing.T, pool *pgxpool.Pool, name string) *patient {
 		t.Fatal(err)
 	}
 	pgtest.Migrate(t, pool, "", files)
-	return &patient{pool: pool, target: table(t, shipped.Layout)}
+	return &patient{pool: pool, place: ops.Place{Layout: &shipped.Layout}}
 }
 
-func table(t *testing.T, layout pgstore.Layout) doctor.Target {
+// on is the outbox as somebody's connections reach it.
+func (p *patient) on(t *testing.T, pool *pgxpool.Pool) *ops.Outbox {
 	t.Helper()
-	target, err := doctor.Table(layout)
+	var o *ops.Outbox
+	var err error
+	if p.place.Stream != nil {
+		o, err = ops.Stream(pool, *p.place.Stream, "")
+	} else {
+		o, err = ops.Table(pool, *p.place.Layout)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return target
+	return o
 }
 
 // newStream is a stream on a database.
@@ -54,11 +61,7 @@ func newStream(t *testing.T, pool *pgxpool.Pool, shape pgstream.Shape) *patient 
 		t.Fatal(err)
 	}
 	pgtest.Migrate(t, pool, "", files)
-	target, err := doctor.Stream(pgstream.Stream{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &patient{pool: pool, target: target}
+	return &patient{pool: pool, place: ops.Place{Stream: &pgstream.Stream{}}}
 }
 
 // examine makes these checks, or all.
@@ -66,7 +69,7 @@ func (p *patient) examine(t *testing.T, checks ...string) doctor.Report {
 	t.Helper()
 	config := p.config
 	config.Checks = checks
-	report, err := doctor.Examine(t.Context(), p.pool, p.target, config)
+	report, err := doctor.Examine(t.Context(), p.on(t, p.pool), config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox/internal/sqlplan"
+	"github.com/packfinderz/outbox/ops/internal/query"
 )
 
 // invalidSQL are the indexes of the tables $1 that a CREATE INDEX CONCURRENTLY left behind
@@ -21,7 +21,7 @@ WHERE i.indrelid = ANY(SELECT to_regclass(name)::oid FROM unnest($1::text[]) AS 
 ORDER BY 1`
 
 func lookAtIndexes(ctx context.Context, e *exam) error {
-	relations, err := withSlots(ctx, e.tx, e.target)
+	relations, err := withSlots(ctx, e.tx, e.patient)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func lookAtIndexes(ctx context.Context, e *exam) error {
 	if err := e.invalidIndexes(ctx, tables); err != nil {
 		return err
 	}
-	if err := e.target.indexes(ctx, e); err != nil {
+	if err := e.patient.indexes(ctx, e); err != nil {
 		return err
 	}
 	e.well("every index that relays and emits need is there and valid")
@@ -65,7 +65,7 @@ func (e *exam) invalidIndexes(ctx context.Context, tables []string) error {
 	return err
 }
 
-func (t queueTable) indexes(ctx context.Context, e *exam) error {
+func (t tablePatient) indexes(ctx context.Context, e *exam) error {
 	for _, key := range t.layout.Keys() {
 		found, err := e.hasIndex(ctx, t.table(), key.Columns, true)
 		if err != nil {
@@ -117,30 +117,10 @@ WHERE i.indrelid = to_regclass($1) AND i.indisvalid AND i.indisready AND (i.indi
 	}), nil
 }
 
-// planNode is what matters of a node of a plan.
-type planNode struct {
-	Type  string     `json:"Node Type"`
-	Plans []planNode `json:"Plans"`
-}
-
-func (n *planNode) has(kinds ...string) bool {
-	if slices.Contains(kinds, n.Type) {
-		return true
-	}
-	return slices.ContainsFunc(n.Plans, func(child planNode) bool { return child.has(kinds...) })
-}
-
 // servedByIndex asks the planner, which knows best what an index is good for.
-func (e *exam) servedByIndex(ctx context.Context, query string) (bool, error) {
-	var doc string
-	if err := e.tx.QueryRow(ctx, "EXPLAIN (FORMAT JSON) "+query).Scan(&doc); err != nil {
-		return false, err
-	}
-	var plans []struct{ Plan planNode }
-	if err := json.Unmarshal([]byte(doc), &plans); err != nil {
-		return false, fmt.Errorf("read a plan: %w", err)
-	}
-	return len(plans) == 1 && !plans[0].Plan.has("Seq Scan", "Bitmap Heap Scan", "Sort", "Incremental Sort"), nil
+func (e *exam) servedByIndex(ctx context.Context, sql string) (bool, error) {
+	plan, err := query.Explain(ctx, e.tx, sql)
+	return err == nil && !plan.Has("Seq Scan", "Bitmap Heap Scan", "Sort", "Incremental Sort"), err
 }
 
 // streamIndex is one of the stream's own indexes. They come with its migrations; what is
@@ -180,7 +160,7 @@ func (i *streamIndex) make(table string) string {
 	return sql + ";"
 }
 
-func (t streamTarget) indexes(ctx context.Context, e *exam) error {
+func (t streamPatient) indexes(ctx context.Context, e *exam) error {
 	for i := range streamIndexes {
 		index := &streamIndexes[i]
 		found, err := e.hasIndex(ctx, t.at(index.table), index.columns, index.unique)

@@ -22,7 +22,7 @@ func qualified(schema, name string) string {
 	return sqlname.Quote(schema) + "." + sqlname.Quote(name)
 }
 
-func (t queueTable) verify(ctx context.Context, e *exam) error {
+func (t tablePatient) verify(ctx context.Context, e *exam) error {
 	remedy := "Check --layout, --schema and --table, or make the table: outbox migrate up --layout " + t.layout.Name
 	list, err := t.layout.Mismatches(ctx, e.tx)
 	if errors.Is(err, pgstore.ErrMismatch) { // there is no table
@@ -52,7 +52,7 @@ func (t queueTable) verify(ctx context.Context, e *exam) error {
 }
 
 // timesWithZone looks for times that mean another moment in every session's time zone.
-func (t queueTable) timesWithZone(ctx context.Context, e *exam) error {
+func (t tablePatient) timesWithZone(ctx context.Context, e *exam) error {
 	columns := &t.layout.Columns
 	var names []string
 	for _, column := range []pgstore.Column{
@@ -80,7 +80,7 @@ WHERE attrelid = to_regclass($1) AND attname = ANY($2::text[]) AND atttypid <> '
 	return err
 }
 
-func (t streamTarget) verify(ctx context.Context, e *exam) error {
+func (t streamPatient) verify(ctx context.Context, e *exam) error {
 	var pgErr *pgconn.PgError
 	err := t.stream.CheckSchema(ctx, e.tx)
 	if err == nil {
@@ -103,7 +103,7 @@ func (t streamTarget) verify(ctx context.Context, e *exam) error {
 }
 
 // differences lists all of what keeps relays from the stream.
-func (t streamTarget) differences(e *exam, schema *pgstream.SchemaError) {
+func (t streamPatient) differences(e *exam, schema *pgstream.SchemaError) {
 	var list []string
 	for _, d := range schema.Differences {
 		list = append(list, d.Object+" "+d.Problem)

@@ -6,14 +6,15 @@ import (
 
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/doorito"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/ops/doctor"
-	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
 func TestTableIsMissing(t *testing.T) {
 	t.Parallel()
-	p := &patient{pool: pgtest.Pool(t), target: table(t, doorito.Layout())}
+	layout := doorito.Layout()
+	p := &patient{pool: pgtest.Pool(t), place: ops.Place{Layout: &layout}}
 	p.finds(t, "layout", doctor.Problem, `there is no table "outbox_event"`, "outbox migrate up --layout doorito")
 	p.finds(t, "relays", doctor.Note, "not looked at")
 }
@@ -34,11 +35,7 @@ func TestTimeWithoutZone(t *testing.T) {
 
 func TestStreamIsMissing(t *testing.T) {
 	t.Parallel()
-	target, err := doctor.Stream(pgstream.Stream{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &patient{pool: pgtest.Pool(t), target: target}
+	p := &patient{pool: pgtest.Pool(t), place: ops.Place{Stream: &pgstream.Stream{}}}
 	p.finds(t, "layout", doctor.Problem, "there is no stream", "outbox migrate up")
 }
 
@@ -125,19 +122,13 @@ func TestRestored(t *testing.T) {
 	p.finds(t, "restored", doctor.Problem, "the newest event that was copied in is of", "producers have written 2 events since")
 }
 
-func TestBadTargets(t *testing.T) {
+func TestBadConfigs(t *testing.T) {
 	t.Parallel()
-	if _, err := doctor.Table(pgstore.Layout{}); err == nil {
-		t.Error("a layout without a table was taken")
-	}
-	if _, err := doctor.Stream(pgstream.Stream{Schema: "a\x00b"}); err == nil {
-		t.Error("a schema that cannot be was taken")
-	}
 	p := newTable(t, pgtest.Pool(t), "modkit")
-	if _, err := doctor.Examine(t.Context(), p.pool, p.target, doctor.Config{Patience: -1}); err == nil {
+	if _, err := doctor.Examine(t.Context(), p.on(t, p.pool), doctor.Config{Patience: -1}); err == nil {
 		t.Error("a negative patience was taken")
 	}
-	_, err := doctor.Examine(t.Context(), p.pool, p.target, doctor.Config{Checks: []string{"feet"}})
+	_, err := doctor.Examine(t.Context(), p.on(t, p.pool), doctor.Config{Checks: []string{"feet"}})
 	if err == nil || !strings.Contains(err.Error(), "server, layout,") {
 		t.Errorf("a check that there is not: %v", err)
 	}

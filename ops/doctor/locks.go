@@ -32,7 +32,7 @@ func lookAtLocks(ctx context.Context, e *exam) error {
 	if _, err := e.seesAll(ctx); err != nil {
 		return err
 	}
-	relations, err := withSlots(ctx, e.tx, e.target)
+	relations, err := withSlots(ctx, e.tx, e.patient)
 	if err != nil {
 		return err
 	}

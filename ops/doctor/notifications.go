@@ -11,9 +11,9 @@ import (
 // lookAtNotifications really listens and notifies, as a relay does, unless there is a pooler in
 // transaction mode between: there it would listen in somebody else's session.
 func lookAtNotifications(ctx context.Context, e *exam) error {
-	err := wake.Probe(ctx, e.pool, e.target.wakes())
+	err := wake.Probe(ctx, e.pool, e.patient.wakes())
 	if errors.Is(err, outbox.ErrNoNotifications) {
-		severity, means, do := e.target.deaf()
+		severity, means, do := e.patient.deaf()
 		e.add(severity, "notifications do not arrive through this connection, as behind a pooler in transaction mode: "+means, do)
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/audit"
 )
 
 // right is one right on one table. The privilege is as in GRANT: SELECT, or SELECT (id) on a column.
@@ -20,20 +20,20 @@ func lookAtPrivileges(ctx context.Context, e *exam) error {
 	var denied bool
 	err := e.tx.QueryRow(ctx, `
 SELECT quote_ident(current_user), EXISTS (SELECT FROM pg_namespace WHERE nspname = $1 AND NOT has_schema_privilege(oid, 'USAGE'))`,
-		e.target.schema()).Scan(&role, &denied)
+		e.patient.schema()).Scan(&role, &denied)
 	if err != nil {
 		return err
 	}
 	if denied {
-		e.add(Problem, fmt.Sprintf("role %s may not use the schema %s", role, e.target.schema()),
-			fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; then examine again.", qualified("", e.target.schema()), role))
+		e.add(Problem, fmt.Sprintf("role %s may not use the schema %s", role, e.patient.schema()),
+			fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; then examine again.", qualified("", e.patient.schema()), role))
 		return nil
 	}
-	relations, err := withSlots(ctx, e.tx, e.target)
+	relations, err := withSlots(ctx, e.tx, e.patient)
 	if err != nil {
 		return err
 	}
-	relations = append(relations, auditLog(e.target.schema())...)
+	relations = append(relations, auditLog(e.patient.schema())...)
 	relay, err := lacking(ctx, e.tx, relations, func(r relation) []string { return r.relay })
 	if err != nil {
 		return err
@@ -96,8 +96,8 @@ func mayNot(role, what string, lacking []right) string {
 // relay writes nothing there; a person who changes events, or looks at one, does so with its role.
 func auditLog(schema string) []relation {
 	return []relation{
-		{name: qualified(schema, ops.AuditTable), operate: []string{"SELECT", "INSERT", "UPDATE"}},
-		{name: qualified(schema, ops.AuditTable+"_events"), operate: []string{"SELECT", "INSERT"}},
+		{name: qualified(schema, audit.Table), operate: []string{"SELECT", "INSERT", "UPDATE"}},
+		{name: qualified(schema, audit.EventsTable), operate: []string{"SELECT", "INSERT"}},
 	}
 }
 

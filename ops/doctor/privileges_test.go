@@ -10,6 +10,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstore"
@@ -64,11 +65,7 @@ func TestPrivilegesOfStream(t *testing.T) {
 	}
 	pgtest.Migrate(t, admin, "events", files)
 	place := pgstream.Stream{Schema: "events"}
-	target, err := doctor.Stream(place)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &patient{pool: pgtest.AsRole(t, admin), target: target}
+	p := &patient{pool: pgtest.AsRole(t, admin), place: ops.Place{Stream: &place}}
 	p.finds(t, "privileges", doctor.Problem, "may not use the schema events", `GRANT USAGE ON SCHEMA "events" TO role_of_`)
 	p.finds(t, "layout", doctor.Note, "could not look: permission denied for schema events")
 	grantAll(t, admin, p)

@@ -10,7 +10,7 @@ import (
 // message came from.
 const recentPromotion = 7 * 24 * time.Hour
 
-func (t streamTarget) promotion(ctx context.Context, e *exam) error {
+func (t streamPatient) promotion(ctx context.Context, e *exam) error {
 	p, err := t.stream.Promotion(ctx, e.tx)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (t streamTarget) promotion(ctx context.Context, e *exam) error {
 	return nil
 }
 
-func (t queueTable) promotion(_ context.Context, e *exam) error {
+func (t tablePatient) promotion(_ context.Context, e *exam) error {
 	e.well("a table does not remember its server; what was settled in the last moments before a failover is published again")
 	return nil
 }

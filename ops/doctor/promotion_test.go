@@ -6,6 +6,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgserver"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstream"
@@ -19,11 +20,7 @@ func TestPromotion(t *testing.T) {
 	standby := pgtest.Standby(t, primary, nil)
 	address := pgserver.HostsURL("postgres", primary, standby)
 	pool := pgtest.Connect(t, address)
-	target, err := doctor.Stream(pgstream.Stream{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &patient{pool: pool, target: target}
+	p := &patient{pool: pool, place: ops.Place{Stream: &pgstream.Stream{}}}
 	store, err := pgstream.Open(t.Context(), pool, pgstream.Stream{}, pgstream.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -8,21 +8,25 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox/ops"
 )
 
-// Querier asks PostgreSQL: a pool, a connection or a transaction.
-type Querier interface {
+// querier is a pool or a transaction.
+type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// ErrRights matches a role that lacks rights, and tables that it cannot see.
+// ErrRights means that the role lacks rights, or does not see the tables.
 var ErrRights = errors.New("the role lacks rights")
 
-// Rights is nil if the connected role has all rights on a target that a use needs. Otherwise it is an ErrRights with the GRANT that is
-// lacking, or what kept it from asking. It asks the catalogue only, so that a program can be asked often whether it is ready.
-func Rights(ctx context.Context, db Querier, target Target, use Use) error {
-	relations, err := withSlots(ctx, db, target)
+// Rights checks that the connected role has all rights that a use of an outbox needs. If rights are missing, the error
+// matches ErrRights and has the GRANT that adds them. It reads the catalogue only, so it is cheap enough for readiness
+// probes.
+func Rights(ctx context.Context, o *ops.Outbox, use Use) error {
+	db := o.Pool()
+	relations, err := withSlots(ctx, db, patientOf(o))
 	if err != nil {
 		return fmt.Errorf("outbox: look for the tables: %w", err)
 	}
@@ -76,7 +80,7 @@ WHERE NOT CASE WHEN u.sequence THEN has_sequence_privilege(to_regclass(u.name)::
 ORDER BY 1`
 
 // lacking are the rights of one use that the connected role lacks.
-func lacking(ctx context.Context, db Querier, relations []relation, needed func(relation) []string) ([]right, error) {
+func lacking(ctx context.Context, db querier, relations []relation, needed func(relation) []string) ([]right, error) {
 	var all []right
 	var numbers []int
 	var tables, privileges, columns []string
@@ -116,10 +120,10 @@ func (r relation) columnsOf(privilege string) []string {
 	return []string{""}
 }
 
-// withSlots are the target's relations, with each slot by itself.
-func withSlots(ctx context.Context, db Querier, target Target) ([]relation, error) {
+// withSlots are the patient's relations, with each slot by itself.
+func withSlots(ctx context.Context, db querier, p patient) ([]relation, error) {
 	var list []relation
-	for _, r := range target.relations() {
+	for _, r := range p.relations() {
 		if !r.slots {
 			list = append(list, r)
 			continue
@@ -136,7 +140,7 @@ func withSlots(ctx context.Context, db Querier, target Target) ([]relation, erro
 }
 
 // partitions are those of a table, as SQL.
-func partitions(ctx context.Context, db Querier, table string) ([]string, error) {
+func partitions(ctx context.Context, db querier, table string) ([]string, error) {
 	rows, err := db.Query(ctx, `
 SELECT format('%I.%I', n.nspname, c.relname) FROM pg_inherits
 JOIN pg_class AS c ON c.oid = inhrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace

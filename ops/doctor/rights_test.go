@@ -26,17 +26,17 @@ func TestRights(t *testing.T) {
 		`INSERT (id, event_id, event_type, aggregate_type, aggregate_id, payload_json, error_reason, failed_at, created_at, attempt_count, last_error)
 			ON outbox_dlq`,
 	} {
-		err := doctor.Rights(t.Context(), p.pool, p.target, doctor.UseRelay)
+		err := doctor.Rights(t.Context(), p.on(t, p.pool), doctor.UseRelay)
 		if !errors.Is(err, doctor.ErrRights) || !strings.Contains(err.Error(), "may not relay: it lacks "+right[:6]) ||
 			!strings.Contains(err.Error(), "GRANT "+right[:6]) || !strings.Contains(err.Error(), "TO "+role) {
 			t.Errorf("without %s: %v", right, err)
 		}
 		pgtest.Exec(t, admin, `GRANT `+right+` TO `+role)
 	}
-	if err := doctor.Rights(t.Context(), p.pool, p.target, doctor.UseRelay); err != nil {
+	if err := doctor.Rights(t.Context(), p.on(t, p.pool), doctor.UseRelay); err != nil {
 		t.Error(err)
 	}
-	err := doctor.Rights(t.Context(), p.pool, p.target, doctor.UsePurge)
+	err := doctor.Rights(t.Context(), p.on(t, p.pool), doctor.UsePurge)
 	if !errors.Is(err, doctor.ErrRights) || !strings.Contains(err.Error(), "may not purge: it lacks DELETE on") {
 		t.Errorf("to purge: %v", err)
 	}
@@ -53,14 +53,14 @@ func TestRights(t *testing.T) {
 	}
 
 	pgtest.Exec(t, admin, `REVOKE UPDATE (attempt_count) ON outbox_events FROM `+role)
-	if err := doctor.Rights(t.Context(), p.pool, p.target, doctor.UseRelay); !errors.Is(err, doctor.ErrRights) || !strings.Contains(err.Error(), "it lacks UPDATE on") {
+	if err := doctor.Rights(t.Context(), p.on(t, p.pool), doctor.UseRelay); !errors.Is(err, doctor.ErrRights) || !strings.Contains(err.Error(), "it lacks UPDATE on") {
 		t.Errorf("without one of the columns: %v", err)
 	}
-	if err := doctor.Rights(t.Context(), p.pool, p.target, doctor.UseEmit); !errors.Is(err, doctor.ErrRights) || !strings.Contains(err.Error(), "may not emit: it lacks INSERT on") {
+	if err := doctor.Rights(t.Context(), p.on(t, p.pool), doctor.UseEmit); !errors.Is(err, doctor.ErrRights) || !strings.Contains(err.Error(), "may not emit: it lacks INSERT on") {
 		t.Errorf("to emit: %v", err)
 	}
 	pgtest.Exec(t, admin, `ALTER TABLE outbox_dlq RENAME TO away`)
-	if err := doctor.Rights(t.Context(), p.pool, p.target, doctor.UseRelay); !errors.Is(err, doctor.ErrRights) || !strings.Contains(err.Error(), `sees no table "outbox_dlq"`) {
+	if err := doctor.Rights(t.Context(), p.on(t, p.pool), doctor.UseRelay); !errors.Is(err, doctor.ErrRights) || !strings.Contains(err.Error(), `sees no table "outbox_dlq"`) {
 		t.Errorf("without a table: %v", err)
 	}
 }
@@ -70,10 +70,10 @@ func TestRightsOfStream(t *testing.T) {
 	t.Parallel()
 	admin := pgtest.Pool(t)
 	p := newStream(t, admin, pgstream.Shape{})
-	if err := doctor.Rights(t.Context(), admin, p.target, doctor.UseRelay); err != nil {
+	if err := doctor.Rights(t.Context(), p.on(t, admin), doctor.UseRelay); err != nil {
 		t.Error(err)
 	}
-	err := doctor.Rights(t.Context(), pgtest.AsRole(t, admin), p.target, doctor.UseRelay)
+	err := doctor.Rights(t.Context(), p.on(t, pgtest.AsRole(t, admin)), doctor.UseRelay)
 	if !errors.Is(err, doctor.ErrRights) || !strings.Contains(err.Error(), "TRUNCATE") {
 		t.Errorf("without rights: %v", err)
 	}
@@ -86,13 +86,13 @@ func TestRightsHidden(t *testing.T) {
 	p := newTable(t, admin, "doorito")
 	pgtest.Exec(t, admin, `GRANT ALL ON outbox_event TO PUBLIC; ALTER TABLE outbox_event ENABLE ROW LEVEL SECURITY`)
 	role := pgtest.AsRole(t, admin)
-	if err := doctor.Rights(t.Context(), role, p.target, doctor.UseRelay); !errors.Is(err, doctor.ErrRights) || !strings.Contains(err.Error(), "BYPASSRLS") {
+	if err := doctor.Rights(t.Context(), p.on(t, role), doctor.UseRelay); !errors.Is(err, doctor.ErrRights) || !strings.Contains(err.Error(), "BYPASSRLS") {
 		t.Errorf("a relay that sees nothing: %v", err)
 	}
-	if err := doctor.Rights(t.Context(), role, p.target, doctor.UseEmit); err != nil {
+	if err := doctor.Rights(t.Context(), p.on(t, role), doctor.UseEmit); err != nil {
 		t.Error(err)
 	}
-	if err := doctor.Rights(t.Context(), admin, p.target, doctor.UseRelay); err != nil {
+	if err := doctor.Rights(t.Context(), p.on(t, admin), doctor.UseRelay); err != nil {
 		t.Error(err)
 	}
 }

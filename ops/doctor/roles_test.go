@@ -17,6 +17,7 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/audit"
 	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxsql"
@@ -24,7 +25,7 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// workplace is a target with an audit log, and a role without any rights.
+// workplace is an outbox with an audit log, and a role without any rights.
 type workplace struct {
 	*patient
 	admin *pgxpool.Pool
@@ -45,7 +46,7 @@ func everywhere(t *testing.T, test func(t *testing.T, w *workplace)) {
 			} else {
 				w.patient, w.emits = newStream(t, w.admin, pgstream.Shape{}), pgstream.Stream{}
 			}
-			files, err := ops.Migrations()
+			files, err := audit.Migrations()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +172,7 @@ func TestRelaysRole(t *testing.T) {
 		}
 		w.emitAll(t, w.admin)
 
-		target, store := w.open(t)
+		o, store := w.open(t)
 		first := claim(t, store)
 		id := first.Messages()[0].ID
 		outcomes := slices.Repeat([]outbox.Outcome{{Kind: outbox.Delivered}}, len(first.Messages()))
@@ -180,16 +181,16 @@ func TestRelaysRole(t *testing.T) {
 			t.Fatal(err)
 		}
 		first.Abandon()
-		w.operate(t, target, id)
+		w.operate(t, o, id)
 		work(t, store, outbox.Outcome{Kind: outbox.Failed, Error: "no"}, w.purge())
 	})
 }
 
-// open is the target and its store, as the role.
-func (w *workplace) open(t *testing.T) (ops.Target, outbox.Store) {
+// open is the outbox and its store, as the role.
+func (w *workplace) open(t *testing.T) (*ops.Outbox, outbox.Store) {
 	t.Helper()
 	if w.table != nil {
-		target, err := ops.Table(w.pool, *w.table)
+		o, err := ops.Table(w.pool, *w.table)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,14 +198,14 @@ func (w *workplace) open(t *testing.T) (ops.Target, outbox.Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return target, store
+		return o, store
 	}
 	// A day's slot that is due to be emptied.
 	pgtest.Exec(t, w.admin, `
 		INSERT INTO outbox_stream (slot, shard, id, topic, type, payload, created_at)
 		SELECT floor(extract(epoch FROM at) / 86400)::bigint % 8, outbox_shard(NULL, id), id, 'orders', 'made', '{}', at
 		FROM (SELECT gen_random_uuid() AS id, now() - interval '3 days' AS at) AS new`)
-	target, err := ops.Stream(w.pool, pgstream.Stream{}, "")
+	o, err := ops.Stream(w.pool, pgstream.Stream{}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,10 +214,10 @@ func (w *workplace) open(t *testing.T) (ops.Target, outbox.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Close)
-	return target, store
+	return o, store
 }
 
-// purge is of delivered and, where the target has them, of dead events.
+// purge is of delivered and, where the outbox has them, of dead events.
 func (w *workplace) purge() outbox.Purge {
 	purge := outbox.Purge{Retention: 24 * time.Hour}
 	if w.table == nil || w.table.DeadLetter != nil {
@@ -226,7 +227,7 @@ func (w *workplace) purge() outbox.Purge {
 }
 
 // operate does all that a person does, to one dead event and to others.
-func (w *workplace) operate(t *testing.T, target ops.Target, dead uuid.UUID) {
+func (w *workplace) operate(t *testing.T, o *ops.Outbox, dead uuid.UUID) {
 	t.Helper()
 	ctx := t.Context()
 	must := func(_ any, err error) {
@@ -235,21 +236,21 @@ func (w *workplace) operate(t *testing.T, target ops.Target, dead uuid.UUID) {
 			t.Errorf("%s: %v", w.name, err)
 		}
 	}
-	must(target.Overview(ctx))
-	must(target.List(ctx, ops.Filter{}, ops.Page{}))
-	must(target.DeadGroups(ctx))
-	must(target.Retry(ctx, ops.Filter{IDs: []uuid.UUID{dead}}, ops.Change{Actor: "somebody"}))
-	must(target.Show(ctx, dead))
-	is := target.Describe()
+	must(o.Overview(ctx))
+	must(o.List(ctx, ops.Filter{}, ops.Page{}))
+	must(o.DeadGroups(ctx))
+	must(o.Retry(ctx, ops.Filter{IDs: []uuid.UUID{dead}}, ops.Change{Actor: "somebody"}))
+	must(o.Show(ctx, dead))
+	is := o.Describe()
 	if is.Check(ops.OperationHold) == nil {
-		must(target.Hold(ctx, ops.Filter{IDs: []uuid.UUID{dead}}, ops.Change{Actor: "somebody"}))
-		must(target.Release(ctx, ops.Filter{IDs: []uuid.UUID{dead}}, ops.Change{Actor: "somebody"}))
+		must(o.Hold(ctx, ops.Filter{IDs: []uuid.UUID{dead}}, ops.Change{Actor: "somebody"}))
+		must(o.Release(ctx, ops.Filter{IDs: []uuid.UUID{dead}}, ops.Change{Actor: "somebody"}))
 	}
 	if w.table == nil {
-		must(target.Replay(ctx, ops.Filter{Topic: "orders"}, ops.Replay{Change: ops.Change{Actor: "somebody"}}))
+		must(o.Replay(ctx, ops.Filter{Topic: "orders"}, ops.Replay{Change: ops.Change{Actor: "somebody"}}))
 	}
-	must(target.Purge(ctx, w.purge(), ops.Change{Actor: "somebody"}))
-	log, err := target.Audit(ctx, ops.Page{})
+	must(o.Purge(ctx, w.purge(), ops.Change{Actor: "somebody"}))
+	log, err := o.Audit(ctx, ops.Page{})
 	must(log, err)
 	if log != nil && len(log.Entries) < 2 {
 		t.Errorf("the audit log has %d entries", len(log.Entries))

@@ -28,7 +28,7 @@ func TestStandbys(t *testing.T) {
 	awaitTrue(t, pool, `SELECT EXISTS (SELECT FROM pg_stat_replication WHERE state = 'streaming')`)
 	p.finds(t, "standby", doctor.Warning, "the standby is asynchronous (second)", `'ANY 1 ("second")'`)
 
-	own := &patient{pool: pgtest.Connect(t, standby.URL("postgres")), target: p.target}
+	own := &patient{pool: pgtest.Connect(t, standby.URL("postgres")), place: p.place}
 	awaitTrue(t, own.pool, `SELECT to_regclass('outbox_dedupe') IS NOT NULL`)
 	own.finds(t, "server", doctor.Problem, "this server is a standby", "target_session_attrs")
 

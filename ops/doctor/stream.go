@@ -12,22 +12,21 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// streamTarget is a stream.
-type streamTarget struct{ stream pgstream.Stream }
+// streamPatient is a stream with all its subscriptions.
+type streamPatient struct{ stream pgstream.Stream }
 
-// Name is the layout and the schema.
-func (t streamTarget) Name() string {
+func (t streamPatient) name() string {
 	if t.stream.Schema == "" {
 		return "layout " + pgstream.LayoutName
 	}
 	return fmt.Sprintf("layout %s, schema %s", pgstream.LayoutName, t.stream.Schema)
 }
 
-func (t streamTarget) at(table string) string { return qualified(t.stream.Schema, table) }
-func (t streamTarget) wakes() string          { return t.at("outbox_stream") }
-func (t streamTarget) schema() string         { return t.stream.Schema }
+func (t streamPatient) at(table string) string { return qualified(t.stream.Schema, table) }
+func (t streamPatient) wakes() string          { return t.at("outbox_stream") }
+func (t streamPatient) schema() string         { return t.stream.Schema }
 
-func (t streamTarget) relations() []relation {
+func (t streamPatient) relations() []relation {
 	return []relation{
 		{name: t.at("outbox_stream"), relay: []string{"SELECT"}, emit: []string{"INSERT", "SELECT (id)"}}, // INSERT ... RETURNING id
 		{name: t.at("outbox_stream"), slots: true, relay: []string{"SELECT", "TRUNCATE"}},
@@ -44,12 +43,12 @@ func (t streamTarget) relations() []relation {
 	}
 }
 
-func (t streamTarget) deaf() (severity Severity, means, do string) {
+func (t streamPatient) deaf() (severity Severity, means, do string) {
 	return Warning, "relays find new events only when they poll, and prepare no statements",
 		"Give relays a connection past the pooler; or say --notify=false and accept the polling."
 }
 
-func (t streamTarget) restored(ctx context.Context, e *exam) error {
+func (t streamPatient) restored(ctx context.Context, e *exam) error {
 	var pgErr *pgconn.PgError
 	err := t.stream.Verify(ctx, e.tx)
 	switch {
@@ -66,7 +65,7 @@ func (t streamTarget) restored(ctx context.Context, e *exam) error {
 }
 
 // addRestored says what a restored stream holds, as far as that can be told.
-func (t streamTarget) addRestored(ctx context.Context, e *exam, refused error) error {
+func (t streamPatient) addRestored(ctx context.Context, e *exam, refused error) error {
 	seen := "relays refuse to start: " + strings.TrimPrefix(refused.Error(), "outbox: ")
 	loaded, err := t.stream.Loaded(ctx, e.tx)
 	if err != nil {
@@ -81,14 +80,14 @@ func (t streamTarget) addRestored(ctx context.Context, e *exam, refused error) e
 }
 
 // flags are what names the stream on a command line.
-func (t streamTarget) flags() string {
+func (t streamPatient) flags() string {
 	if t.stream.Schema == "" {
 		return ""
 	}
 	return " --schema " + shell(t.stream.Schema)
 }
 
-func (t streamTarget) relays(ctx context.Context, e *exam) error {
+func (t streamPatient) relays(ctx context.Context, e *exam) error {
 	list, err := t.stream.Waiting(ctx, e.tx)
 	if err != nil {
 		return err
@@ -129,7 +128,7 @@ func isOrAre(n int, thing string) string {
 	return fmt.Sprintf("%d %ss are", n, thing)
 }
 
-func (t streamTarget) stuck(ctx context.Context, e *exam) error {
+func (t streamPatient) stuck(ctx context.Context, e *exam) error {
 	list, err := t.stream.Waiting(ctx, e.tx)
 	if err != nil {
 		return err
@@ -146,7 +145,7 @@ func (t streamTarget) stuck(ctx context.Context, e *exam) error {
 	return nil
 }
 
-func (t streamTarget) keys(ctx context.Context, e *exam) error {
+func (t streamPatient) keys(ctx context.Context, e *exam) error {
 	list, err := t.stream.Blocked(ctx, e.tx)
 	if err != nil {
 		return err
@@ -179,7 +178,7 @@ func waits(keys int64) string {
 	return fmt.Sprintf("%d keys wait", keys)
 }
 
-func (t streamTarget) retention(ctx context.Context, e *exam) error {
+func (t streamPatient) retention(ctx context.Context, e *exam) error {
 	ring, err := t.stream.Ring(ctx, e.tx)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 
 // subscriptions looks for those that were not made to the end. They hold no events, but whoever
 // made one believes that it is there. One that is being made at this moment is none.
-func (t streamTarget) subscriptions(ctx context.Context, e *exam) error {
+func (t streamPatient) subscriptions(ctx context.Context, e *exam) error {
 	half, err := t.stream.HalfMade(ctx, e.tx)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (t streamTarget) subscriptions(ctx context.Context, e *exam) error {
 }
 
 // subscriptions is nothing that a queue table has.
-func (t queueTable) subscriptions(_ context.Context, e *exam) error {
+func (t tablePatient) subscriptions(_ context.Context, e *exam) error {
 	e.well("a table has no subscriptions")
 	return nil
 }

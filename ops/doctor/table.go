@@ -9,20 +9,19 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// queueTable is a table that a layout describes.
-type queueTable struct{ layout pgstore.Layout }
+// tablePatient is a table that a layout describes.
+type tablePatient struct{ layout pgstore.Layout }
 
-// Name is the layout and the table.
-func (t queueTable) Name() string {
+func (t tablePatient) name() string {
 	return fmt.Sprintf("layout %s, table %s", t.layout.Name, t.table())
 }
 
-func (t queueTable) table() string  { return qualified(t.layout.Schema, t.layout.Table) }
-func (t queueTable) wakes() string  { return t.table() }
-func (t queueTable) schema() string { return t.layout.Schema }
+func (t tablePatient) table() string  { return qualified(t.layout.Schema, t.layout.Table) }
+func (t tablePatient) wakes() string  { return t.table() }
+func (t tablePatient) schema() string { return t.layout.Schema }
 
 // flags are what names the table on a command line.
-func (t queueTable) flags(e *exam) string {
+func (t tablePatient) flags(e *exam) string {
 	flags := "--layout " + shell(cmp.Or(e.config.Layout, t.layout.Name))
 	if t.layout.Schema != "" {
 		flags += " --schema " + shell(t.layout.Schema)
@@ -30,7 +29,7 @@ func (t queueTable) flags(e *exam) string {
 	return flags + " --table " + shell(t.layout.Table)
 }
 
-func (t queueTable) relations() []relation {
+func (t tablePatient) relations() []relation {
 	c := &t.layout.Columns
 	list := []relation{{
 		name: t.table(), churns: true, relay: []string{"SELECT", "UPDATE"}, purge: []string{"DELETE"}, emit: []string{"INSERT", "SELECT"},
@@ -65,22 +64,22 @@ func there(columns ...pgstore.Column) (names []string) {
 	return names
 }
 
-func (t queueTable) deaf() (severity Severity, means, do string) {
+func (t tablePatient) deaf() (severity Severity, means, do string) {
 	return Warning, "relays find new events only when they poll, up to a second later",
 		"Give relays a connection past the pooler; or say --notify=false and accept the polling."
 }
 
-func (t queueTable) restored(_ context.Context, e *exam) error {
+func (t tablePatient) restored(_ context.Context, e *exam) error {
 	e.well("a table survives a dump and a restore as it is")
 	return nil
 }
 
-func (t queueTable) keys(_ context.Context, e *exam) error {
+func (t tablePatient) keys(_ context.Context, e *exam) error {
 	e.well("a queue table keeps no order of keys, so that none waits")
 	return nil
 }
 
-func (t queueTable) relays(ctx context.Context, e *exam) error {
+func (t tablePatient) relays(ctx context.Context, e *exam) error {
 	w, err := t.layout.Waiting(ctx, e.tx, e.config.Lease, e.config.Patience)
 	if err != nil {
 		return err
@@ -109,14 +108,14 @@ func (t queueTable) relays(ctx context.Context, e *exam) error {
 
 // rowsLocked reports whether somebody else has locked rows of the table, as a relay does
 // while it publishes.
-func (t queueTable) rowsLocked(ctx context.Context, e *exam) (locked bool, err error) {
+func (t tablePatient) rowsLocked(ctx context.Context, e *exam) (locked bool, err error) {
 	err = e.tx.QueryRow(ctx, `
 SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'relation' AND relation = to_regclass($1) AND mode = 'RowShareLock' AND granted
   AND pid <> pg_backend_pid())`, t.table()).Scan(&locked)
 	return locked, err
 }
 
-func (t queueTable) stuck(ctx context.Context, e *exam) error {
+func (t tablePatient) stuck(ctx context.Context, e *exam) error {
 	w, err := t.layout.Waiting(ctx, e.tx, e.config.Lease, e.config.Patience)
 	if err != nil {
 		return err
@@ -141,7 +140,7 @@ func (t queueTable) stuck(ctx context.Context, e *exam) error {
 }
 
 // unknown tells of rows whose status nobody knows.
-func (t queueTable) unknown(e *exam, w *pgstore.Waiting) {
+func (t tablePatient) unknown(e *exam, w *pgstore.Waiting) {
 	status := t.layout.Columns.Status.Name
 	switch {
 	case w.Unknown == outbox.NotCounted:
@@ -156,7 +155,7 @@ func (t queueTable) unknown(e *exam, w *pgstore.Waiting) {
 
 // longHolds looks for sessions that keep rows locked for longer than a lease: the server ends
 // a relay's, so these are others'.
-func (t queueTable) longHolds(ctx context.Context, e *exam) error {
+func (t tablePatient) longHolds(ctx context.Context, e *exam) error {
 	holders, err := e.sessions(ctx, `
 JOIN pg_locks AS l ON l.pid = a.pid AND l.locktype = 'relation' AND l.relation = to_regclass($1) AND l.mode = 'RowShareLock' AND l.granted
 WHERE a.pid <> pg_backend_pid() AND a.xact_start < now() - make_interval(secs => $2)
@@ -171,7 +170,7 @@ ORDER BY a.xact_start LIMIT 5`, t.table(), (e.config.Lease + e.config.Patience).
 	return nil
 }
 
-func (t queueTable) retention(ctx context.Context, e *exam) error {
+func (t tablePatient) retention(ctx context.Context, e *exam) error {
 	n, err := t.layout.DeliveredBefore(ctx, e.tx, e.config.Retention)
 	if err != nil {
 		return err

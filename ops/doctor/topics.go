@@ -18,7 +18,7 @@ type stopped struct {
 
 // topics says what the database knows of closed routes. That a whole destination takes nothing is
 // known to the relays alone.
-func (t streamTarget) topics(ctx context.Context, e *exam) error {
+func (t streamPatient) topics(ctx context.Context, e *exam) error {
 	rows, err := e.tx.Query(ctx, `
 SELECT subscription, route, count(*), extract(epoch FROM now() - min(parked_at))::float8, coalesce((array_agg(last_error ORDER BY changed_at DESC))[1], '')
 FROM `+t.at("outbox_parked")+` WHERE state = 'stopped' GROUP BY subscription, route ORDER BY count(*) DESC, subscription, route LIMIT 20`)
@@ -47,7 +47,7 @@ FROM `+t.at("outbox_parked")+` WHERE state = 'stopped' GROUP BY subscription, ro
 }
 
 // topics is nothing that a queue table knows: its events stay due.
-func (t queueTable) topics(_ context.Context, e *exam) error {
+func (t tablePatient) topics(_ context.Context, e *exam) error {
 	e.well("the table does not know of topics that take nothing; /readyz of the relays does")
 	return nil
 }

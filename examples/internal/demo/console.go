@@ -1,13 +1,11 @@
 package demo
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 
 	"github.com/packfinderz/outbox/admin"
 	"github.com/packfinderz/outbox/ops"
-	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -20,19 +18,7 @@ func (d *demo) openConsole(logger *slog.Logger) (closeConsole func(), err error)
 	if err != nil {
 		return nil, err
 	}
-	patient, err := doctor.Stream(pgstream.Stream{})
-	if err != nil {
-		return nil, err
-	}
-	console, err := admin.New(admin.Config{
-		Targets: []admin.Target{{
-			Name: "shop", Operations: stream,
-			Examine: func(ctx context.Context) (doctor.Report, error) {
-				return doctor.Examine(ctx, d.pool, patient, doctor.Config{})
-			},
-		}},
-		Logger: logger,
-	})
+	console, err := admin.New(admin.Config{Outboxes: []admin.Outbox{{Name: "shop", Outbox: stream}}, Logger: logger})
 	if err != nil {
 		return nil, err
 	}

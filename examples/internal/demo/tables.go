@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/consume/inbox/pginbox"
-	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/audit"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -19,7 +19,7 @@ func makeTables(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := pginbox.Migrate(ctx, pool, pginbox.Config{}); err != nil {
 		return err
 	}
-	if err := ops.Migrate(ctx, pool, ""); err != nil {
+	if err := audit.Migrate(ctx, pool, ""); err != nil {
 		return err
 	}
 	for _, sql := range []string{ordersSQL, ledgerSQL} {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/pgstore"
 )
@@ -18,20 +19,20 @@ func cleanup(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	if err != nil {
 		return err
 	}
-	tables, err := doctor.Table(config.layout)
-	if err != nil {
-		return err
-	}
 	pool, store, err := open(ctx, config.database, config.layout, pgstore.Config{})
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
+	tables, err := ops.Table(pool, config.layout)
+	if err != nil {
+		return err
+	}
 	deleted, err := store.Purge(ctx, outbox.Purge{Retention: config.published, DeadLetterRetention: config.dead})
 	if err != nil {
 		err = fmt.Errorf("clean up: %w", err)
 		// PostgreSQL names the table, and not the right that the role lacks on it.
-		if lacks := doctor.Rights(ctx, pool, tables, doctor.UsePurge); errors.Is(lacks, doctor.ErrRights) {
+		if lacks := doctor.Rights(ctx, tables, doctor.UsePurge); errors.Is(lacks, doctor.ErrRights) {
 			err = errors.Join(err, lacks)
 		}
 		return err

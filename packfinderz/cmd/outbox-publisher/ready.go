@@ -5,20 +5,19 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
 )
 
 // checks are what the publisher needs to work: PostgreSQL, the rights on its tables, and Pub/Sub with the topics.
 func checks(
-	pool *pgxpool.Pool, tables doctor.Target, relay *outbox.Relay, topics func(context.Context) (missing, err error),
+	tables *ops.Outbox, relay *outbox.Relay, topics func(context.Context) (missing, err error),
 ) []httpserver.Check {
 	return []httpserver.Check{
-		{Name: "PostgreSQL", Ping: pool.Ping},
-		{Name: "PostgreSQL", Ping: func(ctx context.Context) error { return doctor.Rights(ctx, pool, tables, doctor.UseRelay) }, Tell: true},
+		{Name: "PostgreSQL", Ping: tables.Pool().Ping},
+		{Name: "PostgreSQL", Ping: func(ctx context.Context) error { return doctor.Rights(ctx, tables, doctor.UseRelay) }, Tell: true},
 		{Name: "PostgreSQL", Ping: func(context.Context) error { return relay.StoreError() }, Tell: true},
 		{Name: "Pub/Sub", Ping: func(ctx context.Context) error { return reachable(ctx, relay, topics) }, Tell: true},
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/gcppubsub"
-	"github.com/packfinderz/outbox/ops/doctor"
+	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
 	"github.com/packfinderz/outbox/packfinderz/internal/metrics"
@@ -40,15 +40,15 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	if err != nil {
 		return err
 	}
-	tables, err := doctor.Table(config.layout)
-	if err != nil {
-		return err
-	}
 	pool, store, err := open(ctx, config.database, config.layout, pgstore.Config{MaxAttempts: config.maxAttempts})
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
+	tables, err := ops.Table(pool, config.layout)
+	if err != nil {
+		return err
+	}
 	broker, err := pubsub.Open(config.pubsub)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	}
 
 	mux := http.NewServeMux()
-	httpserver.Health(mux, checks(pool, tables, relay, func(ctx context.Context) (missing, err error) { return missingTopics(ctx, broker, &config) })...)
+	httpserver.Health(mux, checks(tables, relay, func(ctx context.Context) (missing, err error) { return missingTopics(ctx, broker, &config) })...)
 	metrics.Handle(mux, counted.write)
 	server, err := httpserver.Start(listenVariable, config.listen, mux, log)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/audit"
 )
 
 func newAudit(a *app) *cobra.Command {
@@ -21,8 +22,8 @@ cut off; its number of events is right all the same.`,
 		Example: "  outbox audit --from postgres://localhost/shop",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return from.operate(cmd.Context(), func(target ops.Target) error {
-				log, err := target.Audit(cmd.Context(), page)
+			return from.operate(cmd.Context(), func(events *ops.Outbox) error {
+				log, err := events.Audit(cmd.Context(), page)
 				if err != nil {
 					return err
 				}
@@ -42,7 +43,7 @@ cut off; its number of events is right all the same.`,
 	return cmd
 }
 
-func (a *app) printAudit(log *ops.AuditLog) error {
+func (a *app) printAudit(log *audit.Page) error {
 	err := a.columns(func(w io.Writer) {
 		row(w, "ENTRY", "STARTED", "WHO", "WHAT", "EVENTS", "OUTCOME", "REQUEST")
 		for i := range log.Entries {

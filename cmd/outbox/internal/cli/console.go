@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -126,21 +127,18 @@ func (f *consoleFlags) serve(ctx context.Context, from *source, options consoleO
 			pool.Close()
 		}
 	}()
-	targets, err := found.console(ctx, pool, options.subscription)
+	list, err := outboxes(ctx, found, pool, options.subscription)
 	if err != nil {
 		return nil, &usageError{classify(err, found.ifMissing())}
 	}
-	patient, err := found.patient()
-	if err != nil {
-		return nil, &usageError{err}
+	config := admin.Config{Doctor: doctor.Config{Layout: from.layout}, Prefix: f.prefix, Access: access, Logger: options.log}
+	for _, one := range list {
+		is := one.Describe()
+		config.Outboxes = append(config.Outboxes, admin.Outbox{
+			Name: cmp.Or(is.Subscription, is.Table), Outbox: one, Publisher: options.publisher, DefaultTopic: options.defaultTopic,
+		})
 	}
-	for i := range targets {
-		targets[i].Publisher, targets[i].DefaultTopic = options.publisher, options.defaultTopic
-		targets[i].Examine = func(ctx context.Context) (doctor.Report, error) {
-			return doctor.Examine(ctx, pool, patient, doctor.Config{Layout: from.layout})
-		}
-	}
-	console, err := admin.New(admin.Config{Targets: targets, Prefix: f.prefix, Access: access, Logger: options.log})
+	console, err := admin.New(config)
 	if err != nil {
 		return nil, &usageError{err}
 	}

@@ -35,11 +35,7 @@ reached.`,
 			if err != nil {
 				return err
 			}
-			target, err := found.patient()
-			if err == nil {
-				err = config.Validate()
-			}
-			if err != nil {
+			if err := config.Validate(); err != nil {
 				return &usageError{err}
 			}
 			ctx := cmd.Context()
@@ -49,7 +45,11 @@ reached.`,
 			}
 			defer pool.Close()
 			config.Layout = from.layout
-			report, err := doctor.Examine(ctx, pool, target, config)
+			events, err := found.outbox(pool, "")
+			if err != nil {
+				return &usageError{err}
+			}
+			report, err := doctor.Examine(ctx, events, config)
 			if err != nil {
 				return classify(err, found.ifMissing())
 			}

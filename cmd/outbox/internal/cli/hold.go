@@ -16,7 +16,7 @@ func newHold(a *app) *cobra.Command {
 events of its key, until they are released. What has not failed is not parked, and cannot
 be held. Queue tables have no state for it.`,
 		Example: "  outbox hold --from postgres://localhost/shop --key order/42",
-	}, "held", "would hold", "parked", ops.Target.Hold)
+	}, "held", "would hold", "parked", (*ops.Outbox).Hold)
 }
 
 func newRelease(a *app) *cobra.Command {
@@ -24,13 +24,13 @@ func newRelease(a *app) *cobra.Command {
 		Use:     "release [ID…]",
 		Short:   "Make held events due",
 		Example: "  outbox release --from postgres://localhost/shop --key order/42",
-	}, "released", "would release", "held", ops.Target.Release)
+	}, "released", "would release", "held", (*ops.Outbox).Release)
 }
 
 // holdCommand is hold or release.
 func (a *app) holdCommand(
 	cmd *cobra.Command, done, would, state string,
-	do func(ops.Target, context.Context, ops.Filter, ops.Change) (*ops.Result, error),
+	do func(*ops.Outbox, context.Context, ops.Filter, ops.Change) (*ops.Result, error),
 ) *cobra.Command {
 	var from operated
 	var filter filterFlags
@@ -44,8 +44,8 @@ func (a *app) holdCommand(
 			return usagef("%s takes the ids of events, or a filter such as --key; see --help", cmd.CommandPath())
 		}
 		change.Actor = from.actor()
-		return from.operate(cmd.Context(), func(target ops.Target) error {
-			result, err := do(target, cmd.Context(), wanted, change)
+		return from.operate(cmd.Context(), func(events *ops.Outbox) error {
+			result, err := do(events, cmd.Context(), wanted, change)
 			if err != nil {
 				return err
 			}

@@ -35,15 +35,15 @@ died of.`,
 				return err
 			}
 			wanted.State = ops.State(state)
-			return from.operate(cmd.Context(), func(target ops.Target) error {
+			return from.operate(cmd.Context(), func(events *ops.Outbox) error {
 				if groups {
-					found, err := target.DeadGroups(cmd.Context())
+					found, err := events.DeadGroups(cmd.Context())
 					if err != nil {
 						return err
 					}
 					return a.printGroups(found)
 				}
-				listing, err := target.List(cmd.Context(), wanted, page)
+				listing, err := events.List(cmd.Context(), wanted, page)
 				if err != nil {
 					return err
 				}

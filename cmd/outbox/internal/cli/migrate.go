@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
-	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/audit"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -182,11 +182,11 @@ func auditMigration(conn *pgx.ConnConfig, schema string, options migrationOption
 	if options.adopt || options.shape != (pgstream.Shape{}) {
 		return migrate.Config{}, usagef("--audit makes the audit log's tables and nothing else; run it without --adopt, --slots, --slot-length and --shards")
 	}
-	files, err := ops.Migrations()
-	return migrate.Config{Conn: conn, Layout: "log", Schema: schema, Table: ops.AuditTable, Files: files, Force: options.force}, err
+	files, err := audit.Migrations()
+	return migrate.Config{Conn: conn, Layout: "log", Schema: schema, Table: audit.Table, Files: files, Force: options.force}, err
 }
 
-func (a *app) migrator(ctx context.Context, from *source, options migrationOptions) (target, *migrate.Migrator, error) {
+func (a *app) migrator(ctx context.Context, from *source, options migrationOptions) (place, *migrate.Migrator, error) {
 	found, conn, err := from.locate()
 	if err != nil {
 		return nil, nil, err
@@ -208,7 +208,7 @@ func (a *app) migrator(ctx context.Context, from *source, options migrationOptio
 }
 
 // afterwards compares what is there with what this program needs. The audit log has no needs.
-func (a *app) afterwards(ctx context.Context, from *source, found target, options migrationOptions) error {
+func (a *app) afterwards(ctx context.Context, from *source, found place, options migrationOptions) error {
 	if options.audit {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
-	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/audit"
 )
 
 func newMigratePrint(a *app) *cobra.Command {
@@ -60,7 +60,7 @@ times, such as 20260131120000. Atlas and Flyway get no way down.`,
 // migrationFiles are the goose migrations of what the flags name.
 func migrationFiles(from *source, options migrationOptions) (fs.FS, error) {
 	if options.audit {
-		return ops.Migrations()
+		return audit.Migrations()
 	}
 	found, err := from.resolve()
 	if err != nil {

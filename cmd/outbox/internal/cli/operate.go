@@ -5,11 +5,9 @@ import (
 	"os"
 	"os/user"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox/ops"
-	"github.com/packfinderz/outbox/pgstream"
 )
 
 // operated is what a person looks at, or does something to.
@@ -45,8 +43,8 @@ func (o *operated) actor() string {
 	return "unknown"
 }
 
-// operate runs work on what the flags name.
-func (o *operated) operate(ctx context.Context, work func(ops.Target) error) error {
+// operate runs work on the outbox that the flags name.
+func (o *operated) operate(ctx context.Context, work func(*ops.Outbox) error) error {
 	found, conn, err := o.locate()
 	if err != nil {
 		return err
@@ -56,39 +54,14 @@ func (o *operated) operate(ctx context.Context, work func(ops.Target) error) err
 		return err
 	}
 	defer pool.Close()
-	target, err := found.operations(ctx, pool, o.subscription)
+	named, err := found.outbox(pool, o.subscription)
 	if err == nil {
-		err = work(target)
+		err = named.Verify(ctx)
+	}
+	if err == nil {
+		err = work(named)
 	}
 	return classify(err, found.ifMissing())
-}
-
-func (s stream) operations(ctx context.Context, pool *pgxpool.Pool, subscription string) (ops.Target, error) {
-	if err := s.verify(ctx, pool, false); err != nil {
-		return nil, err
-	}
-	return s.operate(ctx, pool, subscription)
-}
-
-// operate is operations on a schema that was looked at.
-func (s stream) operate(ctx context.Context, pool *pgxpool.Pool, subscription string) (ops.Target, error) {
-	if subscription == "" {
-		subscription = pgstream.DefaultSubscription
-	}
-	if _, err := s.FindSubscription(ctx, pool, subscription); err != nil {
-		return nil, err
-	}
-	return ops.Stream(pool, s.Stream, subscription)
-}
-
-func (q queueTable) operations(ctx context.Context, pool *pgxpool.Pool, subscription string) (ops.Target, error) {
-	if subscription != "" {
-		return nil, usagef("--subscription: layout %s is a table and has none; only a stream does", q.Name)
-	}
-	if _, err := q.store(ctx, pool, storeOptions{}); err != nil {
-		return nil, err
-	}
-	return ops.Table(pool, q.Layout)
 }
 
 // printResult says what became of a change, to people and machines. A change that was cut

@@ -149,7 +149,7 @@ func TestOperationsRefuse(t *testing.T) {
 	s := newStandard(t)
 	s.refuses("are never", "list --state lost")
 	s.refuses("choose 1 to 1000", "list --limit 5000")
-	s.refuses("not one of this list", "list --cursor x")
+	s.refuses("does not belong to this list", "list --cursor x")
 	s.refuses("is not the id of an event", "list 7")
 	s.refuses("takes ID", "show")
 	s.refuses("--before is", "retry --all --before soon")

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox"
@@ -59,9 +58,9 @@ func (a *app) purge(ctx context.Context, from *operated, purge outbox.Purge, cha
 			return err
 		}
 	}
-	return from.operate(ctx, func(target ops.Target) error {
+	return from.operate(ctx, func(events *ops.Outbox) error {
 		result, err := withBar(ctx, a.Err, change, func(ctx context.Context, change ops.Change) (*ops.Result, error) {
-			return target.Purge(ctx, purge, change)
+			return events.Purge(ctx, purge, change)
 		})
 		if err != nil {
 			return err
@@ -76,18 +75,24 @@ func (a *app) purge(ctx context.Context, from *operated, purge outbox.Purge, cha
 	})
 }
 
-// anySubscription takes any subscription of a stream, unless one is named, should the usual one
-// have been dropped. The slots are the same for all; dead events are not.
+// anySubscription takes any subscription of a stream, unless one is named, should the default one have been dropped. The
+// slots are the same for all; dead events are not.
 func (o *operated) anySubscription(ctx context.Context) error {
-	if o.layout != pgstream.LayoutName || o.subscription != "" {
+	if o.subscription != "" {
 		return nil
 	}
-	return o.onStream(ctx, func(stream pgstream.Stream, pool *pgxpool.Pool) error {
-		list, err := stream.Subscriptions(ctx, pool)
-		usual := func(sub pgstream.Subscription) bool { return sub.Name == pgstream.DefaultSubscription }
-		if err == nil && len(list) > 0 && !slices.ContainsFunc(list, usual) {
-			o.subscription = list[0].Name
-		}
+	found, conn, err := o.locate()
+	if err != nil {
 		return err
-	})
+	}
+	pool, err := connectPool(ctx, conn, 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	names, err := found.subscriptions(ctx, pool)
+	if err == nil && len(names) > 0 && !slices.Contains(names, pgstream.DefaultSubscription) {
+		o.subscription = names[0]
+	}
+	return classify(err, found.ifMissing())
 }

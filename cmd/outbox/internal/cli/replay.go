@@ -45,7 +45,7 @@ their rows are not changed.`,
 			if err != nil {
 				return err
 			}
-			return f.operate(cmd.Context(), func(target ops.Target) error { return a.replay(cmd.Context(), target, &f, filter) })
+			return f.operate(cmd.Context(), func(events *ops.Outbox) error { return a.replay(cmd.Context(), events, &f, filter) })
 		},
 	}
 	f.changeFlags(cmd, &f.replay.Change)
@@ -105,10 +105,10 @@ func parseTime(flag, text string) (time.Time, error) {
 	return parsed, nil
 }
 
-func (a *app) replay(ctx context.Context, target ops.Target, f *replayFlags, filter ops.Filter) error {
-	is := target.Describe()
+func (a *app) replay(ctx context.Context, events *ops.Outbox, f *replayFlags, filter ops.Filter) error {
+	is := events.Describe()
 	done, goOn := "replaying", "--since with the time of the last event that arrived"
-	if is.Kind == ops.KindTable && !f.replay.DryRun {
+	if !is.RelayReplays && !f.replay.DryRun {
 		destination, err := dest.Open(f.to, a.Out)
 		if err != nil {
 			return &usageError{err}
@@ -126,7 +126,7 @@ func (a *app) replay(ctx context.Context, target ops.Target, f *replayFlags, fil
 		if change.DryRun {
 			replay.Publisher = nil
 		}
-		return target.Replay(ctx, filter, replay)
+		return events.Replay(ctx, filter, replay)
 	})
 	if err != nil && (result == nil || result.Events == 0) {
 		return err
@@ -136,7 +136,7 @@ func (a *app) replay(ctx context.Context, target ops.Target, f *replayFlags, fil
 		err = errors.Join(a.printJSON(map[string]any{"events": result.Events, "dryRun": result.DryRun}), err)
 	case result.DryRun:
 		err = errors.Join(a.printf("would replay %s\n", atLeast(result.Events, result.AtLeast)), err)
-	case is.Kind == ops.KindStream:
+	case is.RelayReplays:
 		err = errors.Join(a.printf("%s %s through the relay of subscription %s\n", done, plural(result.Events, "event"), is.Subscription), err)
 	case f.to != "stdout:": // there the events are the answer
 		err = errors.Join(a.printf("%s %s\n", done, plural(result.Events, "event")), err)

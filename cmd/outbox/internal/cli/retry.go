@@ -41,8 +41,8 @@ With ids it exits with 1 if one of them is not dead; the others are retried all 
 				return err
 			}
 			change.Actor = from.actor()
-			return from.operate(cmd.Context(), func(target ops.Target) error {
-				return a.retry(cmd.Context(), target, wanted, change)
+			return from.operate(cmd.Context(), func(events *ops.Outbox) error {
+				return a.retry(cmd.Context(), events, wanted, change)
 			})
 		},
 	}
@@ -56,9 +56,9 @@ With ids it exits with 1 if one of them is not dead; the others are retried all 
 	return cmd
 }
 
-func (a *app) retry(ctx context.Context, target ops.Target, filter ops.Filter, change ops.Change) error {
+func (a *app) retry(ctx context.Context, events *ops.Outbox, filter ops.Filter, change ops.Change) error {
 	result, err := withBar(ctx, a.Err, change, func(ctx context.Context, change ops.Change) (*ops.Result, error) {
-		return target.Retry(ctx, filter, change)
+		return events.Retry(ctx, filter, change)
 	})
 	if err != nil {
 		return err

@@ -28,8 +28,8 @@ func newShow(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return from.operate(cmd.Context(), func(target ops.Target) error {
-				event, err := target.Show(cmd.Context(), filter.IDs[0])
+			return from.operate(cmd.Context(), func(events *ops.Outbox) error {
+				event, err := events.Show(cmd.Context(), filter.IDs[0])
 				if err != nil {
 					return err
 				}

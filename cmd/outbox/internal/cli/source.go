@@ -44,7 +44,7 @@ func (s *source) databaseFlags(cmd *cobra.Command) {
 }
 
 // resolve finds what --layout names, and places it.
-func (s *source) resolve() (target, error) {
+func (s *source) resolve() (place, error) {
 	switch {
 	case s.layout == "":
 		return nil, usagef("--layout is empty; choose one of %s, or give the path of a layout file", shippedNames())
@@ -58,13 +58,13 @@ func (s *source) resolve() (target, error) {
 		if err != nil {
 			return nil, &usageError{err}
 		}
-		return s.place(queueTable{Layout: layout})
+		return s.put(queueTable{Layout: layout})
 	}
 	shipped, ok := layouts.Find(s.layout)
 	if !ok {
 		return nil, usagef("there is no layout %q; choose one of %s, or give the path of a layout file", s.layout, shippedNames())
 	}
-	return s.place(queueTable{shipped.Layout, shipped.Migrations})
+	return s.put(queueTable{shipped.Layout, shipped.Migrations})
 }
 
 // stream places the stream.
@@ -76,8 +76,8 @@ func (s *source) stream() (stream, error) {
 	return found, nil
 }
 
-// place gives a table the schema and the name of the flags.
-func (s *source) place(table queueTable) (target, error) {
+// put gives a table the schema and the name of the flags.
+func (s *source) put(table queueTable) (place, error) {
 	if s.schema != "" {
 		table.Schema = s.schema
 	}

@@ -1,25 +1,17 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstream"
 )
-
-// report is how the events of a table or a subscription are doing. As JSON it is itself.
-type report interface {
-	// write writes it as columns for people. What fails shows when the columns are flushed.
-	write(columns io.Writer)
-}
 
 func newStats(a *app) *cobra.Command {
 	var from source
@@ -34,15 +26,7 @@ backlog is divided by topic, type and tenant.`,
 		Example: "  outbox stats --from postgres://localhost/shop --subscription billing",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			found, conn, err := from.locate()
-			if err != nil {
-				return err
-			}
-			reports, err := found.stats(cmd.Context(), conn, subscription)
-			if err != nil {
-				return err
-			}
-			return a.printReports(reports)
+			return a.stats(cmd.Context(), &from, subscription)
 		},
 	}
 	from.flags(cmd)
@@ -50,124 +34,109 @@ backlog is divided by topic, type and tenant.`,
 	return cmd
 }
 
-func (a *app) printReports(reports []report) error {
-	if len(reports) == 0 && !a.json {
-		return a.printf("there is no subscription: nothing is delivered; make one with outbox subscriptions create\n")
+func (a *app) stats(ctx context.Context, from *source, subscription string) error {
+	found, conn, err := from.locate()
+	if err != nil {
+		return err
 	}
-	columns := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	for i, report := range reports {
-		if a.json {
-			if err := a.printJSON(report); err != nil {
+	pool, err := connectPool(ctx, conn, 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	list, err := outboxes(ctx, found, pool, subscription)
+	if err != nil {
+		return classify(err, found.ifMissing())
+	}
+	all := make([]*ops.Stats, len(list))
+	for i, one := range list {
+		if all[i], err = one.Stats(ctx); err != nil {
+			return classify(err, found.ifMissing())
+		}
+	}
+	return a.printStats(all)
+}
+
+func (a *app) printStats(all []*ops.Stats) error {
+	if a.json {
+		for _, stats := range all {
+			if err := a.printJSON(stats); err != nil {
 				return err
 			}
-			continue
 		}
-		if i > 0 {
-			_, _ = fmt.Fprintln(columns)
+		return nil
+	}
+	if len(all) == 0 {
+		return a.printf("there is no subscription, so nothing is delivered; make one with outbox subscriptions create\n")
+	}
+	return a.columns(func(w io.Writer) {
+		for i, stats := range all {
+			if i > 0 {
+				row(w)
+			}
+			if stats.Totals != nil {
+				writeTotals(w, stats)
+			}
+			if stats.Lag != nil {
+				writeLag(w, stats)
+			}
 		}
-		report.write(columns)
-	}
-	if err := columns.Flush(); err != nil {
-		return fmt.Errorf("write the answer: %w", err)
-	}
-	return nil
+	})
 }
 
-// tableReport are the numbers of a queue table.
-type tableReport struct {
-	Layout    string `json:"layout"`
-	Due       int64  `json:"due"`
-	Scheduled int64  `json:"scheduled"`
-	Retrying  int64  `json:"retrying"`
-	Held      int64  `json:"held"`
-	Dead      int64  `json:"dead"`
-	Exhausted int64  `json:"exhausted"`
-	// Strays is null where they were not counted.
-	Strays        *int64  `json:"strays"`
-	OldestSeconds float64 `json:"oldestSeconds"`
-	// Overview is the same in more detail, with counts that stop earlier.
-	Overview *ops.Overview `json:"overview"`
-}
-
-func newTableReport(layout string, stats outbox.Stats, overview *ops.Overview) tableReport {
-	report := tableReport{
-		Overview: overview,
-		Layout:   layout, Due: stats.Due, Scheduled: stats.Scheduled, Retrying: stats.Retrying, Held: stats.Held,
-		Dead: stats.Dead, Exhausted: stats.Exhausted, OldestSeconds: stats.OldestAge.Seconds(),
-	}
-	if stats.Strays != outbox.NotCounted {
-		report.Strays = &stats.Strays
-	}
-	return report
-}
-
-func (r tableReport) write(columns io.Writer) {
+func writeTotals(w io.Writer, s *ops.Stats) {
 	strays := "not counted; outbox doctor says why"
-	if r.Strays != nil {
-		strays = strconv.FormatInt(*r.Strays, 10)
+	if s.Strays != nil {
+		strays = strconv.FormatInt(*s.Strays, 10)
 	}
-	for _, row := range []struct {
-		name  string
-		value any
-	}{
-		{"layout", r.Layout}, {"due", r.Due}, {"scheduled", r.Scheduled}, {"retrying", r.Retrying}, {"held", r.Held},
-		{"dead", r.Dead}, {"at their maximum of attempts", r.Exhausted}, {"in no known state", strays}, {"oldest undelivered", seconds(r.OldestSeconds)},
-	} {
-		_, _ = fmt.Fprintf(columns, "%s\t%v\n", row.name, row.value)
+	t := s.Totals
+	row(w, "layout", t.Layout)
+	row(w, "due", t.Due)
+	row(w, "scheduled", t.Scheduled)
+	row(w, "retrying", t.Retrying)
+	row(w, "held", t.Held)
+	row(w, "dead", t.Dead)
+	row(w, "at their maximum of attempts", t.Exhausted)
+	row(w, "in no known state", strays)
+	row(w, "oldest undelivered", seconds(t.OldestSeconds))
+	if delivered := s.Overview.Delivered; delivered != nil {
+		row(w, "delivered in the last minute", number(*delivered))
 	}
-	if delivered := r.Overview.Delivered; delivered != nil {
-		_, _ = fmt.Fprintf(columns, "delivered in the last minute\t%s\n", number(*delivered))
-	}
-	writeShares(columns, r.Overview)
-	_, _ = fmt.Fprintln(columns)
-	writeRelays(columns, r.Overview)
+	writeShares(w, s.Overview)
+	row(w)
+	writeRelays(w, s.Overview)
 }
 
-// lagReport is how far a subscription is behind.
-type lagReport struct {
-	*pgstream.Lag
-	// Overview divides the backlog.
-	Overview *ops.Overview `json:"overview"`
-}
-
-func (r lagReport) write(columns io.Writer) {
-	var b strings.Builder
+func writeLag(w io.Writer, s *ops.Stats) {
 	var events ops.Count
 	var oldest float64
-	fmt.Fprintf(&b, "subscription %s\n", printable(r.Subscription))
-	fmt.Fprint(&b, "SHARD\tUNREAD\tOLDEST\tWINDOW\tRELAY\tLEASE\n")
-	for i := range r.Shards {
-		sh := &r.Shards[i]
-		owner := sh.Owner
-		if owner == "" {
-			owner = "-"
-		}
+	line := func(format string, args ...any) { row(w, fmt.Sprintf(format, args...)) }
+	line("subscription %s", s.Subscription)
+	row(w, "SHARD", "UNREAD", "OLDEST", "WINDOW", "RELAY", "LEASE")
+	for i := range s.Shards {
+		sh := &s.Shards[i]
 		unread := ops.Count{N: sh.Events, AtLeast: sh.Events >= pgstream.LagLimit}
-		fmt.Fprintf(&b, "%d\t%s\t%s\t%s\t%s\t%s\n", sh.Shard, number(unread), seconds(sh.Seconds), seconds(sh.WindowSeconds), owner, seconds(sh.LeaseSeconds))
+		row(w, sh.Shard, number(unread), seconds(sh.Seconds), seconds(sh.WindowSeconds), dash(sh.Owner), seconds(sh.LeaseSeconds))
 		events = ops.Count{N: events.N + unread.N, AtLeast: events.AtLeast || unread.AtLeast}
 		oldest = max(oldest, sh.Seconds)
 	}
-	fmt.Fprintf(&b, "all\t%s\t%s\n", number(events), seconds(oldest))
-	fmt.Fprintf(&b, "parked: %d to retry, %d waiting behind one, %d stopped, %d dead, %d held\n",
-		r.Parked["retry"], r.Parked["waiting"], r.Parked["stopped"], r.Parked["dead"], r.Parked["held"])
-	writeStopped(&b, r.Overview)
-	for i := range r.Relays {
-		relay := &r.Relays[i]
+	row(w, "all", number(events), seconds(oldest))
+	line("parked: %d to retry, %d waiting behind one, %d stopped, %d dead, %d held",
+		s.Parked["retry"], s.Parked["waiting"], s.Parked["stopped"], s.Parked["dead"], s.Parked["held"])
+	writeStopped(w, s.Overview)
+	for i := range s.Relays {
+		relay := &s.Relays[i]
 		waits := ""
 		if relay.Waits {
 			waits = "; " + waitsForDestination
 		}
-		fmt.Fprintf(&b, "relay %s: %s, process %d, since %s%s\n", relay.Worker, relay.Host, relay.PID, relay.StartedAt.Format(time.RFC3339), waits)
+		line("relay %s: %s, process %d, since %s%s", relay.Worker, relay.Host, relay.PID, relay.StartedAt.Format(time.RFC3339), waits)
 	}
-	if len(r.Relays) == 0 {
-		fmt.Fprint(&b, "no relay serves it\n")
+	if len(s.Relays) == 0 {
+		line("no relay serves it")
 	}
-	if oldest := r.OldestTransaction; oldest != nil {
-		fmt.Fprintf(&b, "oldest transaction: process %d of the server, %s, %s, application %q\n",
-			oldest.PID, seconds(oldest.Seconds), oldest.State, oldest.Application)
-	}
-	writeShares(&b, r.Overview)
-	_, _ = io.WriteString(columns, b.String())
+	writeTransaction(w, s.OldestTransaction)
+	writeShares(w, s.Overview)
 }
 
 // seconds is a time for people, to a tenth of a second below a minute.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 // topEvery is how often top looks.
@@ -29,23 +30,23 @@ until Ctrl-C, or q and Enter. Where the output is no terminal it prints once.`,
 		Example: "  outbox top --from postgres://localhost/shop",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return from.operate(cmd.Context(), func(target ops.Target) error { return a.top(cmd.Context(), target) })
+			return from.operate(cmd.Context(), func(events *ops.Outbox) error { return a.top(cmd.Context(), events) })
 		},
 	}
 	from.flags(cmd)
 	return cmd
 }
 
-func (a *app) top(ctx context.Context, target ops.Target) error {
+func (a *app) top(ctx context.Context, events *ops.Outbox) error {
 	if a.json || !isTerminal(a.Out) {
-		now, err := target.Overview(ctx)
+		now, err := events.Overview(ctx)
 		if err != nil {
 			return err
 		}
 		if a.json {
 			return a.printJSON(now)
 		}
-		return a.printf("%s", overviewText(target.Describe(), now))
+		return a.printf("%s", overviewText(events.Describe(), now))
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -60,7 +61,7 @@ func (a *app) top(ctx context.Context, target ops.Target) error {
 	ticker := time.NewTicker(topEvery)
 	defer ticker.Stop()
 	for {
-		now, err := target.Overview(ctx)
+		now, err := events.Overview(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -68,7 +69,7 @@ func (a *app) top(ctx context.Context, target ops.Target) error {
 			return err
 		}
 		// Home, the text with the rest of each line cleared, and the rest of the screen cleared.
-		text := strings.ReplaceAll(overviewText(target.Describe(), now), "\n", "\x1b[K\n")
+		text := strings.ReplaceAll(overviewText(events.Describe(), now), "\n", "\x1b[K\n")
 		if err := a.printf("\x1b[H%s\x1b[J", text); err != nil {
 			return err
 		}
@@ -101,10 +102,16 @@ func overviewText(is ops.Description, o *ops.Overview) string {
 	writeShares(&b, o)
 	_, _ = fmt.Fprintln(&b)
 	writeRelays(&b, o)
-	if oldest := o.OldestTransaction; oldest != nil {
-		fmt.Fprintf(&b, "oldest transaction: process %d of the server, %s, %s, application %q\n", oldest.PID, seconds(oldest.Seconds), oldest.State, oldest.Application)
-	}
+	writeTransaction(&b, o.OldestTransaction)
 	return b.String()
+}
+
+// writeTransaction names the server's longest-running transaction, which keeps vacuum from its work.
+func writeTransaction(b io.Writer, oldest *pgstream.Transaction) {
+	if oldest != nil {
+		_, _ = fmt.Fprintf(b, "oldest transaction: process %d of the server, %s, %s, application %q\n",
+			oldest.PID, seconds(oldest.Seconds), oldest.State, oldest.Application)
+	}
 }
 
 // writeStopped names the topics that take nothing.

@@ -1,7 +1,6 @@
 package browsertest_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,7 +16,7 @@ import (
 	"github.com/packfinderz/outbox/admin"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/ops"
-	"github.com/packfinderz/outbox/ops/doctor"
+	"github.com/packfinderz/outbox/ops/audit"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/await"
@@ -44,12 +43,12 @@ func newShop(t *testing.T, access admin.Access) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	audit, err := ops.Migrations()
+	log, err := audit.Migrations()
 	if err != nil {
 		t.Fatal(err)
 	}
 	pgtest.Migrate(t, s.pool, "", stream)
-	pgtest.Migrate(t, s.pool, "", audit)
+	pgtest.Migrate(t, s.pool, "", log)
 	s.broker.FailWith(s.judge)
 	s.relay()
 	s.console(access)
@@ -90,20 +89,14 @@ func (s *shop) relay() {
 
 func (s *shop) console(access admin.Access) {
 	s.t.Helper()
-	operations, err := ops.Stream(s.pool, pgstream.Stream{}, pgstream.DefaultSubscription)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	patient, err := doctor.Stream(pgstream.Stream{})
+	events, err := ops.Stream(s.pool, pgstream.Stream{}, pgstream.DefaultSubscription)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	console, err := admin.New(admin.Config{
-		Access: access,
-		Logger: slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})),
-		Targets: []admin.Target{{Name: "shop", Operations: operations, Examine: func(ctx context.Context) (doctor.Report, error) {
-			return doctor.Examine(ctx, s.pool, patient, doctor.Config{})
-		}}},
+		Access:   access,
+		Logger:   slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})),
+		Outboxes: []admin.Outbox{{Name: "shop", Outbox: events}},
 	})
 	if err != nil {
 		s.t.Fatal(err)

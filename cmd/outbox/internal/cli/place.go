@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
+	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/outboxpgx"
+	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/pgstream"
+)
+
+// place is what --layout, --schema and --table name: a queue table, or the stream. It has what has to be known before
+// there are tables, and makes the store of a relay and the outbox of a person. The commands do not ask which it is.
+type place interface {
+	outboxpgx.Target
+	// migration says how its tables are made.
+	migration(ctx context.Context, conn *pgx.ConnConfig, options migrationOptions) (migrate.Config, error)
+	// files are its goose migrations.
+	files(options migrationOptions) (fs.FS, error)
+	// schema is the schema of its tables; empty for the search path.
+	schema() string
+	// ifMade says what to do with tables that somebody else's migrations made.
+	ifMade() string
+	// ifMissing is the hint for a database that lacks the tables.
+	ifMissing() string
+	// verify compares the tables with what this program needs; emits is set for a command that writes events.
+	verify(ctx context.Context, db reader, emits bool) error
+	// wake tells relays that there are events.
+	wake(ctx context.Context, db execer) error
+	// open connects a relay's store, and checks that the tables are what the place says.
+	open(ctx context.Context, conn *pgx.ConnConfig, options storeOptions) (*opened, error)
+	// outbox is the table, or a subscription of the stream; empty is the default subscription.
+	outbox(pool *pgxpool.Pool, subscription string) (*ops.Outbox, error)
+	// subscriptions are the names of all that outbox can be asked for; a table has one without a name.
+	subscriptions(ctx context.Context, pool *pgxpool.Pool) ([]string, error)
+}
+
+// reader is a connection or a pool.
+type reader interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+}
+
+// execer is a connection or a pool.
+type execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// migrationOptions are the flags of migrate.
+type migrationOptions struct {
+	adopt, force bool
+	// audit is set where the audit log's tables are meant, not the target's own.
+	audit bool
+	// shape is that of a stream; what is zero was not given.
+	shape pgstream.Shape
+}
+
+// storeOptions are what the commands ask of a store. Zero means the default.
+type storeOptions struct {
+	subscription string
+	filter       pgstore.Filter
+	lease        time.Duration
+	attempts     int
+	concurrency  int
+	// purgesDead is set where dead events have a retention.
+	purgesDead bool
+	// changed is told when the definition of a subscription changes; nil for nobody.
+	changed func(was, is pgstream.Subscription)
+	log     *slog.Logger
+}
+
+// store is what the commands use of either kind.
+type store interface {
+	outbox.Store
+	WorkerID() uuid.UUID
+}
+
+// opened is a store with what belongs to it.
+type opened struct {
+	store store
+	pool  *pgxpool.Pool
+	// destination is where its subscription says that its events go; often nowhere.
+	destination string
+	// parked counts the events that a stream's subscription has put aside, by state; nil for a table.
+	parked func(context.Context) (map[string]int64, error)
+}
+
+// name says where the events come from, without a password.
+func (o *opened) name() string {
+	config := o.pool.Config().ConnConfig
+	return fmt.Sprintf("%s at %s/%s", o.store.Traits().Name, net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))), config.Database)
+}
+
+// close gives back what the store holds.
+func (o *opened) close() {
+	if closer, ok := o.store.(interface{ Close() }); ok {
+		closer.Close()
+	}
+	o.pool.Close()
+}
+
+// locate finds what the flags name, and its server.
+func (s *source) locate() (place, *pgx.ConnConfig, error) {
+	found, err := s.resolve()
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := s.config()
+	return found, conn, err
+}
+
+// open connects to what the flags name.
+func (s *source) open(ctx context.Context, options storeOptions) (*opened, error) {
+	found, conn, err := s.locate()
+	if err != nil {
+		return nil, err
+	}
+	return found.open(ctx, conn, options)
+}
+
+// outboxes are the outbox of a subscription or, if none is named, of each. They are there and are what this program
+// needs.
+func outboxes(ctx context.Context, found place, pool *pgxpool.Pool, subscription string) ([]*ops.Outbox, error) {
+	names := []string{subscription}
+	if subscription == "" {
+		var err error
+		if names, err = found.subscriptions(ctx, pool); err != nil {
+			return nil, err
+		}
+	}
+	list := make([]*ops.Outbox, len(names))
+	for i, name := range names {
+		var err error
+		if list[i], err = found.outbox(pool, name); err != nil {
+			return nil, err
+		}
+		if err := list[i].Verify(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}

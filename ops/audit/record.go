@@ -1,0 +1,77 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox/ops/internal/query"
+)
+
+// writeTimeout bounds a write that does not end with its caller's context.
+const writeTimeout = time.Minute
+
+// Record is the entry of an operation that runs. A nil Record writes nothing: there is no log.
+type Record struct {
+	log *Log
+	id  int64
+}
+
+// ID is the entry's number; zero if there is no log.
+func (r *Record) ID() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.id
+}
+
+// Note adds events to the entry, in the transaction that changes them. If tx is nil it uses a transaction of its own,
+// which the end of ctx does not stop: what it notes has happened.
+func (r *Record) Note(ctx context.Context, tx pgx.Tx, events int64, ids []uuid.UUID) error {
+	if r == nil {
+		return nil
+	}
+	if tx == nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+		defer cancel()
+		return pgx.BeginFunc(ctx, r.log.pool, func(tx pgx.Tx) error { return r.Note(ctx, tx, events, ids) })
+	}
+	if _, err := tx.Exec(ctx, r.log.sql(`UPDATE {audit} SET events = events + $2 WHERE id = $1`), r.id, events); err != nil {
+		return writeError(err)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, r.log.sql(`INSERT INTO {events} (event_id, audit_id) SELECT unnest($2::uuid[]), $1 ON CONFLICT DO NOTHING`),
+		r.id, query.PlainIDs(ids))
+	return writeError(err)
+}
+
+// End writes how the operation ended: interrupted, with an error, or well. It returns that error, joined with its own.
+func (r *Record) End(ctx context.Context, interrupted bool, err error) error {
+	if r == nil {
+		return err
+	}
+	outcome := "done"
+	switch {
+	case err != nil:
+		outcome = "failed: " + err.Error()
+	case interrupted:
+		outcome = "interrupted"
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	_, failed := r.log.pool.Exec(ctx, r.log.sql(`UPDATE {audit} SET ended_at = clock_timestamp(), outcome = $2 WHERE id = $1`), r.id, outcome)
+	return errors.Join(err, writeError(failed))
+}
+
+func writeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("outbox: write the audit log: %w", err)
+}

@@ -1,0 +1,64 @@
+package doctor
+
+import (
+	"context"
+
+	"github.com/packfinderz/outbox/ops"
+)
+
+// patient is what differs between examining a queue table and a stream.
+type patient interface {
+	// name is what people call it.
+	name() string
+	// schema is the schema of its tables; empty for the search path.
+	schema() string
+	// wakes is the SQL name of the table that relays listen to.
+	wakes() string
+	// relations are its tables, with the rights needed on each.
+	relations() []relation
+	// verify compares the tables with what they should be.
+	verify(ctx context.Context, e *exam) error
+	// restored looks for cursors of another server.
+	restored(ctx context.Context, e *exam) error
+	// promotion looks for a standby that became the primary.
+	promotion(ctx context.Context, e *exam) error
+	// indexes looks for those that are missing.
+	indexes(ctx context.Context, e *exam) error
+	// subscriptions looks for those that need a person.
+	subscriptions(ctx context.Context, e *exam) error
+	// relays looks for events that nobody takes.
+	relays(ctx context.Context, e *exam) error
+	// stuck looks for events that somebody took and did not settle.
+	stuck(ctx context.Context, e *exam) error
+	// keys looks for keys that need a person.
+	keys(ctx context.Context, e *exam) error
+	// topics looks for those that accept no events.
+	topics(ctx context.Context, e *exam) error
+	// retention looks for what should have been purged.
+	retention(ctx context.Context, e *exam) error
+	// deaf says what it means if notifications do not arrive.
+	deaf() (severity Severity, means, do string)
+}
+
+// patientOf is an outbox as the doctor sees it. Of a stream, all subscriptions are examined.
+func patientOf(o *ops.Outbox) patient {
+	place := o.Place()
+	if place.Stream != nil {
+		return streamPatient{*place.Stream}
+	}
+	return tablePatient{*place.Layout}
+}
+
+// relation is a table, a sequence or a set of tables, with the rights on it.
+type relation struct {
+	// name is its name as SQL; sequence is set for a sequence, slots for the partitions of it.
+	name            string
+	sequence, slots bool
+	// churns is set where rows are updated and deleted, so that vacuum has work.
+	churns bool
+	// relay, purge, emit and operate are the rights that each needs, such as SELECT, or SELECT (id) on a
+	// column. operate is what a person needs to look at events and to change them, beside relay.
+	relay, purge, emit, operate []string
+	// written are the columns that INSERT and UPDATE write: rights on these are enough.
+	written map[string][]string
+}

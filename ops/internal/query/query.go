@@ -1,0 +1,99 @@
+// Package query has what both halves of package ops ask the database with: statements that an index
+// serves, with bounded effort, and how their answers are read.
+package query
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// ScanLimit bounds the events that a search reads without an index for its filter.
+	ScanLimit = 20_000
+	// CountLimit is where exact counts end.
+	CountLimit = 20_000
+	// GroupLimit bounds the dead events that are grouped.
+	GroupLimit = 5_000
+	// SmallTable is the size in bytes up to which a table is simply counted.
+	SmallTable = 16 << 20
+	// searchTimeout ends a statement that takes long: a person waits, and the database has better things to do.
+	searchTimeout = "10s"
+)
+
+// Unprepared plans a statement with its actual values.
+const Unprepared = pgx.QueryExecModeCacheDescribe
+
+// ByIndexSQL makes the planner use an index whenever one serves a statement, whatever the statistics say. So
+// its plan tells whether there is one.
+const ByIndexSQL = `
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true),
+  set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true),
+  set_config('max_parallel_workers_per_gather', '0', true), set_config('statement_timeout', '` + searchTimeout + `', true)`
+
+// ByIndex runs a function in a read-only transaction with these settings.
+func ByIndex(ctx context.Context, pool *pgxpool.Pool, read func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, ByIndexSQL); err != nil {
+			return err
+		}
+		return read(tx)
+	})
+}
+
+// Args collects the parameters of a statement.
+type Args []any
+
+// Add adds a parameter and returns its placeholder.
+func (a *Args) Add(value any) string {
+	*a = append(*a, value)
+	return fmt.Sprintf("$%d", len(*a))
+}
+
+// All returns the arguments of a call.
+func (a Args) All() []any { return append([]any{Unprepared}, a...) }
+
+// And is the conjunction of conditions, without the empty ones.
+func And(conditions ...string) string {
+	list := make([]string, 0, len(conditions))
+	for _, condition := range conditions {
+		if condition != "" {
+			list = append(list, "("+condition+")")
+		}
+	}
+	if len(list) == 0 {
+		return "true"
+	}
+	return strings.Join(list, " AND ")
+}
+
+// Moment is a time of the database's; zero if it is NULL or infinite.
+func Moment(t pgtype.Timestamptz) time.Time {
+	if !t.Valid || t.InfinityModifier != pgtype.Finite {
+		return time.Time{}
+	}
+	return t.Time.UTC()
+}
+
+// PlainIDs are ids as the database takes them.
+func PlainIDs(ids []uuid.UUID) [][16]byte {
+	plain := make([][16]byte, len(ids))
+	for i, id := range ids {
+		plain[i] = id
+	}
+	return plain
+}
+
+// IDTime is when an id was made, if the id tells.
+func IDTime(id uuid.UUID) (at time.Time, tells bool) {
+	if id.Version() != 7 {
+		return time.Time{}, false
+	}
+	return time.Unix(id.Time().UnixTime()), true
+}

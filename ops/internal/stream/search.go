@@ -1,0 +1,178 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox/ops/internal/query"
+	"github.com/packfinderz/outbox/ops/internal/view"
+)
+
+// The log has no index on ids, nor on times. But its events stand nearly in the order of
+// time, so that a time is found by halving, and an id that tells its time with it.
+
+// seqAtSQL is when the events from a place on were emitted: the first of each shard. $1 seq.
+const seqAtSQL = `
+SELECT min(e.created_at), max(e.created_at), min(e.seq)
+FROM {shards} AS c CROSS JOIN LATERAL (
+  SELECT e.created_at, e.seq FROM {stream} AS e WHERE e.shard = c.shard AND e.seq >= $2 ORDER BY e.seq LIMIT 1
+) AS e
+WHERE c.subscription = $1`
+
+// seqAt is a place in the log before which (with late) or from which on there is next to nothing emitted
+// at or after a time. A transaction that was open for long leaves its events, with the time of
+// its beginning, among later ones: one such event does not lead astray.
+func (s *Subscription) seqAt(ctx context.Context, tx pgx.Tx, at time.Time, late bool) (int64, error) {
+	var low, high int64
+	if err := tx.QueryRow(ctx, s.stream.SQL(lastSeqSQL)).Scan(&high); err != nil {
+		return 0, err
+	}
+	for low < high {
+		middle := low + (high-low)/2
+		var first, last *time.Time
+		var seq *int64
+		if err := tx.QueryRow(ctx, s.stream.SQL(seqAtSQL), query.Unprepared, s.name, middle).Scan(&first, &last, &seq); err != nil {
+			return 0, err
+		}
+		switch {
+		case seq == nil, !late && !last.Before(at), late && !first.Before(at):
+			high = middle
+		default:
+			low = max(middle, *seq) + 1
+		}
+	}
+	return low, nil
+}
+
+// seqOfSQL are the ids of the events from a place on: the first of each shard. $1 subscription,
+// $2 seq.
+const seqOfSQL = `
+SELECT array_agg(e.id), coalesce(min(e.seq), 0)
+FROM {shards} AS c CROSS JOIN LATERAL (
+  SELECT e.id, e.seq FROM {stream} AS e WHERE e.shard = c.shard AND e.seq >= $2 ORDER BY e.seq LIMIT 1
+) AS e
+WHERE c.subscription = $1`
+
+// seqOf is about where in the log an id that tells its time stands: ids rise along the log, but
+// for those of callers, and for transactions that ran beside each other.
+func (s *Subscription) seqOf(ctx context.Context, tx pgx.Tx, id uuid.UUID) (int64, error) {
+	var low, high int64
+	if err := tx.QueryRow(ctx, s.stream.SQL(lastSeqSQL)).Scan(&high); err != nil {
+		return 0, err
+	}
+	for low < high {
+		middle := low + (high-low)/2
+		var plain [][16]byte
+		var seq int64
+		if err := tx.QueryRow(ctx, s.stream.SQL(seqOfSQL), query.Unprepared, s.name, middle).Scan(&plain, &seq); err != nil {
+			return 0, err
+		}
+		telling, later := 0, 0
+		for _, other := range plain {
+			if _, tells := query.IDTime(other); tells {
+				telling++
+				if bytes.Compare(other[:], id[:]) >= 0 {
+					later++
+				}
+			}
+		}
+		if 2*later >= telling { // with none that tells, as if at the end
+			high = middle
+		} else {
+			low = max(middle, seq) + 1
+		}
+	}
+	return low, nil
+}
+
+const (
+	// lastSeqSQL is the end of the log.
+	lastSeqSQL = `SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) + 1`
+	// nearby is how far around its place an event is looked for by its id.
+	nearby = query.ScanLimit / 2
+	// searchAround is how far around its time, with no more than searchSeqs events.
+	searchAround = 30 * time.Second
+	searchSeqs   = 5 * query.ScanLimit
+)
+
+// search finds an event by its id: among the parked ones, around the time that its id tells,
+// or else among the newest.
+func (s *Subscription) search(ctx context.Context, tx pgx.Tx, id uuid.UUID, whole bool) (*found, error) {
+	event, err := one(tx.Query(ctx, s.stream.SQL(`SELECT `+eventList("p", parkedState, whole)+`
+FROM {parked} AS p WHERE p.id = $1 AND p.subscription = $2 ORDER BY p.replayed LIMIT 1`), query.Unprepared, [16]byte(id), s.name))(whole)
+	if err != nil || event != nil && !event.Replayed {
+		return event, err
+	}
+	windows, err := s.windows(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, window := range windows {
+		logged, err := one(tx.Query(ctx, s.stream.SQL(`SELECT `+eventList("e", logState, whole)+`
+FROM {shards} AS c JOIN {stream} AS e ON e.shard = c.shard AND e.seq >= $3 AND e.seq < $4
+LEFT JOIN {parked} AS p ON p.subscription = c.subscription AND p.shard = e.shard AND p.seq = e.seq AND NOT p.replayed
+WHERE c.subscription = $2 AND e.id = $1 LIMIT 1`), query.Unprepared, [16]byte(id), s.name, window[0], window[1]))(whole)
+		if err != nil || logged != nil {
+			return logged, err
+		}
+	}
+	if event != nil {
+		return event, nil // its slot of the ring was emptied since it was asked for again
+	}
+	return nil, fmt.Errorf("%w among those that are parked or were emitted around its time", view.ErrNotFound)
+}
+
+// windows are the parts of the log to look for an id in, likely ones first.
+func (s *Subscription) windows(ctx context.Context, tx pgx.Tx, id uuid.UUID) (list [][2]int64, err error) {
+	at, tells := query.IDTime(id)
+	if tells {
+		place, err := s.seqOf(ctx, tx, id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, [2]int64{place - nearby, place + nearby})
+	} else { // an id that somebody chose is kept for the sake of dedupe, with its time
+		err := tx.QueryRow(ctx, s.stream.SQL(`SELECT created_at FROM {dedupe} WHERE id = $1`), [16]byte(id)).Scan(&at)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return nil, err
+		}
+		tells = err == nil
+	}
+	if tells {
+		from, err := s.seqAt(ctx, tx, at.Add(-searchAround), false)
+		if err != nil {
+			return nil, err
+		}
+		until, err := s.seqAt(ctx, tx, at.Add(searchAround), true)
+		if err != nil {
+			return nil, err
+		}
+		if middle := from + (until-from)/2; until-from > searchSeqs {
+			from, until = middle-searchSeqs/2, middle+searchSeqs/2
+		}
+		list = append(list, [2]int64{from, until})
+	}
+	var last int64
+	err = tx.QueryRow(ctx, s.stream.SQL(lastSeqSQL)).Scan(&last)
+	return append(list, [2]int64{last - searchSeqs, last}), err
+}
+
+// one reads a row, or nil.
+func one(rows pgx.Rows, err error) func(whole bool) (*found, error) {
+	return func(whole bool) (*found, error) {
+		if err != nil {
+			return nil, err
+		}
+		list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (found, error) { return scanFound(row, whole) })
+		if err != nil || len(list) == 0 {
+			return nil, err
+		}
+		return &list[0], nil
+	}
+}

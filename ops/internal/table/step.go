@@ -1,0 +1,95 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/packfinderz/outbox/ops/internal/query"
+	"github.com/packfinderz/outbox/ops/internal/view"
+)
+
+// step is what one step of a walk found.
+type step struct {
+	events []view.Event
+	// places are where the events stand.
+	places []view.Position
+	// last is the last place that was looked at, if it was not the end; nil if it was.
+	last *view.Position
+	// lastCreated is when that row was emitted.
+	lastCreated time.Time
+	// looked is how many rows were looked at, if it did not find enough.
+	looked int
+}
+
+// request is what a step looks for.
+type request struct {
+	filter    *view.Filter
+	ascending bool
+	from      *view.Position
+	// want is how many events are enough; limit how many rows are looked at.
+	want, limit int
+	// before leaves out what changed at or after it; zero for nothing.
+	before time.Time
+	// whole reads payloads, too.
+	whole bool
+}
+
+// look goes one step of a walk.
+func (t *Table) look(ctx context.Context, tx pgx.Tx, w *walk, r request) (*step, error) {
+	var args query.Args
+	inner := t.rows(w, t.within(w, r.filter, &args), r.ascending, r.from, r.limit, &args)
+	innerArgs := len(args)
+	equal, err := t.equal(r.filter, &args)
+	if err != nil {
+		return nil, err
+	}
+	rest := t.rest(r.filter, &args)
+	changed := ""
+	if at := t.changedAt(w); at != "" && !r.before.IsZero() {
+		changed = at + " < " + args.Add(r.before)
+	}
+	order := w.order("t.outbox_at", "t.outbox_id", r.ascending)
+	sql := fmt.Sprintf("SELECT %s, t.outbox_at, t.outbox_id\nFROM (\n%s\n) AS t\nWHERE %s\nORDER BY %s\nLIMIT %d",
+		t.eventList("t.outbox_reason", r.whole), inner, query.And(equal, rest, changed), order, r.want)
+	rows, err := tx.Query(ctx, sql, args.All()...)
+	if err != nil {
+		return nil, err
+	}
+	s := &step{}
+	s.events, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (view.Event, error) {
+		place := view.Position{Walk: w.name}
+		var at pgtype.Timestamptz
+		event, err := t.scanEvent(row, r.whole, &at, (*[16]byte)(&place.ID))
+		place.At = query.Moment(at)
+		s.places = append(s.places, place)
+		return event, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(s.events) == r.want {
+		s.last = &s.places[len(s.places)-1]
+		s.lastCreated = s.events[len(s.events)-1].CreatedAt
+		return s, nil
+	}
+	return s, t.end(ctx, tx, w, inner, args[:innerArgs], r.limit, s)
+}
+
+// end finds where a step ended that did not find enough.
+func (t *Table) end(ctx context.Context, tx pgx.Tx, w *walk, inner string, args query.Args, limit int, s *step) error {
+	sql := fmt.Sprintf("SELECT t.outbox_at, t.outbox_id, %s FROM (\n%s\n) AS t OFFSET %d", col(t.layout.Columns.CreatedAt), inner, limit-1)
+	last := view.Position{Walk: w.name}
+	var at pgtype.Timestamptz
+	err := tx.QueryRow(ctx, sql, args.All()...).Scan(&at, (*[16]byte)(&last.ID), &s.lastCreated)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil // it went to the end
+	}
+	last.At = query.Moment(at)
+	s.last, s.looked = &last, limit
+	return err
+}

@@ -1,0 +1,228 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/ops/internal/query"
+	"github.com/packfinderz/outbox/ops/internal/view"
+	"github.com/packfinderz/outbox/pgstore"
+)
+
+// walk is an order in which the rows of a table can be gone through by an index, from any
+// place on. Its base is what the index itself is limited to; whatever else a filter asks for
+// is looked at row by row, and how many rows are looked at is bounded.
+type walk struct {
+	name string
+	base string
+	// at is the column that orders the rows, before their ids; zero for ids alone.
+	at pgstore.Column
+	// letters is set where it goes along the dead letters.
+	letters bool
+	// unordered is set where the order is not that of time.
+	unordered bool
+}
+
+// byID reports whether the walk goes along the ids alone.
+func (w *walk) byID() bool { return !w.letters && w.at.IsZero() }
+
+// order is an ORDER BY list of the walk.
+func (w *walk) order(at, id string, ascending bool) string {
+	direction := " DESC"
+	if ascending {
+		direction = ""
+	}
+	if w.byID() {
+		return id + direction
+	}
+	return at + direction + ", " + id + direction
+}
+
+// place are the expressions that a walk is ordered by.
+func (t *Table) place(w *walk) (at, id string) {
+	if w.letters {
+		letter := &t.layout.DeadLetter.Columns
+		return "d." + sqlname.Quote(letter.FailedAt.Name), "d." + sqlname.Quote(letter.ID.Name)
+	}
+	if w.at.IsZero() {
+		return "NULL::timestamptz", col(t.layout.Columns.ID)
+	}
+	return col(w.at), col(t.layout.Columns.ID)
+}
+
+// candidates are the walks that would serve a state, best first. The last one always does.
+func (t *Table) candidates(f *view.Filter) []walk {
+	c := &t.layout.Columns
+	var list []walk
+	add := func(name, base string, at pgstore.Column) {
+		if !at.IsZero() {
+			list = append(list, walk{name: name, base: base, at: at})
+		}
+	}
+	due := c.NextAttemptAt
+	if due.IsZero() {
+		due = c.CreatedAt
+	}
+	switch f.State {
+	case view.StateDue, view.StateScheduled, view.StateRetrying, view.StateClaimed:
+		if f.State == view.StateClaimed && t.layout.Hold == pgstore.HoldLease {
+			add("leased", t.is.Leased, c.LockedUntil)
+			add("leased-due", t.is.Leased, c.NextAttemptAt)
+			break
+		}
+		add("pending", t.is.Pending, due)
+	case view.StateDead:
+		if t.layout.DeadLetter != nil {
+			list = append(list, walk{name: "letters", base: t.is.OpenLetters, letters: true})
+			break
+		}
+		add("dead", t.is.Dead, c.CreatedAt)
+		if c.NextAttemptAt.NotNull {
+			add("dead-due", t.is.Dead, c.NextAttemptAt)
+		}
+	case view.StateDelivered:
+		if t.layout.Done == pgstore.DoneTimestamp {
+			add("delivered", t.is.Delivered, c.DeliveredAt)
+		}
+		add("delivered-created", t.is.Delivered, c.CreatedAt)
+		if c.NextAttemptAt.NotNull {
+			add("delivered-due", t.is.Delivered, c.NextAttemptAt)
+		}
+	case "", view.StateWaiting, view.StateHeld:
+		add("all", "", c.CreatedAt)
+	}
+	return append(list, walk{name: "ids"})
+}
+
+// choose finds the first walk that an index serves, or the one that a list was begun with.
+func (t *Table) choose(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view.Position) (*walk, error) {
+	candidates := t.candidates(f)
+	if len(f.IDs) > 0 {
+		return &walk{name: "ids"}, nil // found one by one
+	}
+	ordered, err := t.idsInOrder(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	last := &candidates[len(candidates)-1]
+	last.unordered = !ordered
+	// Within a time, ids that begin with it are better than what an index has of a state.
+	if after == nil && ordered && (!f.Since.IsZero() || !f.Until.IsZero()) && (f.State == view.StateDelivered || f.State == "") {
+		return last, nil
+	}
+	for i := range candidates {
+		w := &candidates[i]
+		if after != nil {
+			if after.Walk == w.name {
+				return w, nil
+			}
+			continue
+		}
+		// Open dead letters are few, and sorted: an index on them would tempt the planner into
+		// reading all of them for every row of a claim.
+		if w == last || w.letters {
+			return w, nil
+		}
+		var args query.Args
+		p, err := query.Explain(ctx, tx, t.rows(w, "", false, nil, query.ScanLimit, &args), args.All()...)
+		if err != nil {
+			return nil, err
+		}
+		if p.Walks() {
+			return w, nil
+		}
+	}
+	return nil, fmt.Errorf("outbox: %w", view.ErrCursor)
+}
+
+// idsInOrder reports whether the table's ids are in the order of time: the highest one begins
+// with the time at which its event was emitted. An id of any other kind among them would be
+// higher, but for a chance that halves with every event.
+func (t *Table) idsInOrder(ctx context.Context, tx pgx.Tx) (bool, error) {
+	var id uuid.UUID
+	var created time.Time
+	sql := fmt.Sprintf("SELECT %[1]s, %[2]s FROM %[3]s AS t ORDER BY %[1]s DESC LIMIT 1",
+		col(t.layout.Columns.ID), col(t.layout.Columns.CreatedAt), t.is.Table)
+	err := tx.QueryRow(ctx, sql).Scan((*[16]byte)(&id), &created)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return true, nil
+	}
+	at, tells := query.IDTime(id)
+	return tells && at.Sub(created).Abs() < 24*time.Hour, err
+}
+
+// rows is the part of a table that one step of a walk looks at, at most limit rows from a place on.
+func (t *Table) rows(w *walk, more string, ascending bool, from *view.Position, limit int, args *query.Args) string {
+	at, id := t.place(w)
+	compare, keyset := "<", ""
+	if ascending {
+		compare = ">"
+	}
+	switch {
+	case from == nil:
+	case w.byID():
+		keyset = fmt.Sprintf("%s %s %s::uuid", id, compare, args.Add([16]byte(from.ID)))
+	default:
+		keyset = fmt.Sprintf("(%s, %s) %s (%s::timestamptz, %s::uuid)", at, id, compare, args.Add(from.At), args.Add([16]byte(from.ID)))
+	}
+	tables, letter := t.is.Table+" AS t", "''::text AS outbox_reason, NULL::timestamptz AS outbox_failed_at"
+	if w.letters {
+		d := &t.layout.DeadLetter.Columns
+		tables = fmt.Sprintf("%s AS d JOIN %s AS t ON %s = d.%s", t.is.Letters, t.is.Table, col(t.layout.Columns.ID), sqlname.Quote(d.EventID.Name))
+		letter = fmt.Sprintf("d.%s::text AS outbox_reason, d.%s AS outbox_failed_at", sqlname.Quote(d.Reason.Name), sqlname.Quote(d.FailedAt.Name))
+	}
+	return fmt.Sprintf("SELECT t.*, %s AS outbox_at, %s AS outbox_id, %s\nFROM %s\nWHERE %s\nORDER BY %s\nLIMIT %d",
+		at, id, letter, tables, query.And(w.base, more, keyset), w.order(at, id, ascending), limit)
+}
+
+// within bounds a walk by a filter's ids and times, as far as its order knows them.
+func (t *Table) within(w *walk, f *view.Filter, args *query.Args) string {
+	c := &t.layout.Columns
+	var list []string
+	if len(f.IDs) > 0 {
+		return col(c.ID) + " = ANY(" + args.Add(query.PlainIDs(f.IDs)) + ")"
+	}
+	bound := func(column, since, until string) {
+		if !f.Since.IsZero() && since != "" {
+			list = append(list, column+" >= "+since)
+		}
+		if !f.Until.IsZero() && until != "" {
+			list = append(list, column+" < "+until)
+		}
+	}
+	switch {
+	case w.letters:
+		if !f.Since.IsZero() { // an event dies after it was emitted
+			at, _ := t.place(w)
+			bound(at, args.Add(f.Since), "")
+		}
+	case !w.byID() && (w.at.Name == c.CreatedAt.Name || w.at.Name == c.DeliveredAt.Name):
+		var since, until string
+		if !f.Since.IsZero() { // an event is delivered after it was emitted
+			since = args.Add(f.Since)
+		}
+		if !f.Until.IsZero() && w.at.Name == c.CreatedAt.Name {
+			until = args.Add(f.Until)
+		}
+		bound(col(w.at), since, until)
+	case w.byID() && !w.unordered:
+		var since, until string
+		if !f.Since.IsZero() {
+			since = args.Add([16]byte(firstID(f.Since.Add(-idEarlier))))
+		}
+		if !f.Until.IsZero() {
+			until = args.Add([16]byte(firstID(f.Until.Add(idLater))))
+		}
+		bound(col(c.ID), since, until)
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return query.And(list...)
+}
