@@ -4,8 +4,6 @@ import "github.com/packfinderz/outbox/ops/internal/view"
 
 // What people see of an outbox.
 type (
-	// Kind is the kind of an outbox.
-	Kind = view.Kind
 	// Description says what an outbox is and what it can do.
 	Description = view.Description
 	// Operation is something that a person does to events.
@@ -42,14 +40,6 @@ type (
 	StoppedTopic = view.StoppedTopic
 	// Relay is a relay that is alive.
 	Relay = view.Relay
-)
-
-// The kinds of outboxes.
-const (
-	// KindTable is a queue table.
-	KindTable = view.KindTable
-	// KindStream is a subscription of a stream.
-	KindStream = view.KindStream
 )
 
 // The operations.

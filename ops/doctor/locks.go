@@ -32,13 +32,9 @@ func lookAtLocks(ctx context.Context, e *exam) error {
 	if _, err := e.seesAll(ctx); err != nil {
 		return err
 	}
-	relations, err := withSlots(ctx, e.tx, e.patient)
+	tables, err := e.tables(ctx)
 	if err != nil {
 		return err
-	}
-	var tables []string
-	for _, r := range relations {
-		tables = append(tables, r.name)
 	}
 	if err := e.strongLocks(ctx, tables); err != nil {
 		return err

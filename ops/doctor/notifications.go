@@ -13,8 +13,8 @@ import (
 func lookAtNotifications(ctx context.Context, e *exam) error {
 	err := wake.Probe(ctx, e.pool, e.patient.wakes())
 	if errors.Is(err, outbox.ErrNoNotifications) {
-		severity, means, do := e.patient.deaf()
-		e.add(severity, "notifications do not arrive through this connection, as behind a pooler in transaction mode: "+means, do)
+		e.add(Warning, "notifications do not arrive through this connection, as behind a pooler in transaction mode: "+e.patient.deaf(),
+			"Give relays a connection past the pooler; or say --notify=false and accept the polling.")
 		return nil
 	}
 	if err == nil {

@@ -18,26 +18,16 @@ type patient interface {
 	relations() []relation
 	// verify compares the tables with what they should be.
 	verify(ctx context.Context, e *exam) error
-	// restored looks for cursors of another server.
-	restored(ctx context.Context, e *exam) error
-	// promotion looks for a standby that became the primary.
-	promotion(ctx context.Context, e *exam) error
 	// indexes looks for those that are missing.
 	indexes(ctx context.Context, e *exam) error
-	// subscriptions looks for those that need a person.
-	subscriptions(ctx context.Context, e *exam) error
 	// relays looks for events that nobody takes.
 	relays(ctx context.Context, e *exam) error
 	// stuck looks for events that somebody took and did not settle.
 	stuck(ctx context.Context, e *exam) error
-	// keys looks for keys that need a person.
-	keys(ctx context.Context, e *exam) error
-	// topics looks for those that accept no events.
-	topics(ctx context.Context, e *exam) error
 	// retention looks for what should have been purged.
 	retention(ctx context.Context, e *exam) error
 	// deaf says what it means if notifications do not arrive.
-	deaf() (severity Severity, means, do string)
+	deaf() string
 }
 
 // patientOf is an outbox as the doctor sees it. Of a stream, all subscriptions are examined.

@@ -54,8 +54,3 @@ func (t streamPatient) promotion(ctx context.Context, e *exam) error {
 	}
 	return nil
 }
-
-func (t tablePatient) promotion(_ context.Context, e *exam) error {
-	e.well("a table does not remember its server; what was settled in the last moments before a failover is published again")
-	return nil
-}

@@ -139,6 +139,15 @@ func withSlots(ctx context.Context, db querier, p patient) ([]relation, error) {
 	return list, nil
 }
 
+// tables are the SQL names of the patient's tables, with each slot by itself.
+func (e *exam) tables(ctx context.Context) (names []string, err error) {
+	relations, err := withSlots(ctx, e.tx, e.patient)
+	for _, r := range relations {
+		names = append(names, r.name)
+	}
+	return names, err
+}
+
 // partitions are those of a table, as SQL.
 func partitions(ctx context.Context, db querier, table string) ([]string, error) {
 	rows, err := db.Query(ctx, `

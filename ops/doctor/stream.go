@@ -43,9 +43,8 @@ func (t streamPatient) relations() []relation {
 	}
 }
 
-func (t streamPatient) deaf() (severity Severity, means, do string) {
-	return Warning, "relays find new events only when they poll, and prepare no statements",
-		"Give relays a connection past the pooler; or say --notify=false and accept the polling."
+func (t streamPatient) deaf() string {
+	return "relays find new events only when they poll, and prepare no statements"
 }
 
 func (t streamPatient) restored(ctx context.Context, e *exam) error {

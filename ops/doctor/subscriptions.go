@@ -43,9 +43,3 @@ func (t streamPatient) subscriptions(ctx context.Context, e *exam) error {
 	e.well("%s, all made to the end", plural(int64(len(list)), "subscription"))
 	return nil
 }
-
-// subscriptions is nothing that a queue table has.
-func (t tablePatient) subscriptions(_ context.Context, e *exam) error {
-	e.well("a table has no subscriptions")
-	return nil
-}

@@ -64,19 +64,8 @@ func there(columns ...pgstore.Column) (names []string) {
 	return names
 }
 
-func (t tablePatient) deaf() (severity Severity, means, do string) {
-	return Warning, "relays find new events only when they poll, up to a second later",
-		"Give relays a connection past the pooler; or say --notify=false and accept the polling."
-}
-
-func (t tablePatient) restored(_ context.Context, e *exam) error {
-	e.well("a table survives a dump and a restore as it is")
-	return nil
-}
-
-func (t tablePatient) keys(_ context.Context, e *exam) error {
-	e.well("a queue table keeps no order of keys, so that none waits")
-	return nil
+func (t tablePatient) deaf() string {
+	return "relays find new events only when they poll, up to a second later"
 }
 
 func (t tablePatient) relays(ctx context.Context, e *exam) error {

@@ -46,12 +46,6 @@ FROM `+t.at("outbox_parked")+` WHERE state = 'stopped' GROUP BY subscription, ro
 	return nil
 }
 
-// topics is nothing that a queue table knows: its events stay due.
-func (t tablePatient) topics(_ context.Context, e *exam) error {
-	e.well("the table does not know of topics that take nothing; /readyz of the relays does")
-	return nil
-}
-
 func waiting(events int64) string {
 	if events == 1 {
 		return "1 event waits"

@@ -31,7 +31,7 @@ func New(pool *pgxpool.Pool, stream pgstream.Stream, name string) (*Subscription
 // Describe says what the subscription has and can do.
 func (s *Subscription) Describe() view.Description {
 	return view.Description{
-		Name: pgstream.LayoutName + "/" + s.name, Kind: view.KindStream, Layout: pgstream.LayoutName, Table: "outbox_stream", Subscription: s.name,
+		Name: pgstream.LayoutName + "/" + s.name, Kind: "stream", Layout: pgstream.LayoutName, Table: "outbox_stream", Subscription: s.name,
 		Fields: []view.Field{
 			view.FieldID, view.FieldNamespace, view.FieldTopic, view.FieldType, view.FieldAggregate, view.FieldKey, view.FieldTenant, view.FieldError,
 		},

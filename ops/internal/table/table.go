@@ -33,7 +33,7 @@ func New(pool *pgxpool.Pool, layout pgstore.Layout) (*Table, error) {
 func (t *Table) Describe() view.Description {
 	const cannotHold = "a queue table has no state for an event that a person holds; only a stream does"
 	d := view.Description{
-		Name: t.layout.Name + "/" + t.layout.Table, Kind: view.KindTable, Layout: t.layout.Name, Table: t.layout.Table,
+		Name: t.layout.Name + "/" + t.layout.Table, Kind: "table", Layout: t.layout.Name, Table: t.layout.Table,
 		Fields: []view.Field{view.FieldID},
 		Cannot: map[view.Operation]string{view.OperationHold: cannotHold, view.OperationRelease: cannotHold},
 	}

@@ -6,23 +6,12 @@ import (
 	"slices"
 )
 
-// Kind is the kind of an outbox.
-type Kind string
-
-// The kinds of outboxes.
-const (
-	// KindTable is a queue table.
-	KindTable Kind = "table"
-	// KindStream is a subscription of a stream.
-	KindStream Kind = "stream"
-)
-
 // Description says what an outbox is and what it can do.
 type Description struct {
 	// Name is the layout's name and the table's or subscription's, such as "modkit/modkit_outbox_events".
 	Name string `json:"name"`
-	// Kind is the outbox's kind.
-	Kind Kind `json:"kind"`
+	// Kind is "table" or "stream".
+	Kind string `json:"kind"`
 	// Layout is the layout's name.
 	Layout string `json:"layout"`
 	// Table is the table; Subscription is the subscription of a stream.
