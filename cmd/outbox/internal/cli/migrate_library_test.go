@@ -12,7 +12,7 @@ import (
 
 	"github.com/packfinderz/outbox/internal/migrations"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
-	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/audit"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -37,7 +37,7 @@ func TestMigrateByLibrary(t *testing.T) {
 			}, []string{"--schema", `a"b; --'$$`},
 		},
 		"audit": {
-			func(ctx context.Context, pool *pgxpool.Pool) error { return ops.Migrate(ctx, pool, "events") },
+			func(ctx context.Context, pool *pgxpool.Pool) error { return audit.Migrate(ctx, pool, "events") },
 			[]string{"--schema", "events", "--audit"},
 		},
 	} {
