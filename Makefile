@@ -72,7 +72,7 @@ chaos: servers ## kill, stop and restart relays, consumers, PostgreSQL and desti
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m -run 'ConsumeOnce|Hung' ./internal/testing/system/endtoend
 	OUTBOX_CHAOS=long go test -count=1 -v -run 'AtRandom|ConsumeKilled' ./destinations/redis/...
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m -run 'TestChaos' ./packfinderz/internal/e2e
-	OUTBOX_CHAOS=long go test -count=1 -v -p 2 -parallel 16 -timeout 2h -run 'TestOutages' ./internal/testing/outagetest ./destinations/webhook ./cmd/outbox/internal/dest $(BROKERS)
+	OUTBOX_CHAOS=long go test -count=1 -v -p 2 -parallel 16 -timeout 2h -run 'TestOutages' ./internal/testing/outagetest ./destinations/webhook ./destinations/file $(BROKERS)
 
 matrix: postgres ## test emit, stores, stream, ops and the short chaos on PostgreSQL 14 to 18; VERSIONS=18, AREAS='stream ops' for some
 	go build -o bin/matrix ./internal/testing/matrix

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/file"
 )
 
 // Destination is a publisher that can be closed.
@@ -40,8 +41,8 @@ type kind struct {
 // kinds are all destinations: those without a broker, and the brokers'.
 func kinds() []kind {
 	return append([]kind{
-		{"stdout", "stdout:", "JSON Lines on standard output", nothingMore, func(_ string, stdout io.Writer) (Destination, error) { return newLines(stdout), nil }},
-		{"file", "file:PATH", "JSON Lines appended to a file of its own", checkPath, prepareLines},
+		{"stdout", "stdout:", "JSON Lines on standard output", nothingMore, func(_ string, stdout io.Writer) (Destination, error) { return file.NewWriter(stdout), nil }},
+		broker("file", "file:PATH", "JSON Lines appended to a file of its own", file.ParseURL, file.New),
 		{"discard", "discard:", "nowhere, for measurements", nothingMore, func(string, io.Writer) (Destination, error) { return discard{}, nil }},
 	}, brokers()...)
 }
@@ -76,8 +77,8 @@ func Open(to string, stdout io.Writer) (Destination, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out, ok := destination.(*lines); ok {
-		if err := out.open(); err != nil {
+	if out, ok := destination.(interface{ Open() error }); ok {
+		if err := out.Open(); err != nil {
 			return nil, err
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build unix && !aix && !solaris
 
-package dest
+package file
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-package dest
+package file
 
 import (
 	"bytes"
@@ -18,28 +18,28 @@ func sizeOf(handle diskFile) (int64, error) {
 
 // untouched refuses a file that somebody else has changed since our last write. A line that is
 // appended to half a line of theirs cannot be read, and what they cut off was acknowledged.
-func (f *file) untouched() error {
+func (f *disk) untouched() error {
 	size, err := sizeOf(f.handle)
 	switch {
 	case err != nil:
-		return fmt.Errorf("write to %s: %w", f.path, err)
+		return fmt.Errorf("write to %s: %w", f.config.Path, err)
 	case size == f.size:
 		return nil
 	case size < f.size:
 		return outbox.Misconfigured(fmt.Errorf(
 			"write to %s: somebody else has truncated it from %d to %d bytes, and with it events that were delivered; move it away, or restart the relay to go on with it",
-			f.path, f.size, size))
-	case !f.foreign:
+			f.config.Path, f.size, size))
+	case !f.config.Append:
 		return outbox.Misconfigured(fmt.Errorf(
 			"write to %s: somebody else has written to it; cut it to its first %d bytes, move it away, or restart the relay with ?append=true if all its lines have an end",
-			f.path, f.size))
+			f.config.Path, f.size))
 	}
 	last := make([]byte, 1)
 	if _, err := f.handle.ReadAt(last, size-1); err != nil {
-		return fmt.Errorf("read the end of %s: %w", f.path, err)
+		return fmt.Errorf("read the end of %s: %w", f.config.Path, err)
 	}
 	if last[0] != '\n' {
-		return outbox.Misconfigured(fmt.Errorf("write to %s: somebody else has written a line to it that has no end; end it", f.path))
+		return outbox.Misconfigured(fmt.Errorf("write to %s: somebody else has written a line to it that has no end; end it", f.config.Path))
 	}
 	f.size = size
 	return nil
@@ -47,10 +47,10 @@ func (f *file) untouched() error {
 
 // advance takes note of lines that were written. Somebody else may have been quicker: then ours
 // may stand behind half a line of his, and are not acknowledged.
-func (f *file) advance(lines []byte) error {
+func (f *disk) advance(lines []byte) error {
 	size, err := sizeOf(f.handle)
 	if err != nil {
-		return fmt.Errorf("write to %s: %w", f.path, err)
+		return fmt.Errorf("write to %s: %w", f.config.Path, err)
 	}
 	end := f.size + int64(len(lines))
 	if size == end || size == 0 && f.size == 0 { // or it is a device
@@ -59,7 +59,7 @@ func (f *file) advance(lines []byte) error {
 	}
 	there := make([]byte, len(lines))
 	if _, err := f.handle.ReadAt(there, f.size); err != nil || !bytes.Equal(there, lines) {
-		return fmt.Errorf("write to %s: somebody else has written to it meanwhile", f.path)
+		return fmt.Errorf("write to %s: somebody else has written to it meanwhile", f.config.Path)
 	}
 	f.size = end // he wrote behind ours; the next write sees it
 	return nil

@@ -1,4 +1,4 @@
-package dest_test
+package file_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
+	"github.com/packfinderz/outbox/destinations/file"
 	"github.com/packfinderz/outbox/internal/testing/outagetest"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // badDisk is a file on a disk that may fail.
 type badDisk struct {
-	dest.DiskFile
+	file.DiskFile
 	write atomic.Pointer[func(lines []byte) error]
 }
 
@@ -95,7 +95,7 @@ func fileDestination(t testing.TB) outagetest.Destination {
 		Publisher: func(t testing.TB) outbox.Publisher {
 			t.Helper()
 			steps(func() error { return os.Mkdir(folder, 0o700) })(t)
-			return openWatched(t, path, func(file dest.DiskFile) dest.DiskFile {
+			return openWatched(t, path, func(file file.DiskFile) file.DiskFile {
 				disk.DiskFile = file
 				return disk
 			})

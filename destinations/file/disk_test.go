@@ -1,4 +1,4 @@
-package dest_test
+package file_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
+	"github.com/packfinderz/outbox/destinations/file"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
 )
 
@@ -34,7 +34,7 @@ func TestMovedFile(t *testing.T) {
 	t.Run("between two batches", func(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "events.jsonl")
-		destination := open(t, "file:"+path, nil)
+		destination := open(t, "file:"+path)
 		publishertest.Deliver(t, destination, publishertest.Messages(2))
 		steps(rename(path, path+".1"))(t)
 		publishertest.Deliver(t, destination, publishertest.Messages(3))
@@ -44,7 +44,7 @@ func TestMovedFile(t *testing.T) {
 	t.Run("in the middle of one", func(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "events.jsonl")
-		destination, err := dest.OpenWatched(path, func(file dest.DiskFile) dest.DiskFile {
+		destination, err := file.OpenWatched(path, func(file file.DiskFile) file.DiskFile {
 			return movedFile{file, rename(path, path+".1")}
 		})
 		if err != nil {
@@ -67,7 +67,7 @@ func TestMovedFile(t *testing.T) {
 
 // movedFile is moved while it is written to.
 type movedFile struct {
-	dest.DiskFile
+	file.DiskFile
 	move func() error
 }
 
@@ -80,7 +80,7 @@ func (f movedFile) Sync() error {
 
 // hungFile does not come to the end of a write before it is let go.
 type hungFile struct {
-	dest.DiskFile
+	file.DiskFile
 	entered, letGo chan struct{}
 }
 
@@ -91,10 +91,10 @@ func (f hungFile) Write(lines []byte) (int, error) {
 }
 
 // hang opens a file whose disk hangs, and gives up a publish in the middle of its write.
-func hang(t *testing.T) (destination dest.Destination, letGo func()) {
+func hang(t *testing.T) (destination *file.Publisher, letGo func()) {
 	t.Helper()
 	hung := hungFile{entered: make(chan struct{}), letGo: make(chan struct{})}
-	destination, err := dest.OpenWatched(filepath.Join(t.TempDir(), "events.jsonl"), func(file dest.DiskFile) dest.DiskFile {
+	destination, err := file.OpenWatched(filepath.Join(t.TempDir(), "events.jsonl"), func(file file.DiskFile) file.DiskFile {
 		hung.DiskFile = file
 		return hung
 	})
@@ -126,7 +126,7 @@ func TestHungDisk(t *testing.T) {
 	destination, _ := hang(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if pinger, ok := destination.(outbox.Pinger); !ok || outbox.Classify(pinger.Ping(ctx)) != outbox.ClassUnavailable {
+	if outbox.Classify(destination.Ping(ctx)) != outbox.ClassUnavailable {
 		t.Error("a ping says that a disk is well that hangs")
 	}
 	if err := destination.Close(); err == nil || !strings.Contains(err.Error(), "hangs") {
@@ -164,9 +164,9 @@ func TestForeignFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.words == "" {
-				publishertest.Deliver(t, open(t, "file:"+path+c.option, nil), publishertest.Messages(1))
+				publishertest.Deliver(t, open(t, "file:"+path+c.option), publishertest.Messages(1))
 				wantLines(t, path, strings.Count(c.content, "\n")+1)
-			} else if _, err := dest.Open("file:"+path+c.option, nil); err == nil || !strings.Contains(err.Error(), c.words) || !outbox.IsMisconfigured(err) {
+			} else if _, err := tryOpen("file:" + path + c.option); err == nil || !strings.Contains(err.Error(), c.words) || !outbox.IsMisconfigured(err) {
 				t.Errorf("got %v, want %q", err, c.words)
 			}
 			if got, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(got), c.content) {
@@ -208,7 +208,7 @@ func TestForeignWriter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "events.jsonl")
-			destination := open(t, "file:"+path+c.option, nil)
+			destination := open(t, "file:"+path+c.option)
 			publishertest.Deliver(t, destination, publishertest.Messages(2))
 			left, err := os.ReadFile(path)
 			if err != nil {
@@ -220,13 +220,9 @@ func TestForeignWriter(t *testing.T) {
 				wantLines(t, path, 4)
 				return
 			}
-			pinger, ok := destination.(outbox.Pinger)
-			if !ok {
-				t.Fatal("a file cannot be asked")
-			}
 			for range 2 {
 				publishertest.Away(t, publishertest.Publish(t, destination, publishertest.Messages(1))[0], false, true, c.words)
-				publishertest.Away(t, pinger.Ping(t.Context()), false, true, c.words)
+				publishertest.Away(t, destination.Ping(t.Context()), false, true, c.words)
 			}
 			steps(func() error { return os.WriteFile(path, left, 0o600) })(t)
 			publishertest.Deliver(t, destination, publishertest.Messages(1))
@@ -243,7 +239,7 @@ func TestForeignWriterMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "events.jsonl")
-			destination, err := dest.OpenWatched(path, func(file dest.DiskFile) dest.DiskFile {
+			destination, err := file.OpenWatched(path, func(file file.DiskFile) file.DiskFile {
 				return sharedFile{file, appendTo(path, "dear"), before}
 			})
 			if err != nil {
@@ -266,7 +262,7 @@ func TestForeignWriterMeanwhile(t *testing.T) {
 
 // sharedFile is written to by somebody else whenever we do.
 type sharedFile struct {
-	dest.DiskFile
+	file.DiskFile
 	other  func() error
 	before bool
 }

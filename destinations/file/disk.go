@@ -1,0 +1,134 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/packfinderz/outbox"
+)
+
+// disk is the file that lines are appended to. It follows its path: when the file there is no longer
+// the one that is open, because it was moved or deleted, it opens the new one.
+type disk struct {
+	config Config
+	handle diskFile // nil when it has to be opened
+	// size is how long we left the file. If it has another, somebody else has written to it.
+	size int64
+}
+
+// diskFile is what is used of an os.File.
+type diskFile interface {
+	io.Writer
+	io.ReaderAt
+	io.Closer
+	Stat() (os.FileInfo, error)
+	Sync() error
+	Truncate(size int64) error
+}
+
+// open opens the file, and takes it for this process alone: a write that fails is taken back by
+// its length, which must not cut somebody else's line.
+func (f *disk) open() error {
+	handle, err := os.OpenFile(f.config.Path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil && outbox.Classify(err) == outbox.ClassUnavailable { // a full disk mends itself
+		return fmt.Errorf("open the destination: %w", err)
+	} else if err != nil {
+		return outbox.Misconfigured(fmt.Errorf("open the destination: %w", err))
+	}
+	if err := f.claim(handle); err != nil {
+		return errors.Join(outbox.Misconfigured(fmt.Errorf("open the destination %s: %w", f.config.Path, err)), handle.Close())
+	}
+	f.handle = handle
+	if f.size, err = sizeOf(handle); err != nil {
+		f.forget()
+		return fmt.Errorf("open the destination %s: %w", f.config.Path, err)
+	}
+	return nil
+}
+
+// claim makes a file that was opened ours.
+func (f *disk) claim(handle *os.File) error {
+	info, err := handle.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("it is a pipe or a device, which keeps nothing; the destination stdout: writes to other processes")
+	}
+	if err := lock(handle); err != nil {
+		return fmt.Errorf("another process writes to it: %w", err)
+	}
+	return f.tidy(handle)
+}
+
+// Write appends lines and returns when they are on disk, in the file that is at the path. If
+// that fails nothing of them is left.
+func (f *disk) Write(lines []byte) (int, error) {
+	if len(lines) == 0 {
+		return 0, nil
+	}
+	if err := f.follow(); err != nil {
+		return 0, err
+	}
+	_, err := f.handle.Write(lines)
+	if err == nil {
+		err = f.handle.Sync()
+	}
+	if err != nil {
+		// Half a line would spoil the next one.
+		if truncateErr := f.handle.Truncate(f.size); truncateErr != nil {
+			err = fmt.Errorf("%w; and half a line is left: %w", err, truncateErr)
+			f.forget() // whoever opens it removes the half line
+		}
+		return 0, fmt.Errorf("write to %s: %w", f.config.Path, err)
+	}
+	if !f.isThere() {
+		return 0, fmt.Errorf("write to %s: it was moved or deleted meanwhile", f.config.Path)
+	}
+	if err := f.advance(lines); err != nil {
+		return 0, err
+	}
+	return len(lines), nil
+}
+
+// follow opens the file anew when the one at its path is another, and sees that it is as we left it.
+func (f *disk) follow() error {
+	if f.handle != nil && f.isThere() {
+		return f.untouched()
+	}
+	f.forget()
+	return f.open()
+}
+
+// forget closes the file, so that it is opened anew.
+func (f *disk) forget() {
+	if f.handle != nil {
+		_ = f.handle.Close() // all that was acknowledged is on disk
+		f.handle = nil
+	}
+}
+
+// isThere reports whether the file that is open is the one at its path.
+func (f *disk) isThere() bool {
+	open, err := f.handle.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(f.config.Path)
+	return err == nil && os.SameFile(open, there)
+}
+
+// Close closes the file. Closing it again is a no-op.
+func (f *disk) Close() error {
+	if f.handle == nil {
+		return nil
+	}
+	handle := f.handle
+	f.handle = nil
+	if err := handle.Close(); err != nil {
+		return fmt.Errorf("close the destination: %w", err)
+	}
+	return nil
+}
