@@ -1,6 +1,6 @@
 # The two commands that matter: make demo, make test. make help lists the rest.
 
-MODULES := . bench cmd/outbox destinations/gcppubsub destinations/gocloud destinations/kafka destinations/natsjs destinations/rabbitmq destinations/redis examples internal/release internal/testing/system layouts/layoutfile outboxgorm packfinderz
+MODULES := . bench cmd/outbox consume/inbox/redisinbox destinations/gcppubsub destinations/gocloud destinations/kafka destinations/natsjs destinations/rabbitmq destinations/redis examples internal/release internal/testing/system layouts/layoutfile outboxgorm packfinderz
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 BROKERS := $(filter ./destinations/%,$(PACKAGES))
 OTHERS := ./... $(filter-out $(BROKERS),$(PACKAGES))
@@ -68,9 +68,9 @@ race: servers ## run the tests with the race detector, but for those that it can
 chaos: servers ## kill, stop and restart relays, consumers, PostgreSQL and destinations under load, the long form
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./internal/testing/system/chaos
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./internal/testing/system/restores
-	OUTBOX_CHAOS=long go test -count=1 -v -run AtRandom ./inbox/pginbox
+	OUTBOX_CHAOS=long go test -count=1 -v -run AtRandom ./consume/inbox/pginbox
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m -run 'ConsumeOnce|Hung' ./internal/testing/system/endtoend
-	OUTBOX_CHAOS=long go test -count=1 -v -run 'AtRandom|ConsumeKilled' ./destinations/redis/...
+	OUTBOX_CHAOS=long go test -count=1 -v -run 'AtRandom|ConsumeKilled' ./consume/inbox/redisinbox ./destinations/redis/...
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m -run 'TestChaos' ./packfinderz/internal/e2e
 	OUTBOX_CHAOS=long go test -count=1 -v -p 2 -parallel 16 -timeout 2h -run 'TestOutages' ./internal/testing/outagetest ./destinations/webhook ./destinations/file $(BROKERS)
 

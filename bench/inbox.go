@@ -10,9 +10,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/packfinderz/outbox/consume/inbox"
 	"github.com/packfinderz/outbox/consume/inbox/pginbox"
+	"github.com/packfinderz/outbox/consume/inbox/redisinbox"
 	"github.com/packfinderz/outbox/destinations/redis"
 	"github.com/packfinderz/outbox/destinations/redis/redistest"
 	"github.com/packfinderz/outbox/outboxtest/testserver"
@@ -62,11 +64,16 @@ func benchRedisInbox(ctx context.Context, pool *pgxpool.Pool, bare func() (time.
 	if err != nil {
 		return err
 	}
-	in, err := redis.NewInbox(redis.InboxConfig{Config: config, Logger: slog.New(slog.DiscardHandler)})
+	options, err := config.ClientOptions()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }() // it only measures
+	client := goredis.NewUniversalClient(options)
+	defer func() { _ = client.Close() }() // it only measures
+	in, err := redisinbox.New(redisinbox.Config{Client: client, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
 	inRedis := handling(func(event uuid.UUID) error {
 		return once(inbox.Handle(ctx, in, inboxConsumer, event, func(ctx context.Context) error { return pgx.BeginFunc(ctx, pool, effect(ctx, event)) }))
 	})

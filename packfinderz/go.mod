@@ -7,6 +7,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.11.0
 	github.com/packfinderz/outbox v0.1.0
+	github.com/packfinderz/outbox/consume/inbox/redisinbox v0.1.0
 	github.com/packfinderz/outbox/destinations/gcppubsub v0.1.0
 	github.com/packfinderz/outbox/destinations/redis v0.1.0
 	github.com/packfinderz/outbox/layouts/layoutfile v0.1.0

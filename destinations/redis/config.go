@@ -1,5 +1,4 @@
-// Package redis publishes events to Redis Streams, and has an inbox on Redis that lets a consumer
-// handle each event once. Package consumer, below it, consumes.
+// Package redis publishes events to Redis Streams. Package redis/consumer consumes them.
 package redis
 
 import (

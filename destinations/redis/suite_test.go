@@ -8,14 +8,12 @@ import (
 	"github.com/packfinderz/outbox/destinations/redis"
 	"github.com/packfinderz/outbox/destinations/redis/redistest"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
-	"github.com/packfinderz/outbox/outboxtest/inboxtest"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
 )
 
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
-	inboxtest.RunIfAsked(play)
 	pgtest.Main(m)
 }
 

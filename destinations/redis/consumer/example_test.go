@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/consume/inbox"
+	"github.com/packfinderz/outbox/consume/inbox/redisinbox"
 	"github.com/packfinderz/outbox/destinations/handlers"
 	"github.com/packfinderz/outbox/destinations/redis"
 	"github.com/packfinderz/outbox/destinations/redis/consumer"
@@ -59,11 +61,16 @@ func Example() {
 func consumeOrders(config redis.Config, deadLetters *redis.Publisher) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	in, err := redis.NewInbox(redis.InboxConfig{Config: config})
+	options, err := config.ClientOptions()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }() // nothing is left in it
+	client := goredis.NewUniversalClient(options)
+	defer func() { _ = client.Close() }() // nothing is left in it
+	in, err := redisinbox.New(redisinbox.Config{Client: client})
+	if err != nil {
+		return err
+	}
 	set, err := handlers.New(handlers.Options{})
 	if err != nil {
 		return err

@@ -10,10 +10,11 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/consume/inbox"
+	"github.com/packfinderz/outbox/consume/inbox/redisinbox"
 	"github.com/packfinderz/outbox/destinations/redis"
 	"github.com/packfinderz/outbox/destinations/redis/consumer"
 	"github.com/packfinderz/outbox/destinations/redis/redistest"
@@ -37,26 +38,27 @@ func open(t testing.TB, url string) *redis.Publisher {
 }
 
 // openInbox makes an inbox from a URL and closes it with the test.
-func openInbox(t testing.TB, url string) *redis.Inbox {
+func openInbox(t testing.TB, url string) *redisinbox.Inbox {
 	t.Helper()
-	in, err := newInbox(url, inbox.TTL{})
+	config, err := redis.ParseURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}
+	options, err := config.ClientOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := goredis.NewUniversalClient(options)
 	t.Cleanup(func() {
-		if err := in.Close(); err != nil {
+		if err := client.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return in
-}
-
-func newInbox(url string, ttl inbox.TTL) (*redis.Inbox, error) {
-	config, err := redis.ParseURL(url)
+	in, err := redisinbox.New(redisinbox.Config{Client: client})
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	return redis.NewInbox(redis.InboxConfig{Config: config, TTL: ttl})
+	return in
 }
 
 // start runs a consumer until stop, or the end of the test.

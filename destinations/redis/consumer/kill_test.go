@@ -15,6 +15,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/consume/inbox"
+	"github.com/packfinderz/outbox/consume/inbox/redisinbox"
 	"github.com/packfinderz/outbox/destinations/redis"
 	"github.com/packfinderz/outbox/destinations/redis/consumer"
 	"github.com/packfinderz/outbox/destinations/redis/redistest"
@@ -47,7 +48,7 @@ func untilKilled(role []byte, process *inboxtest.Consumer) error {
 		return err
 	}
 	client := goredis.NewUniversalClient(options)
-	in, err := newInbox(url, inbox.TTL{Processing: time.Second})
+	in, err := redisinbox.New(redisinbox.Config{Client: client, TTL: inbox.TTL{Processing: time.Second}})
 	if err != nil {
 		return err
 	}

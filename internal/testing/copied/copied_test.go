@@ -31,7 +31,7 @@ func TestPackFinderzUnderAnotherPath(t *testing.T) {
 	}
 	// Until our modules are released they are where they are.
 	edit := []string{"mod", "edit", "-module", theirs, "-replace", ours + "=" + root}
-	for _, module := range []string{"destinations/gcppubsub", "destinations/redis", "layouts/layoutfile", "outboxgorm"} {
+	for _, module := range []string{"consume/inbox/redisinbox", "destinations/gcppubsub", "destinations/redis", "layouts/layoutfile", "outboxgorm"} {
 		edit = append(edit, "-replace", ours+"/"+module+"="+filepath.Join(root, module))
 	}
 	run(t, folder, edit...)

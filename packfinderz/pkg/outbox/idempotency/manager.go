@@ -12,7 +12,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/packfinderz/outbox/consume/inbox"
-	"github.com/packfinderz/outbox/destinations/redis"
+	"github.com/packfinderz/outbox/consume/inbox/redisinbox"
 )
 
 // Config says for how long a manager remembers.
@@ -32,7 +32,7 @@ type Config struct {
 // and Delete takes the mark back after a failure. It is an inbox.Inbox, too: inbox.Handle with it loses no
 // effect even if the consumer is killed between the two, and is what new consumers should use. Both use the
 // same keys.
-type Manager struct{ *redis.Inbox }
+type Manager struct{ *redisinbox.Inbox }
 
 // NewManager makes a manager on a client of Redis, which stays the caller's to close. It needs no Redis yet.
 func NewManager(client goredis.UniversalClient, config Config) (*Manager, error) {
@@ -40,7 +40,7 @@ func NewManager(client goredis.UniversalClient, config Config) (*Manager, error)
 	if at := reflect.ValueOf(client); client == nil || at.Kind() == reflect.Pointer && at.IsNil() {
 		return nil, errors.New("idempotency: the Redis client is nil")
 	}
-	in, err := redis.NewInbox(redis.InboxConfig{
+	in, err := redisinbox.New(redisinbox.Config{
 		Client: client, Logger: config.Logger,
 		TTL: inbox.TTL{Done: config.TTL, Processing: config.Processing, Horizon: config.Horizon},
 	})

@@ -124,15 +124,3 @@ func TestConfigRefused(t *testing.T) {
 		t.Errorf("without Redis: %v", err)
 	}
 }
-
-// The client is the caller's: a manager that is closed leaves it open.
-func TestTheClientStaysOpen(t *testing.T) {
-	t.Parallel()
-	client := redistest.New(t).Client()
-	if err := open(t, client, idempotency.Config{}).Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Ping(t.Context()).Err(); err != nil {
-		t.Errorf("after the manager's end: %v", err)
-	}
-}

@@ -1,4 +1,4 @@
-package redis_test
+package redisinbox_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume/inbox"
-	"github.com/packfinderz/outbox/destinations/redis"
+	"github.com/packfinderz/outbox/consume/inbox/redisinbox"
 	"github.com/packfinderz/outbox/destinations/redis/redistest"
 	"github.com/packfinderz/outbox/internal/testing/tcpproxy"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
@@ -41,7 +41,7 @@ func deliver(t *testing.T, in inbox.Inbox, event uuid.UUID, handler func(context
 }
 
 // refused fails unless the inbox says that its store is away, in all its calls.
-func refused(t *testing.T, in *redis.Inbox) {
+func refused(t *testing.T, in *redisinbox.Inbox) {
 	t.Helper()
 	ran, err := inbox.Handle(t.Context(), in, inboxConsumer, uuid.New(), func(context.Context) error {
 		t.Error("a handler ran without a claim")
@@ -62,7 +62,7 @@ func refused(t *testing.T, in *redis.Inbox) {
 func TestInboxFlushed(t *testing.T) {
 	t.Parallel()
 	broker, event := redistest.New(t), uuid.New()
-	in := openInbox(t, broker.URL(), redis.InboxConfig{TTL: inbox.TTL{Processing: 4 * time.Second}})
+	in := openInbox(t, broker.URL(), redisinbox.Config{TTL: inbox.TTL{Processing: 4 * time.Second}})
 	_, err := inbox.Handle(t.Context(), in, inboxConsumer, event, func(ctx context.Context) error {
 		if err := broker.Client().FlushAll(t.Context()).Err(); err != nil {
 			t.Error(err)
@@ -91,7 +91,7 @@ func TestInboxFlushed(t *testing.T) {
 func TestInboxRestart(t *testing.T) {
 	t.Parallel()
 	broker, event := redistest.New(t), uuid.New()
-	in := openInbox(t, broker.URL(), redis.InboxConfig{})
+	in := openInbox(t, broker.URL(), redisinbox.Config{})
 	broker.Stop(t)
 	refused(t, in)
 	broker.Start(t)
@@ -122,7 +122,7 @@ func TestInboxRestart(t *testing.T) {
 func TestInboxEvicted(t *testing.T) {
 	t.Parallel()
 	broker := redistest.New(t, "--maxmemory", "3mb", "--maxmemory-policy", "allkeys-random")
-	in := openInbox(t, broker.URL(), redis.InboxConfig{})
+	in := openInbox(t, broker.URL(), redisinbox.Config{})
 	events := make([]uuid.UUID, 200)
 	effects := make([]int, len(events))
 	filler := strings.Repeat("x", 10_000)
@@ -153,7 +153,7 @@ func TestInboxEvicted(t *testing.T) {
 func TestInboxFull(t *testing.T) {
 	t.Parallel()
 	broker, event := redistest.New(t), uuid.New()
-	in := openInbox(t, broker.URL(), redis.InboxConfig{})
+	in := openInbox(t, broker.URL(), redisinbox.Config{})
 	full := func(limit string) {
 		if err := broker.Client().ConfigSet(context.Background(), "maxmemory", limit).Err(); err != nil {
 			t.Error(err)
@@ -189,7 +189,7 @@ func TestInboxFull(t *testing.T) {
 func TestInboxBlackhole(t *testing.T) {
 	t.Parallel()
 	broker, event := redistest.New(t), uuid.New()
-	in := openInbox(t, broker.URL(), redis.InboxConfig{TTL: inbox.TTL{Processing: 4 * time.Second}})
+	in := openInbox(t, broker.URL(), redisinbox.Config{TTL: inbox.TTL{Processing: 4 * time.Second}})
 	thaw := broker.Freeze(t)
 	_, err := in.Begin(t.Context(), inboxConsumer, event)
 	publishertest.Fails(t, err, outbox.ClassUnavailable, "taking the event")
@@ -222,7 +222,7 @@ func TestInboxBlackhole(t *testing.T) {
 func TestMarkWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	broker, event := redistest.New(t), uuid.New()
-	in := openInbox(t, broker.URL(), redis.InboxConfig{})
+	in := openInbox(t, broker.URL(), redisinbox.Config{})
 	thaw := broker.Freeze(t)
 	thawed := make(chan struct{})
 	time.AfterFunc(500*time.Millisecond, func() {
@@ -244,7 +244,7 @@ func TestInboxCut(t *testing.T) {
 	t.Parallel()
 	broker, event := redistest.New(t), uuid.New()
 	proxy := tcpproxy.New(t, broker.Address())
-	in := openInbox(t, "redis://"+proxy.Address(), redis.InboxConfig{})
+	in := openInbox(t, "redis://"+proxy.Address(), redisinbox.Config{})
 	effects := 0
 	for range 2 {
 		deliver(t, in, event, func(context.Context) error { effects++; proxy.Break(); return nil })
@@ -260,7 +260,7 @@ func TestInboxCut(t *testing.T) {
 func TestInboxSecret(t *testing.T) {
 	t.Parallel()
 	broker := redistest.New(t)
-	in := openInbox(t, strings.Replace(broker.URL(), "//", "//app:s3cret@", 1), redis.InboxConfig{})
+	in := openInbox(t, strings.Replace(broker.URL(), "//", "//app:s3cret@", 1), redisinbox.Config{})
 	_, err := in.Begin(t.Context(), inboxConsumer, uuid.New())
 	publishertest.Fails(t, err, outbox.ClassUnavailable, "WRONGPASS")
 	if strings.Contains(err.Error(), "s3cret") {
@@ -272,7 +272,7 @@ func TestInboxSecret(t *testing.T) {
 func TestInboxPingOfAFullRedis(t *testing.T) {
 	t.Parallel()
 	broker := redistest.New(t)
-	in := openInbox(t, broker.URL(), redis.InboxConfig{})
+	in := openInbox(t, broker.URL(), redisinbox.Config{})
 	fill := func(limit string) {
 		t.Helper()
 		if err := broker.Client().ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {

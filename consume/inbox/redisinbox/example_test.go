@@ -1,4 +1,4 @@
-package redis_test
+package redisinbox_test
 
 import (
 	"context"
@@ -7,20 +7,17 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/packfinderz/outbox/consume/inbox"
-	"github.com/packfinderz/outbox/destinations/redis"
+	"github.com/packfinderz/outbox/consume/inbox/redisinbox"
 	"github.com/packfinderz/outbox/destinations/redis/redistest"
 	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
 // mailInbox is an example of docs/consuming-redis.md.
-func mailInbox(url string) (*redis.Inbox, error) {
-	config, err := redis.ParseURL(url) // redis://localhost:6379
-	if err != nil {
-		return nil, err
-	}
-	return redis.NewInbox(redis.InboxConfig{Config: config, TTL: inbox.TTL{Done: 30 * 24 * time.Hour, Horizon: 8 * 24 * time.Hour}})
+func mailInbox(client *goredis.Client) (*redisinbox.Inbox, error) {
+	return redisinbox.New(redisinbox.Config{Client: client, TTL: inbox.TTL{Done: 30 * 24 * time.Hour, Horizon: 8 * 24 * time.Hour}})
 }
 
 // An event is delivered three times. The first handler fails, the second one has its effect, and the
@@ -28,12 +25,11 @@ func mailInbox(url string) (*redis.Inbox, error) {
 func ExampleInbox() {
 	t := new(testserver.Example)
 	defer t.Done()
-	in, err := mailInbox(redistest.New(t).URL()) // in a program: your Redis
+	in, err := mailInbox(redistest.New(t).Client()) // in a program: your client
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = in.Close() }() // nothing is left in it
 
 	event, failure := uuid.New(), errors.New("no route to the mail server")
 	for range 3 {
@@ -50,7 +46,7 @@ func ExampleInbox() {
 }
 
 // notifyOnce is an example of docs/consuming-redis.md: it marks the event before its effect.
-func notifyOnce(ctx context.Context, in *redis.Inbox, event uuid.UUID, notify func(context.Context) error) error {
+func notifyOnce(ctx context.Context, in *redisinbox.Inbox, event uuid.UUID, notify func(context.Context) error) error {
 	done, err := in.CheckAndMarkProcessed(ctx, "notifications", event, 720*time.Hour)
 	if err != nil || done {
 		return err // nil: a duplicate
@@ -64,12 +60,11 @@ func notifyOnce(ctx context.Context, in *redis.Inbox, event uuid.UUID, notify fu
 func ExampleInbox_CheckAndMarkProcessed() {
 	t := new(testserver.Example)
 	defer t.Done()
-	in, err := mailInbox(redistest.New(t).URL()) // in a program: your Redis
+	in, err := mailInbox(redistest.New(t).Client()) // in a program: your client
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = in.Close() }() // nothing is left in it
 
 	event := uuid.New()
 	for _, outcome := range []error{errors.New("no route to the mail server"), nil, nil} {

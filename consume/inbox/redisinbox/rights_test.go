@@ -1,4 +1,4 @@
-package redis_test
+package redisinbox_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox/consume/inbox"
-	"github.com/packfinderz/outbox/destinations/redis"
+	"github.com/packfinderz/outbox/consume/inbox/redisinbox"
 	"github.com/packfinderz/outbox/destinations/redis/redistest"
 )
 
@@ -20,7 +20,7 @@ func TestRights(t *testing.T) {
 	broker := redistest.New(t)
 	url := broker.Grant(t, "~pf:evt:processed:* +set +get +pttl +del +pexpire +evalsha +eval +info")
 	var log bytes.Buffer
-	in := openInbox(t, url, redis.InboxConfig{TTL: inbox.TTL{Processing: time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	in := openInbox(t, url, redisinbox.Config{TTL: inbox.TTL{Processing: time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err := in.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package redis_test
+package redisinbox_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox/consume/inbox"
-	"github.com/packfinderz/outbox/destinations/redis"
+	"github.com/packfinderz/outbox/consume/inbox/redisinbox"
 	"github.com/packfinderz/outbox/outboxtest/inboxtest"
 )
 
@@ -38,7 +38,7 @@ type role struct {
 type process struct {
 	*inboxtest.Consumer
 	role    role
-	inbox   *redis.Inbox
+	inbox   *redisinbox.Inbox
 	effects *os.File
 }
 
@@ -48,11 +48,11 @@ func play(text []byte, consumer *inboxtest.Consumer) error {
 	if err := json.Unmarshal(text, &p.role); err != nil {
 		return err
 	}
-	config, err := redis.ParseURL(p.role.URL)
+	client, err := dial(p.role.URL)
 	if err != nil {
 		return err
 	}
-	p.inbox, err = redis.NewInbox(redis.InboxConfig{Config: config, TTL: inbox.TTL{Processing: time.Second}})
+	p.inbox, err = redisinbox.New(redisinbox.Config{Client: client, TTL: inbox.TTL{Processing: time.Second}})
 	if err != nil {
 		return err
 	}

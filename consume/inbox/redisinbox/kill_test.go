@@ -1,4 +1,4 @@
-package redis_test
+package redisinbox_test
 
 import (
 	"os"

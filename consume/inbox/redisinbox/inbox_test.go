@@ -1,4 +1,4 @@
-package redis_test
+package redisinbox_test
 
 import (
 	"bytes"
@@ -12,33 +12,50 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/packfinderz/outbox/consume/inbox"
+	"github.com/packfinderz/outbox/consume/inbox/redisinbox"
 	"github.com/packfinderz/outbox/destinations/redis"
 	"github.com/packfinderz/outbox/destinations/redis/redistest"
 	"github.com/packfinderz/outbox/outboxtest/inboxtest"
 )
 
-const inboxConsumer = "billing"
+const (
+	inboxConsumer = "billing"
+	patience      = 30 * time.Second
+)
 
-// openInbox opens an inbox on a URL and closes it with the test.
-func openInbox(t testing.TB, url string, config redis.InboxConfig) *redis.Inbox {
-	t.Helper()
-	var err error
-	if config.Config, err = redis.ParseURL(url); err != nil {
-		t.Fatal(err)
+// dial makes a client from a URL, as a consumer has one.
+func dial(url string) (goredis.UniversalClient, error) {
+	config, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, err
 	}
-	in, err := redis.NewInbox(config)
+	options, err := config.ClientOptions()
+	if err != nil {
+		return nil, err
+	}
+	return goredis.NewUniversalClient(options), nil
+}
+
+// openInbox opens an inbox on a URL until the test ends.
+func openInbox(t testing.TB, url string, config redisinbox.Config) *redisinbox.Inbox {
+	t.Helper()
+	client, err := dial(url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for range 2 {
-			if err := in.Close(); err != nil {
-				t.Error(err)
-			}
+		if err := client.Close(); err != nil {
+			t.Error(err)
 		}
 	})
+	config.Client = client
+	in, err := redisinbox.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return in
 }
 
@@ -50,7 +67,7 @@ type inboxHarness struct {
 
 func (h *inboxHarness) Open(t testing.TB, ttl inbox.TTL) inbox.Inbox {
 	t.Helper()
-	return openInbox(t, h.broker.URL(), redis.InboxConfig{KeyPrefix: h.prefix, TTL: ttl})
+	return openInbox(t, h.broker.URL(), redisinbox.Config{KeyPrefix: h.prefix, TTL: ttl})
 }
 
 func (h *inboxHarness) Expire(t testing.TB) {
@@ -77,7 +94,7 @@ func TestInbox(t *testing.T) {
 func TestInboxKeys(t *testing.T) {
 	t.Parallel()
 	broker, event := redistest.New(t), uuid.New()
-	in := openInbox(t, broker.URL(), redis.InboxConfig{TTL: inbox.TTL{Processing: time.Minute, Done: time.Hour}})
+	in := openInbox(t, broker.URL(), redisinbox.Config{TTL: inbox.TTL{Processing: time.Minute, Done: time.Hour}})
 	key := "pf:evt:processed:billing:" + event.String()
 	see := func(state string, longest time.Duration) {
 		t.Helper()
@@ -115,7 +132,7 @@ func TestInboxKeys(t *testing.T) {
 func TestCheckAndMarkProcessed(t *testing.T) {
 	t.Parallel()
 	broker, event := redistest.New(t), uuid.New()
-	in := openInbox(t, broker.URL(), redis.InboxConfig{TTL: inbox.TTL{Done: 48 * time.Hour, Horizon: 24 * time.Hour}})
+	in := openInbox(t, broker.URL(), redisinbox.Config{TTL: inbox.TTL{Done: 48 * time.Hour, Horizon: 24 * time.Hour}})
 	check := func(want bool, wantErr error) {
 		t.Helper()
 		processed, err := in.CheckAndMarkProcessed(t.Context(), inboxConsumer, event, 0)
@@ -171,7 +188,7 @@ func TestCheckAndMarkProcessed(t *testing.T) {
 func TestCheckAndMarkRace(t *testing.T) {
 	t.Parallel()
 	broker, event := redistest.New(t), uuid.New()
-	in := openInbox(t, broker.URL(), redis.InboxConfig{})
+	in := openInbox(t, broker.URL(), redisinbox.Config{})
 	var first atomic.Int32
 	var wg sync.WaitGroup
 	for range 64 {
@@ -193,13 +210,14 @@ func TestCheckAndMarkRace(t *testing.T) {
 
 func TestInboxConfig(t *testing.T) {
 	t.Parallel()
-	where := redis.Config{Addresses: []string{"127.0.0.1:1"}}
-	for words, config := range map[string]redis.InboxConfig{
-		"no address":              {},
-		"delivered again for 24h": {Config: where, TTL: inbox.TTL{Done: time.Hour, Horizon: 24 * time.Hour}},
-		"processing TTL":          {Config: where, TTL: inbox.TTL{Processing: time.Millisecond}},
+	client := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { _ = client.Close() }) // it was never connected
+	for words, config := range map[string]redisinbox.Config{
+		"Client is missing":       {},
+		"delivered again for 24h": {Client: client, TTL: inbox.TTL{Done: time.Hour, Horizon: 24 * time.Hour}},
+		"processing TTL":          {Client: client, TTL: inbox.TTL{Processing: time.Millisecond}},
 	} {
-		if _, err := redis.NewInbox(config); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := redisinbox.New(config); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%v, want %q", err, words)
 		}
 	}
@@ -228,7 +246,7 @@ func TestInboxWarnsOfEviction(t *testing.T) {
 				if later {
 					broker.Stop(t)
 				}
-				in := openInbox(t, broker.URL(), redis.InboxConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				in := openInbox(t, broker.URL(), redisinbox.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 				if later {
 					if log.Len() > 0 {
 						t.Errorf("a Redis that is away: %s", log.String())
@@ -248,25 +266,5 @@ func TestInboxWarnsOfEviction(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// An inbox works on a client that is there already, and leaves it open.
-func TestInboxOnAClientThatIsThere(t *testing.T) {
-	t.Parallel()
-	client := redistest.New(t).Client()
-	in, err := redis.NewInbox(redis.InboxConfig{Client: client})
-	if err != nil {
-		t.Fatal(err)
-	}
-	event := uuid.New()
-	if ran, err := inbox.Handle(t.Context(), in, inboxConsumer, event, func(context.Context) error { return nil }); !ran || err != nil {
-		t.Errorf("handled: %t, %v", ran, err)
-	}
-	if err := in.Close(); err != nil {
-		t.Error(err)
-	}
-	if n, err := client.Exists(t.Context(), "pf:evt:processed:"+inboxConsumer+":"+event.String()).Result(); n != 1 || err != nil {
-		t.Errorf("the client after the inbox's end: %d, %v", n, err)
 	}
 }

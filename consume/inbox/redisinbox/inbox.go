@@ -1,4 +1,5 @@
-package redis
+// Package redisinbox is an inbox on Redis: it lets a consumer handle each event once.
+package redisinbox
 
 import (
 	"context"
@@ -6,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,36 +20,36 @@ import (
 // DefaultKeyPrefix begins the keys of an inbox.
 const DefaultKeyPrefix = "pf"
 
-// InboxConfig says where an inbox is and how long it remembers.
-type InboxConfig struct {
-	// Config is how to reach Redis; ParseURL makes it. What it says of streams does not matter.
-	Config
-	// Client is a client that is there already, to be used instead; Config says nothing then, and Close leaves it open.
-	// Its own retries and timeouts count, within five seconds a call.
+// Config says where an inbox is and how long it remembers.
+type Config struct {
+	// Client reaches Redis. It stays the caller's to close. Its own retries and timeouts hold, within
+	// five seconds a call.
 	Client goredis.UniversalClient
 	// KeyPrefix begins every key, as in pf:evt:processed:billing:<event id>. Default pf.
 	KeyPrefix string
 	// TTL is how long claims last and handled events are remembered.
 	TTL inbox.TTL
-	// Logger is warned when Redis may forget what it should remember. Default slog.Default().
+	// Logger gets a warning when Redis may forget what it should remember. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// Inbox is an inbox.Inbox on Redis. It is safe for concurrent use, and so are many of them.
+// Inbox is an inbox.Inbox on Redis. It is safe for concurrent use, and several may share the keys.
 //
 // A key is absent, or "processing:" and the token of the claim, or anything else: done. Each of
-// the two ends by itself. Every error of Redis is outbox.Unavailable: it says nothing about the
-// event, which must not become a dead letter by it.
+// the two expires by itself. Every error of Redis is outbox.Unavailable: it says nothing about the
+// event, which must not become a dead letter because of it.
 type Inbox struct {
-	config InboxConfig
+	config Config
 	client goredis.UniversalClient
 	looked atomic.Bool // whether Redis may evict is known, or cannot be
-	close  func() error
 }
 
-// NewInbox checks the configuration. It needs no Redis yet: one that is away is an error of each
-// call until it is back. If it is there, it is asked whether it may evict.
-func NewInbox(config InboxConfig) (*Inbox, error) {
+// New checks the configuration. Redis need not be there yet: while it is away each call fails. If it
+// is there, it is asked whether it may evict keys.
+func New(config Config) (*Inbox, error) {
+	if config.Client == nil {
+		return nil, errors.New("redisinbox: Config.Client is missing")
+	}
 	var err error
 	if config.TTL, err = config.TTL.WithDefaults(); err != nil {
 		return nil, err
@@ -60,28 +60,17 @@ func NewInbox(config InboxConfig) (*Inbox, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	i := &Inbox{config: config, client: config.Client, close: func() error { return nil }}
-	if i.client == nil {
-		options, err := config.ClientOptions()
-		if err != nil {
-			return nil, err
-		}
-		i.client = goredis.NewUniversalClient(options)
-		i.close = sync.OnceValue(i.client.Close)
-	}
+	i := &Inbox{config: config, client: config.Client}
 	i.lookOnce(context.Background())
 	return i, nil
 }
 
-// Close closes the connections, unless they are those of a client that was given.
-func (i *Inbox) Close() error { return i.close() }
-
-// Ping is nil if Redis answers, lets us in, and does what an inbox needs: it takes a key, and gives it back. One that is full, or a
-// replica, still answers when it is asked for nothing.
+// Ping is nil if Redis takes a key and deletes it again, which is what an inbox needs. A Redis that is
+// full, or a replica, would still answer a plain PING.
 func (i *Inbox) Ping(ctx context.Context) error {
 	ctx, cancel := i.bound(ctx)
 	defer cancel()
-	// No consumer has an empty name, so that this is no event's key; and the rights are those on the keys of events.
+	// No consumer has an empty name, so this is no event's key; it needs the same rights as those.
 	key, token := i.config.KeyPrefix+":evt:processed::ping", uuid.NewString()
 	err := i.client.Set(ctx, key, token, pingTTL).Err()
 	if err == nil {

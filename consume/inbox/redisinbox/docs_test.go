@@ -1,4 +1,4 @@
-package redis_test
+package redisinbox_test
 
 import (
 	"testing"
@@ -9,5 +9,5 @@ import (
 // TestDocumentation keeps the code of the page what is compiled and run here.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
-	docpage.Holds(t, "../../docs/consuming-redis.md", "go", "inbox_example_test.go", "consumer/example_test.go")
+	docpage.Holds(t, "../../../docs/consuming-redis.md", "go", "example_test.go", "../../../destinations/redis/consumer/example_test.go")
 }
