@@ -34,7 +34,7 @@ func mailLicences(
 		return err
 	}
 	defer func() { _ = letters.Close() }()
-	set, err := handlers.New(handlers.Options{})
+	set, err := handlers.New(handlers.Config{})
 	if err != nil {
 		return err
 	}
@@ -53,14 +53,12 @@ func mailLicences(
 	if err != nil {
 		return err
 	}
-	// The other types of the topic are for others. Without this they would be dead letters.
-	err = set.Otherwise("ignored", func(context.Context, outbox.Message) error { return nil })
-	if err != nil {
-		return err
-	}
 	mailer, err := consumer.New(consumer.Config{
 		Broker: broker, Subscription: "pf-domain-events-mailer",
-		Process: consume.Config{Handlers: set, DeadLetters: letters, DeadLetterTopic: "pf-domain-events-mailer-dead"},
+		Process: consume.Config{
+			Handlers: set, Unknown: consume.IgnoreUnknown, // the other types of the topic are for others
+			DeadLetters: letters, DeadLetterTopic: "pf-domain-events-mailer-dead",
+		},
 	})
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	// ErrOverdue is the answer for an event whose handler was not called, because too many of its calls go on after their timeout.
-	// It counts no attempt, and comes with outbox.ErrNotAttempted.
+	// ErrOverdue is returned for an event whose handler was not called because too many earlier calls
+	// still run after their timeout. It counts no attempt: it comes with outbox.ErrNotAttempted.
 	ErrOverdue = errors.New("too many of its calls have not ended at their timeout")
 	// errBusy counts none either.
 	errBusy = errors.New("it still runs from an earlier attempt")
@@ -29,11 +29,11 @@ const heeding = 250 * time.Millisecond
 // run calls one handler, unless it is done with the message or still at it, and waits until
 // its timeout. A handler that ignores the end of its context goes on: what it comes to is
 // remembered, and until then it is not given the message again.
-func (s *Set) run(ctx context.Context, h *handler, message *outbox.Message) error {
-	if ended, err := s.memory.begin(message.ID, h); ended {
+func (p *Publisher) run(ctx context.Context, h *handler, message *outbox.Message) error {
+	if ended, err := p.memory.begin(message.ID, h); ended {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	bounded, cancel := context.WithTimeout(ctx, p.config.Timeout)
 	// A copy: it may be changed, and kept for longer than this attempt.
 	given := *message
 	given.Payload, given.Headers = bytes.Clone(message.Payload), maps.Clone(message.Headers)
@@ -42,11 +42,11 @@ func (s *Set) run(ctx context.Context, h *handler, message *outbox.Message) erro
 		err := errGone
 		defer func() {
 			if value := recover(); value != nil {
-				s.options.Logger.Error("a handler panicked", "handler", h.name, "event_id", given.ID, "event_type", given.Type,
+				p.config.Logger.Error("a handler panicked", "handler", h.name, "event_id", given.ID, "event_type", given.Type,
 					"panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 				err = fmt.Errorf("it panicked: %v", value)
 			}
-			s.memory.end(given.ID, h, err)
+			p.memory.end(given.ID, h, err)
 			answer <- err
 			cancel()
 		}()
@@ -64,24 +64,24 @@ func (s *Set) run(ctx context.Context, h *handler, message *outbox.Message) erro
 		// A handler that heeds its context ends now, and knows best why: downstream may be away.
 		select {
 		case err := <-answer:
-			return s.late(err)
+			return p.late(err)
 		case <-time.After(heeding):
 		case <-ctx.Done():
 		}
 	}
-	if !s.memory.leave(message.ID, h) {
+	if !p.memory.leave(message.ID, h) {
 		return <-answer // it has just ended
 	}
 	if errors.Is(bounded.Err(), context.Canceled) {
 		return fmt.Errorf("it was not waited for: %w", bounded.Err())
 	}
-	return s.late(errStillRunning)
+	return p.late(errStillRunning)
 }
 
 // late is the answer of a handler whose time is up.
-func (s *Set) late(err error) error {
+func (p *Publisher) late(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("it did not end within %s: %w", s.options.Timeout, err)
+	return fmt.Errorf("it did not end within %s: %w", p.config.Timeout, err)
 }

@@ -18,7 +18,7 @@ type Order struct {
 
 // Two handlers have an event. The one that fails is called again, and the other is not.
 func Example() {
-	set, err := handlers.New(handlers.Options{})
+	set, err := handlers.New(handlers.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -15,7 +15,7 @@ import (
 // TestForgets bounds the memory: the oldest event starts over, and the others do not.
 func TestForgets(t *testing.T) {
 	t.Parallel()
-	set := newSet(t, handlers.Options{Remember: 2})
+	set := newSet(t, handlers.Config{Remember: 2})
 	seen := make(map[string]int)
 	var mu sync.Mutex
 	register(t, set, "done", func(_ context.Context, m outbox.Message) error {
@@ -41,7 +41,7 @@ func TestForgets(t *testing.T) {
 func TestRemembersRunning(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		set := newSet(t, handlers.Options{Remember: 1})
+		set := newSet(t, handlers.Config{Remember: 1})
 		messages := publishertest.Messages(3)
 		done, release := make(map[string]int), make(chan struct{})
 		register(t, set, "done", func(_ context.Context, m outbox.Message) error {

@@ -17,7 +17,7 @@ import (
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		set := newSet(t, handlers.Options{Timeout: 5 * time.Second})
+		set := newSet(t, handlers.Config{Timeout: 5 * time.Second})
 		var calls atomic.Int64
 		register(t, set, "waits", func(ctx context.Context, _ outbox.Message) error {
 			calls.Add(1)
@@ -47,7 +47,7 @@ func TestTimeoutSaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				set := newSet(t, handlers.Options{Timeout: 5 * time.Second})
+				set := newSet(t, handlers.Config{Timeout: 5 * time.Second})
 				register(t, set, "heeds", func(ctx context.Context, _ outbox.Message) error {
 					<-ctx.Done()
 					time.Sleep(time.Millisecond) // the clock is not real
@@ -74,7 +74,7 @@ func TestIgnoresTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				set := newSet(t, handlers.Options{Timeout: 5 * time.Second})
+				set := newSet(t, handlers.Config{Timeout: 5 * time.Second})
 				var calls atomic.Int64
 				release := make(chan error)
 				register(t, set, "deaf", func(context.Context, outbox.Message) error {
@@ -114,7 +114,7 @@ func TestIgnoresTimeout(t *testing.T) {
 func TestOverdue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		set := newSet(t, handlers.Options{Timeout: time.Second, Concurrency: 2})
+		set := newSet(t, handlers.Config{Timeout: time.Second, Concurrency: 2})
 		var calls atomic.Int64
 		release := make(chan struct{})
 		register(t, set, "deaf", func(context.Context, outbox.Message) error {
@@ -159,7 +159,7 @@ func TestOverdue(t *testing.T) {
 func TestBatchDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		set := newSet(t, handlers.Options{Concurrency: 1})
+		set := newSet(t, handlers.Config{Concurrency: 1})
 		register(t, set, "waits", func(ctx context.Context, _ outbox.Message) error {
 			<-ctx.Done()
 			return ctx.Err()

@@ -11,13 +11,13 @@ import (
 )
 
 // Handle registers a handler that is given the payload as a T, decoded from JSON. A payload
-// that is null or no T is dead at once: a stored event does not change by waiting. Fields that
-// T lacks are ignored, so that producers can add some.
-func Handle[T any](set *Set, eventType, name string, call func(ctx context.Context, payload T, message outbox.Message) error) error {
+// that is null or not a T is terminal: a stored event does not change. Fields that T lacks are
+// ignored, so that producers can add some.
+func Handle[T any](p *Publisher, eventType, name string, call func(ctx context.Context, payload T, message outbox.Message) error) error {
 	if call == nil {
-		return set.Register(eventType, name, nil)
+		return p.Register(eventType, name, nil)
 	}
-	return set.Register(eventType, name, func(ctx context.Context, message outbox.Message) error {
+	return p.Register(eventType, name, func(ctx context.Context, message outbox.Message) error {
 		payload, err := decode[T](message.Payload)
 		if err != nil {
 			return &outbox.TerminalError{Reason: outbox.ReasonInvalidPayload, Err: err}

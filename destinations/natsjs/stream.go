@@ -1,11 +1,11 @@
 package natsjs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -140,16 +140,5 @@ func (l *link) streamOf(ctx context.Context, subject string) (string, error) {
 	return reply.Streams[0], nil
 }
 
-// streamName is the stream that Create makes for a subject: one that is named after it, without
-// what a stream's name cannot have, unless one is configured.
-func (c *Config) streamName(subject string) string {
-	if c.Stream != "" {
-		return c.Stream
-	}
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(".*>/\\", r) {
-			return '_'
-		}
-		return r
-	}, subject)
-}
+// streamName is the stream that Create makes for a subject.
+func (c *Config) streamName(subject string) string { return cmp.Or(c.Stream, streams.Name(subject)) }

@@ -55,7 +55,7 @@ func newService(db *database.Database, lease time.Duration, say *narrator, log *
 	if s.inbox, err = pginbox.New(pginbox.Config{}); err != nil {
 		return nil, err
 	}
-	set, err := handlers.New(handlers.Options{
+	set, err := handlers.New(handlers.Config{
 		// An event whose type has no handler is tried again: its handler may come with the next deploy.
 		RetryUnknown: true,
 		// Handlers that are slow leave connections to requests: the pool has four at least.

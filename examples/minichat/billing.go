@@ -40,7 +40,7 @@ func newBilling(ctx context.Context, db *database.Database, broker natsjs.Config
 		return nil, err
 	}
 	b := &billing{pool: db.Pool, dead: dead}
-	set, err := handlers.New(handlers.Options{Logger: log})
+	set, err := handlers.New(handlers.Config{Logger: log})
 	if err != nil {
 		return nil, err
 	}
@@ -48,11 +48,11 @@ func newBilling(ctx context.Context, db *database.Database, broker natsjs.Config
 		return nil, err
 	}
 	b.consumer, err = consumer.New(consumer.Config{
-		Broker: broker, Durable: "billing", Subjects: []string{broker.SubjectPrefix + topic},
-		AckWait:     2 * time.Second, // as long as the chat's lease
-		Concurrency: 2,               // requests are to find a connection, too
+		Broker: broker, Topics: []string{topic}, Durable: "billing",
+		AckWait: 2 * time.Second, // as long as the chat's lease
 		Process: consume.Config{
-			Handlers: set, Retry: outbox.RetryPolicy{Base: 50 * time.Millisecond, Max: time.Second}, Logger: log,
+			Concurrency: 2, // requests are to find a connection, too
+			Handlers:    set, Retry: outbox.RetryPolicy{Base: 50 * time.Millisecond, Max: time.Second}, Logger: log,
 			// What nobody can count must not stand in the way of what can be.
 			DeadLetters: dead, DeadLetterTopic: deadTopic,
 		},

@@ -57,7 +57,7 @@ func run(ctx context.Context, url string, out io.Writer) (err error) {
 	// The other end: a function for each type of event. With a broker it would be a publisher of
 	// the brokers folder instead, and the function would be in a consumer.
 	handled := make(chan order)
-	set, err := handlers.New(handlers.Options{})
+	set, err := handlers.New(handlers.Config{})
 	if err != nil {
 		return err
 	}

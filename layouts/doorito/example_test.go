@@ -78,7 +78,7 @@ func Example() {
 
 func deliver(ctx context.Context, pool *pgxpool.Pool) (err error) {
 	// An event whose type has no handler is tried again: its handler may come with the next deploy.
-	set, err := handlers.New(handlers.Options{RetryUnknown: true})
+	set, err := handlers.New(handlers.Config{RetryUnknown: true})
 	if err != nil {
 		return err
 	}

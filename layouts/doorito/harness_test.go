@@ -29,7 +29,7 @@ type bed struct {
 	layout pgstore.Layout
 	pool   *pgxpool.Pool
 	store  *pgstore.Store
-	set    *handlers.Set
+	set    *handlers.Publisher
 	relay  *outbox.Relay
 	// emitter nudges the relay.
 	emitter *outboxpgx.Emitter
@@ -64,7 +64,7 @@ func (b *bed) deploy() {
 	b.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	var err error
-	if b.set, err = handlers.New(handlers.Options{RetryUnknown: true, Logger: quiet}); err != nil {
+	if b.set, err = handlers.New(handlers.Config{RetryUnknown: true, Logger: quiet}); err != nil {
 		b.Fatal(err)
 	}
 	b.relay, err = outbox.NewRelay(outbox.RelayConfig{

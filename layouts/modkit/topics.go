@@ -12,12 +12,12 @@ import (
 // byTopic is a publisher that hands each message to the handler of its topic. Topics have nothing to do with each other: one whose
 // handler hangs, or says that downstream is away, holds up none of the others.
 type byTopic struct {
-	set *handlers.Set
+	set *handlers.Publisher
 }
 
 // publisher makes the publisher of a dispatcher.
 func (c *DispatcherConfig) publisher() (*byTopic, error) {
-	set, err := handlers.New(handlers.Options{Timeout: c.PublishTimeout, Concurrency: c.Concurrency, Logger: c.Logger})
+	set, err := handlers.New(handlers.Config{Timeout: c.PublishTimeout, Concurrency: c.Concurrency, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,12 @@ const patience = time.Minute
 // Handler is one function for all events: a set of handlers, as consume.Config takes it.
 type Handler func(ctx context.Context, message outbox.Message) error
 
+// Handles is true: the function is for every type.
+func (Handler) Handles(string) bool { return true }
+
+// HandlesAll is true.
+func (Handler) HandlesAll() bool { return true }
+
 // Publish handles the messages one after the other.
 func (h Handler) Publish(ctx context.Context, messages []outbox.Message) []error {
 	errs := make([]error, len(messages))

@@ -36,9 +36,6 @@ type Options struct {
 	Process consume.Config
 	// DeadLetters has it write dead letters, to a topic of the broker.
 	DeadLetters bool
-	// Concurrency and Grace are the consumer's own; zero for its defaults.
-	Concurrency int
-	Grace       time.Duration
 }
 
 // Run runs the suite. open makes a harness with nothing published yet.
@@ -48,6 +45,9 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		"every event once, in order, as it was published": testConsume("plain"),
 		"the same as CloudEvents":                         testConsume("cloudevents"),
 		"dead letters":                                    testDeadLetters,
+		"unknown types are ignored":                       testUnknown(consume.IgnoreUnknown),
+		"unknown types are dead letters":                  testUnknown(consume.DeadLetterUnknown),
+		"unknown types come again":                        testUnknown(consume.RetryUnknown),
 		"nothing is given up without dead letters":        testNothingIsGivenUp,
 		"one effect of duplicates":                        testDuplicates,
 		"a stop finishes what is in hand, and no more":    testStops,
@@ -189,12 +189,12 @@ func testStops(t *testing.T, h Harness) {
 	first, second, sent := NewRecord(), NewRecord(), Events(40, 40)
 	h.Publish(t, "plain", sent)
 	begun, release := make(chan struct{}, len(sent)), make(chan struct{})
-	running := Start(t, h.Consumer(t, Options{Concurrency: inHand, Process: Quickly(Handler(func(_ context.Context, m outbox.Message) error {
+	running := Start(t, h.Consumer(t, Options{Process: atOnce(inHand, func(_ context.Context, m outbox.Message) error {
 		begun <- struct{}{}
 		<-release
 		first.Add(m)
 		return nil
-	}))}))
+	})}))
 	for range inHand {
 		<-begun
 	}
@@ -204,7 +204,7 @@ func testStops(t *testing.T, h Harness) {
 	if n := h.Unsettled(t); len(first.All()) != inHand || n != len(sent)-inHand {
 		t.Fatalf("%d were handled, %d are unsettled", len(first.All()), n)
 	}
-	running = Start(t, h.Consumer(t, Options{Concurrency: inHand, Process: Quickly(Handler(second.Handle))}))
+	running = Start(t, h.Consumer(t, Options{Process: atOnce(inHand, second.Handle)}))
 	second.Await(t, len(sent)-inHand)
 	running.Stop()
 	counts := Counts(append(first.All(), second.All()...))
@@ -215,16 +215,25 @@ func testStops(t *testing.T, h Harness) {
 	}
 }
 
+// atOnce has so many handlers run at once.
+func atOnce(n int, handle Handler) consume.Config {
+	process := Quickly(handle)
+	process.Concurrency = n
+	return process
+}
+
 // testGrace has a handler that does not end until it is told: the event is not acknowledged.
 func testGrace(t *testing.T, h Harness) {
 	t.Helper()
 	h.Publish(t, "plain", Events(1, 1))
 	begun := make(chan struct{})
-	running := Start(t, h.Consumer(t, Options{Grace: 50 * time.Millisecond, Process: Quickly(Handler(func(ctx context.Context, _ outbox.Message) error {
+	process := Quickly(Handler(func(ctx context.Context, _ outbox.Message) error {
 		close(begun)
 		<-ctx.Done()
 		return ctx.Err()
-	}))}))
+	}))
+	process.Grace = 50 * time.Millisecond
+	running := Start(t, h.Consumer(t, Options{Process: process}))
 	<-begun
 	running.Stop()
 	if n := h.Unsettled(t); n != 1 {

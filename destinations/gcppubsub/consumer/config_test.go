@@ -35,7 +35,7 @@ func TestConfig(t *testing.T) {
 		"name of a Pub/Sub subscription": func(c *consumer.Config) { c.Subscription = "a b" },
 		"name of a Pub/Sub topic":        func(c *consumer.Config) { c.Topic = "a b" },
 		"Topic is missing":               func(c *consumer.Config) { c.Broker.Create = true },
-		"must be above zero":             func(c *consumer.Config) { c.Concurrency = -1 },
+		"Concurrency is -1":              func(c *consumer.Config) { c.Process.Concurrency = -1 },
 		"AckDeadline is 1s":              func(c *consumer.Config) { c.AckDeadline = time.Second },
 		"Handlers is missing":            func(c *consumer.Config) { c.Process.Handlers = nil },
 		"DeadLetterTopic go together":    func(c *consumer.Config) { c.Process.DeadLetterTopic = "x" },
@@ -43,7 +43,7 @@ func TestConfig(t *testing.T) {
 		"Client is for publishers": func(c *consumer.Config) {
 			c.Broker = gcppubsub.Config{Project: "shop", Client: new(apiv1.TopicAdminClient)}
 		},
-		"Concurrency and Config.Grace": func(c *consumer.Config) { c.Grace = -1 },
+		"Config.Grace is -1ns": func(c *consumer.Config) { c.Process.Grace = -1 },
 	} {
 		config := good
 		change(&config)

@@ -21,49 +21,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume"
-	"github.com/packfinderz/outbox/destinations/gcppubsub"
-	"github.com/packfinderz/outbox/destinations/gcppubsub/internal/resource"
 )
-
-// Defaults of Config.
-const (
-	DefaultConcurrency = 16
-	DefaultAckDeadline = 30 * time.Second
-	DefaultGrace       = 30 * time.Second
-)
-
-// The service's limits of Config.AckDeadline.
-const (
-	LeastAckDeadline = 10 * time.Second
-	MostAckDeadline  = 10 * time.Minute
-)
-
-// Config says what to consume, and what to do with it.
-type Config struct {
-	// Broker is how to reach the service; gcppubsub.ParseURL makes it. Unordered does without the
-	// order of keys here, too. Create makes the topic and the subscription if they are not there,
-	// for demos.
-	Broker gcppubsub.Config
-	// Subscription is the name of the subscription, short or with its project.
-	Subscription string
-	// Topic is the topic of the subscription. It is needed for Create. Otherwise it is what the
-	// service tells; messages have no topic if these credentials may not ask.
-	Topic string
-	// ExactlyOnce has Create make a subscription with the service's exactly-once delivery. An
-	// inbox is needed all the same: the relay may publish an event twice.
-	ExactlyOnce bool
-	// Concurrency is how many messages are handled at once; as many may wait. Default 16.
-	Concurrency int
-	// AckDeadline is how long after the death of this process a message that it had comes again,
-	// between 10 s and 10 min. It does not limit handlers: while they run it is extended. Default
-	// 30 s.
-	AckDeadline time.Duration
-	// Grace bounds how long a consumer that is stopped waits for what is being handled. Default
-	// 30 s.
-	Grace time.Duration
-	// Process has the handlers, the dead letters and the rest.
-	Process consume.Config
-}
 
 // Consumer receives the messages of a subscription and has them handled.
 type Consumer struct {
@@ -80,7 +38,7 @@ type Consumer struct {
 
 // New makes a consumer. It does not need the service to be there yet.
 func New(config Config) (*Consumer, error) {
-	c, err := newConsumer(config.withDefaults())
+	c, err := newConsumer(config)
 	if err != nil {
 		return nil, fmt.Errorf("Pub/Sub consumer: %w", err)
 	}
@@ -92,7 +50,8 @@ func newConsumer(config Config) (*Consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := config.check(); err != nil {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
 	processor, err := consume.New(config.Process)
@@ -104,42 +63,6 @@ func newConsumer(config Config) (*Consumer, error) {
 		config: config, options: options, processor: processor, logger: config.Process.Logger.With("subscription", config.Subscription),
 		attempts: newAttempts(remembered), holds: newHolds(remembered),
 	}, nil
-}
-
-func (c Config) withDefaults() Config {
-	if c.Concurrency == 0 {
-		c.Concurrency = DefaultConcurrency
-	}
-	if c.AckDeadline == 0 {
-		c.AckDeadline = DefaultAckDeadline
-	}
-	if c.Grace == 0 {
-		c.Grace = DefaultGrace
-	}
-	if c.Subscription != "" {
-		c.Subscription = resource.Subscription(c.Broker.Project, c.Subscription)
-	}
-	return c
-}
-
-func (c Config) check() error {
-	switch {
-	case c.Broker.Client != nil:
-		return errors.New("Config.Broker.Client is for publishers: a consumer watches over the connection of a client of its own")
-	case c.Subscription == "":
-		return errors.New("Config.Subscription is missing")
-	case !resource.IsSubscription(c.Subscription):
-		return fmt.Errorf("%q cannot be the name of a Pub/Sub subscription", c.Subscription)
-	case c.Topic != "" && !resource.IsTopic(resource.Topic(c.Broker.Project, c.Topic)):
-		return fmt.Errorf("%q cannot be the name of a Pub/Sub topic", c.Topic)
-	case c.Broker.Create && c.Topic == "":
-		return errors.New("Config.Topic is missing; a subscription is created for one")
-	case c.Concurrency < 0 || c.Grace < 0:
-		return errors.New("Config.Concurrency and Config.Grace must be above zero")
-	case c.AckDeadline < LeastAckDeadline || c.AckDeadline > MostAckDeadline:
-		return fmt.Errorf("Config.AckDeadline is %s; it must be between %s and %s", c.AckDeadline, LeastAckDeadline, MostAckDeadline)
-	}
-	return nil
 }
 
 // Run consumes until ctx ends. Then it takes no more, finishes what is being handled,
@@ -170,7 +93,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 		if reception.opened.Load() != opened {
 			failures = 1
 		}
-		pause(ctx, reconnect.Delay(failures))
+		consume.Pause(ctx, reconnect.Delay(failures))
 	}
 	return nil
 }
@@ -206,14 +129,4 @@ func (c *Consumer) Ping(ctx context.Context) error {
 		c.reception.Load().tell(err)
 	}
 	return fmt.Errorf("ask for %s: %w", c.config.Subscription, err)
-}
-
-// pause waits, unless ctx ends before.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

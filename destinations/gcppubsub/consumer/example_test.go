@@ -38,7 +38,7 @@ func ExampleConsumer() {
 
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 	defer stop()
-	set, err := handlers.New(handlers.Options{})
+	set, err := handlers.New(handlers.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -54,7 +54,7 @@ func ExampleConsumer() {
 	}
 	billing, err := consumer.New(consumer.Config{
 		Broker: config, Subscription: "billing", Topic: "invoices",
-		Process: consume.Config{Handlers: set, DeadLetters: publisher, DeadLetterTopic: "invoices-dead"},
+		Process: consume.Config{Handlers: set, Unknown: consume.IgnoreUnknown, DeadLetters: publisher, DeadLetterTopic: "invoices-dead"},
 	})
 	if err != nil {
 		fmt.Println(err)

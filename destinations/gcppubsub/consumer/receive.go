@@ -43,12 +43,12 @@ func (c *Consumer) consume(ctx context.Context, client *pubsub.Client) error {
 	defer end()
 	r := &receiver{
 		Consumer: c, subscription: found, ctx: ctx, work: work,
-		slots: make(chan struct{}, c.config.Concurrency), room: make(chan struct{}, c.config.Concurrency),
+		slots: make(chan struct{}, c.config.Process.Concurrency), room: make(chan struct{}, c.config.Process.Concurrency),
 	}
 	subscriber := client.Subscriber(c.config.Subscription)
 	subscriber.ReceiveSettings = pubsub.ReceiveSettings{
 		MaxExtension: longestHandling, MinDurationPerAckExtension: c.config.AckDeadline, MaxDurationPerAckExtension: c.config.AckDeadline,
-		MaxOutstandingMessages: 2 * c.config.Concurrency, MaxOutstandingBytes: inHandBytes, NumGoroutines: 1,
+		MaxOutstandingMessages: 2 * c.config.Process.Concurrency, MaxOutstandingBytes: inHandBytes, NumGoroutines: 1,
 	}
 	received := make(chan error, 1)
 	go func() { received <- subscriber.Receive(ctx, r.receive) }()
@@ -74,7 +74,7 @@ func (c *Consumer) consume(ctx context.Context, client *pubsub.Client) error {
 
 // finish waits for what is being handled, at most for the grace.
 func (r *receiver) finish(end context.CancelFunc) {
-	over := time.AfterFunc(r.config.Grace, end)
+	over := time.AfterFunc(r.config.Process.Grace, end)
 	defer over.Stop()
 	for range cap(r.slots) {
 		r.slots <- struct{}{}
@@ -154,7 +154,7 @@ func (r *receiver) wait(after time.Duration) {
 	}
 	select {
 	case r.room <- struct{}{}:
-		pause(r.ctx, min(after, longestWait))
+		consume.Pause(r.ctx, min(after, longestWait))
 		<-r.room
 	default:
 	}

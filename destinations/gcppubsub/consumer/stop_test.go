@@ -32,7 +32,7 @@ func TestStops(t *testing.T) {
 		<-proceed
 		return ctx.Err() // which a stop must not end
 	}))
-	config.Concurrency = concurrency
+	config.Process.Concurrency = concurrency
 	consumer := run(t, config)
 	for range concurrency {
 		<-begun
@@ -65,7 +65,7 @@ func TestGrace(t *testing.T) {
 		<-never
 		return nil
 	}))
-	config.Grace = 100 * time.Millisecond
+	config.Process.Grace = 100 * time.Millisecond
 	consumer := run(t, config)
 	<-begun
 	consumer.Stop()
@@ -197,7 +197,7 @@ func TestFailuresDoNotHoldUp(t *testing.T) {
 		good.Add(m)
 		return nil
 	}))
-	config.Concurrency, config.Process.DeadLetters, config.Process.DeadLetterTopic = concurrency, nil, ""
+	config.Process.Concurrency, config.Process.DeadLetters, config.Process.DeadLetterTopic = concurrency, nil, ""
 	config.Process.Retry = outbox.RetryPolicy{Base: time.Hour, Max: time.Hour}
 	run(t, config)
 	publishAll(t, broker, messages)

@@ -24,7 +24,7 @@ func TestOrdered(t *testing.T) {
 	t.Parallel()
 	broker, stubborn := cluster(t), consumetest.NewStubborn()
 	config := settings(t, broker.URL(), consumetest.Handler(stubborn.Handle))
-	config.Concurrency = 1
+	config.Process.Concurrency = 1
 	publishertest.Deliver(t, kafkatest.Open(t, broker.URL()), consumetest.Events(12, 2))
 	start(t, config)
 	stubborn.Check(t)
@@ -115,7 +115,7 @@ func TestStuckPartition(t *testing.T) {
 		done.Add(m)
 		return nil
 	}))
-	config.Concurrency = 4
+	config.Process.Concurrency = 4
 	publisher := kafkatest.Open(t, broker.URL())
 	publishertest.Deliver(t, publisher, consumetest.Events(200, 1))
 	start(t, config)

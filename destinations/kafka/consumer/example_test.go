@@ -37,7 +37,7 @@ func ExampleConsumer() {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	set, err := handlers.New(handlers.Options{})
+	set, err := handlers.New(handlers.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -54,7 +54,7 @@ func ExampleConsumer() {
 	}
 	billing, err := consumer.New(consumer.Config{
 		Broker: config, Group: "billing", Topics: []string{"orders"},
-		Process: consume.Config{Handlers: set, DeadLetters: publisher, DeadLetterTopic: "orders.dead"},
+		Process: consume.Config{Handlers: set, Unknown: consume.IgnoreUnknown, DeadLetters: publisher, DeadLetterTopic: "orders.dead"},
 	})
 	if err != nil {
 		fmt.Println(err)

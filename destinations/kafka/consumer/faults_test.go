@@ -87,7 +87,7 @@ func TestGap(t *testing.T) {
 		first.Add(m)
 		return nil
 	}))
-	config.Topics, config.Grace = []string{"single"}, 50*time.Millisecond
+	config.Topics, config.Process.Grace = []string{"single"}, 50*time.Millisecond
 	consumer := start(t, config)
 	first.Await(t, len(sent)-1)
 	consumer.Stop()
@@ -103,10 +103,10 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	good := settings(t, "kafka://localhost", consumetest.Handler(func(context.Context, outbox.Message) error { return nil }))
 	for words, spoil := range map[string]func(*consumer.Config){
-		"no Group is named":   func(c *consumer.Config) { c.Group = "" },
-		"no Topics are named": func(c *consumer.Config) { c.Topics = nil },
+		"Group is missing":    func(c *consumer.Config) { c.Group = "" },
+		"Topics is missing":   func(c *consumer.Config) { c.Topics = nil },
 		"cannot be one of":    func(c *consumer.Config) { c.Topics = []string{"a b"} },
-		"below zero":          func(c *consumer.Config) { c.Concurrency = -1 },
+		"Concurrency is -1":   func(c *consumer.Config) { c.Process.Concurrency = -1 },
 		"Handlers is missing": func(c *consumer.Config) { c.Process.Handlers = nil },
 		"no broker is named":  func(c *consumer.Config) { c.Broker.Brokers = nil },
 		"no compression":      func(c *consumer.Config) { c.Broker.Compression = "rar" },

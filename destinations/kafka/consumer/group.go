@@ -3,7 +3,6 @@ package consumer
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -48,7 +47,7 @@ func (r *run) revoke(list map[string][]int32) {
 
 // settle waits until what was begun of some partitions is finished, as far as the grace allows.
 func (r *run) settle(leaving []*partition) {
-	limit := time.NewTimer(r.config.Grace)
+	limit := time.NewTimer(r.config.Process.Grace)
 	defer limit.Stop()
 	for _, p := range leaving {
 		select {
@@ -150,33 +149,4 @@ func (r *run) committed(offsets map[string]map[int32]kgo.EpochOffset, response *
 		}
 	}
 	return failure
-}
-
-// ticking is something that is done every so often until it is stopped.
-type ticking struct {
-	end     chan struct{}
-	running sync.WaitGroup
-}
-
-// commitEvery commits every so often.
-func (r *run) commitEvery(interval time.Duration) *ticking {
-	t := &ticking{end: make(chan struct{})}
-	t.running.Go(func() {
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-t.end:
-				return
-			case <-tick.C:
-				r.commit()
-			}
-		}
-	})
-	return t
-}
-
-func (t *ticking) stop() {
-	close(t.end)
-	t.running.Wait()
 }

@@ -14,8 +14,6 @@ import (
 const (
 	commitInterval = 500 * time.Millisecond
 	commitTimeout  = 5 * time.Second
-	// minRetry keeps a record that is tried again from spinning.
-	minRetry = 10 * time.Millisecond
 )
 
 // run is one Run of a consumer.
@@ -31,7 +29,7 @@ type run struct {
 func newRun(c *Consumer, stopping, handling context.Context) *run {
 	return &run{
 		Consumer: c, stopping: stopping, handling: handling,
-		queues: consume.NewQueues(c.config.Concurrency), holdings: newHoldings(c.config.Concurrency),
+		queues: consume.NewQueues(c.config.Process.Concurrency), holdings: newHoldings(c.config.Process.Concurrency),
 	}
 }
 
@@ -90,7 +88,7 @@ func (r *run) handle(p *partition, e *entry, delivery *consume.Delivery) (again 
 	r.end(p, e, verdict.Ack)
 	r.sortStuck(r.client)
 	delivery.Message.Attempt++
-	return !verdict.Ack && p.ctx.Err() == nil, max(verdict.After, minRetry)
+	return !verdict.Ack && p.ctx.Err() == nil, verdict.After
 }
 
 // leave leaves the group, so that others need not wait for the session to end.

@@ -42,7 +42,7 @@ func (c consumers) Foreign(t testing.TB, payload string, attributes map[string]s
 func (c consumers) Consumer(t testing.TB, options consumetest.Options) consumetest.Consumer {
 	t.Helper()
 	config := settings(t, c.broker.URL(), nil)
-	config.Process, config.Concurrency, config.Grace = options.Process, options.Concurrency, options.Grace
+	config.Process = options.Process
 	if options.DeadLetters {
 		config.Process.DeadLetters, config.Process.DeadLetterTopic = kafkatest.Open(t, c.broker.URL()), deadTopic
 	}
@@ -81,9 +81,10 @@ func untilKilled(url string, handlers outbox.Publisher) (consumetest.Consumer, e
 	if err != nil {
 		return nil, err
 	}
+	process := consumetest.Quickly(handlers)
+	process.Concurrency = 8
 	return consumer.New(consumer.Config{
-		Broker: config, Group: group, Topics: []string{publishertest.Topic}, SessionTimeout: 2 * time.Second, Concurrency: 8,
-		Process: consumetest.Quickly(handlers),
+		Broker: config, Topics: []string{publishertest.Topic}, Group: group, SessionTimeout: 2 * time.Second, Process: process,
 	})
 }
 

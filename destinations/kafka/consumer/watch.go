@@ -1,17 +1,12 @@
 package consumer
 
 import (
-	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/destinations/kafka"
 )
 
 // silence is how long nothing was heard of a cluster that is away. A member of a group hears
@@ -64,33 +59,4 @@ func (w *watch) answered() {
 		w.away = false
 		w.log.Info("Kafka answers again")
 	}
-}
-
-// awaitTopics waits until the topics are there, and makes them with Create: the client would
-// read none of a group without a word.
-func (c *Consumer) awaitTopics(ctx context.Context) error {
-	asker, err := kafka.New(c.config.Broker)
-	if err != nil {
-		return fmt.Errorf("kafka consumer: %w", err)
-	}
-	defer func() { _ = asker.Close() }() // it has nothing to say
-	retry := outbox.RetryPolicy{Base: 50 * time.Millisecond, Max: time.Second}
-	told := false
-	for tries := 1; ctx.Err() == nil; tries++ {
-		switch err := asker.CheckTopics(ctx, c.config.Topics...); {
-		case err == nil && told:
-			c.log.Info("the topics are there")
-			return nil
-		case err == nil || ctx.Err() != nil:
-			return nil
-		case !told:
-			told = true
-			c.log.Warn("the topics cannot be read; waiting", "error", err)
-		}
-		select {
-		case <-time.After(retry.Delay(tries)):
-		case <-ctx.Done():
-		}
-	}
-	return nil
 }

@@ -20,7 +20,7 @@ func TestOrdered(t *testing.T) {
 	t.Parallel()
 	broker, stubborn := ordersAndDead(t), consumetest.NewStubborn()
 	config := settings(t, broker.URL(), consumetest.Handler(stubborn.Handle))
-	config.Ordered, config.Concurrency = true, 8
+	config.Ordered, config.Process.Concurrency = true, 8
 	config.Process.MaxDeliveries = 1000
 	publishertest.Deliver(t, open(t, broker.URL()), consumetest.Events(12, 2))
 	start(t, config)

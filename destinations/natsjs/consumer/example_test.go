@@ -37,7 +37,7 @@ func Example() {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	set, err := handlers.New(handlers.Options{})
+	set, err := handlers.New(handlers.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -53,8 +53,8 @@ func Example() {
 		return
 	}
 	billing, err := consumer.New(consumer.Config{
-		Broker: config, Durable: "billing", Subjects: []string{publishertest.Topic},
-		Process: consume.Config{Handlers: set, DeadLetters: publisher, DeadLetterTopic: "orders.dead"},
+		Broker: config, Topics: []string{publishertest.Topic}, Durable: "billing",
+		Process: consume.Config{Handlers: set, Unknown: consume.IgnoreUnknown, DeadLetters: publisher, DeadLetterTopic: "orders.dead"},
 	})
 	if err != nil {
 		fmt.Println(err)

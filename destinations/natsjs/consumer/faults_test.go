@@ -11,6 +11,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/natsjs/consumer"
 	"github.com/packfinderz/outbox/destinations/natsjs/natstest"
+	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/outboxtest/consumetest"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
 )
@@ -77,7 +78,7 @@ func TestUnfitConsumer(t *testing.T) {
 		"unacked":  {jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy}, true, "ack policy must be explicit"},
 		"all":      {jetstream.ConsumerConfig{AckPolicy: jetstream.AckAllPolicy}, true, "ack policy must be explicit"},
 		"missing":  {want: "stream ORDERS has no durable consumer missing"},
-		"missing2": {want: "let Create do it"},
+		"missing2": {want: "?create=true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,10 +104,10 @@ func TestUnfitConsumer(t *testing.T) {
 	}
 	good := settings(t, broker.URL(), nothing)
 	for words, spoil := range map[string]func(*consumer.Config){
-		"no Stream is named":  func(c *consumer.Config) { c.Broker.Stream = "" },
-		"no Durable is named": func(c *consumer.Config) { c.Durable = "" },
+		"name one of them":    func(c *consumer.Config) { c.Broker.Stream, c.Topics = "", nil },
+		"Durable is missing":  func(c *consumer.Config) { c.Durable = "" },
 		"cannot be the name":  func(c *consumer.Config) { c.Durable = "a.b" },
-		"below zero":          func(c *consumer.Config) { c.Concurrency = -1 },
+		"Concurrency is -1":   func(c *consumer.Config) { c.Process.Concurrency = -1 },
 		"Handlers is missing": func(c *consumer.Config) { c.Process.Handlers = nil },
 		"no server is named":  func(c *consumer.Config) { c.Broker.Servers = nil },
 		"go together":         func(c *consumer.Config) { c.Process.DeadLetterTopic = "x" },
@@ -116,5 +117,39 @@ func TestUnfitConsumer(t *testing.T) {
 		if _, err := consumer.New(config); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("got %v, want %s", err, words)
 		}
+	}
+}
+
+// TestCreates makes the stream and the durable consumer of a topic that no stream has, and publisher and
+// consumer agree on the stream, whoever is first.
+func TestCreates(t *testing.T) {
+	t.Parallel()
+	for name, publishFirst := range map[string]bool{"publisher first": true, "consumer first": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broker, done := natstest.New(t), consumetest.NewRecord()
+			config := settings(t, broker.URL(), consumetest.Handler(done.Handle))
+			config.Broker.Stream, config.Broker.SubjectPrefix, config.Topics = "", "shop.", []string{"invoices.paid"}
+			sent := consumetest.Events(1, 1)
+			sent[0].Topic = "invoices.paid"
+			deliver := func() {
+				publishertest.Deliver(t, open(t, broker.URL()+"?create=true&subject-prefix=shop."), sent)
+			}
+			if publishFirst {
+				deliver()
+			}
+			start(t, config)
+			if !publishFirst {
+				js := jetStream(t, broker)
+				await.Until(t, "the consumer to be made", func() bool {
+					_, err := js.Consumer(t.Context(), "shop_invoices_paid", durable)
+					return err == nil
+				})
+				deliver()
+			}
+			if got := done.Await(t, 1)[0]; got.Topic != "invoices.paid" || got.ID != sent[0].ID {
+				t.Errorf("handled %+v", got)
+			}
+		})
 	}
 }

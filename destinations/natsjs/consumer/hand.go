@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -89,33 +88,9 @@ func (h *hand) giveBack() {
 	}
 }
 
-// heart beats until it is stopped.
-type heart struct {
-	end     chan struct{}
-	beating sync.WaitGroup
-}
-
-// beat tells the server, every so often, that the messages are being worked on.
-func (h *hand) beat(every time.Duration) *heart {
-	heart := &heart{end: make(chan struct{})}
-	heart.beating.Go(func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-heart.end:
-				return
-			case <-tick.C:
-			}
-			for _, d := range h.all() {
-				_ = d.msg.InProgress() // unheard, the message may come twice
-			}
-		}
-	})
-	return heart
-}
-
-func (h *heart) stop() {
-	close(h.end)
-	h.beating.Wait()
+// beat tells the server that the messages are being worked on.
+func (h *hand) beat() {
+	for _, d := range h.all() {
+		_ = d.msg.InProgress() // unheard, the message may come twice
+	}
 }

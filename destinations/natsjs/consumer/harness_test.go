@@ -62,7 +62,7 @@ func settings(t testing.TB, url string, handlers outbox.Publisher) consumer.Conf
 		t.Fatal(err)
 	}
 	return consumer.Config{
-		Broker: config, Durable: durable, Subjects: []string{publishertest.Topic}, AckWait: 2 * time.Second,
+		Broker: config, Topics: []string{publishertest.Topic}, Durable: durable, AckWait: 2 * time.Second,
 		Process: consumetest.Quickly(handlers),
 	}
 }

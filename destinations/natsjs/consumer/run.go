@@ -15,8 +15,6 @@ const (
 	fetchWait = time.Second
 	// flushTimeout bounds the last words to the server.
 	flushTimeout = 5 * time.Second
-	// minRetry keeps a message that is tried again here from spinning.
-	minRetry = 10 * time.Millisecond
 )
 
 // run is one Run of a consumer.
@@ -32,7 +30,7 @@ type run struct {
 // is nobody's to keep from being delivered again.
 func (r *run) receive(ctx context.Context, feed *feed) {
 	for ctx.Err() == nil {
-		n := r.hand.room(ctx, max(1, r.config.Concurrency/2))
+		n := r.hand.room(ctx, max(1, r.config.Process.Concurrency/2))
 		if n == 0 || !feed.ready(ctx) {
 			continue
 		}
@@ -81,7 +79,7 @@ func (r *run) handle(d *delivered) (again bool, after time.Duration) {
 		// It is still in the hand, and given back from there.
 	case r.config.Ordered:
 		d.delivery.Message.Attempt++
-		return true, max(verdict.After, minRetry)
+		return true, verdict.After
 	default:
 		r.settled(d, d.msg.NakWithDelay(verdict.After))
 	}

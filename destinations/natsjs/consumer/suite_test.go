@@ -41,7 +41,7 @@ func (c consumers) Consumer(t testing.TB, options consumetest.Options) consumete
 	config := settings(t, c.broker.URL(), nil)
 	// A message that came again only because of that would come too late.
 	config.AckWait = time.Minute
-	config.Process, config.Concurrency, config.Grace, config.Ordered = options.Process, options.Concurrency, options.Grace, c.ordered
+	config.Process, config.Ordered = options.Process, c.ordered
 	if options.DeadLetters {
 		config = withDeadLetters(t, config, c.broker.URL())
 	}
@@ -81,9 +81,10 @@ func untilKilled(url string, handlers outbox.Publisher) (consumetest.Consumer, e
 	if err != nil {
 		return nil, err
 	}
+	process := consumetest.Quickly(handlers)
+	process.Concurrency = 8
 	return consumer.New(consumer.Config{
-		Broker: config, Durable: durable, Subjects: []string{publishertest.Topic}, AckWait: 2 * time.Second, Concurrency: 8,
-		Process: consumetest.Quickly(handlers),
+		Broker: config, Topics: []string{publishertest.Topic}, Durable: durable, AckWait: 2 * time.Second, Process: process,
 	})
 }
 

@@ -246,8 +246,7 @@ func TestConfig(t *testing.T) {
 	handlers := consume.Config{Handlers: consumetest.Handler(func(context.Context, outbox.Message) error { return nil })}
 	for words, config := range map[string]consumer.Config{
 		"no address":          {Topic: "a", Group: "b", Process: handlers},
-		"Topic and Group":     {Broker: where, Topic: "a", Process: handlers},
-		"cannot be negative":  {Broker: where, Topic: "a", Group: "b", Concurrency: -1, Process: handlers},
+		"Group is missing":    {Broker: where, Topic: "a", Process: handlers},
 		"MinIdle is 1ms":      {Broker: where, Topic: "a", Group: "b", MinIdle: time.Millisecond, Process: handlers},
 		"Handlers is missing": {Broker: where, Topic: "a", Group: "b"},
 	} {

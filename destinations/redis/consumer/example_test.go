@@ -71,7 +71,7 @@ func consumeOrders(config redis.Config, deadLetters *redis.Publisher) error {
 	if err != nil {
 		return err
 	}
-	set, err := handlers.New(handlers.Options{})
+	set, err := handlers.New(handlers.Config{})
 	if err != nil {
 		return err
 	}
@@ -101,10 +101,10 @@ func consumeOrders(config redis.Config, deadLetters *redis.Publisher) error {
 }
 
 // runBilling is an example of docs/consuming-redis.md: it consumes until ctx ends.
-func runBilling(ctx context.Context, config redis.Config, set *handlers.Set, deadLetters outbox.Publisher) error {
+func runBilling(ctx context.Context, config redis.Config, set *handlers.Publisher, deadLetters outbox.Publisher) error {
 	billing, err := consumer.New(consumer.Config{
 		Broker: config, Topic: "orders", Group: "billing",
-		Process: consume.Config{Handlers: set, DeadLetters: deadLetters, DeadLetterTopic: "orders.dead"},
+		Process: consume.Config{Handlers: set, Unknown: consume.IgnoreUnknown, DeadLetters: deadLetters, DeadLetterTopic: "orders.dead"},
 	})
 	if err != nil {
 		return err

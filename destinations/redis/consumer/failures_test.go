@@ -230,8 +230,9 @@ func TestConsumeBoundedly(t *testing.T) {
 	send(t, broker, messages)
 	var running, most atomic.Int32
 	stuck := messages[0].ID
-	start(t, broker, consumer.Config{Concurrency: 3, Process: consume.Config{
-		Retry: outbox.RetryPolicy{Base: time.Hour, Max: time.Hour},
+	start(t, broker, consumer.Config{Process: consume.Config{
+		Concurrency: 3,
+		Retry:       outbox.RetryPolicy{Base: time.Hour, Max: time.Hour},
 		Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 			defer running.Add(-1)
 			if n := running.Add(1); n > most.Load() {
@@ -264,7 +265,7 @@ func TestConsumeAfterDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitPending(t, broker, 50)
-	start(t, broker, consumer.Config{MinIdle: time.Second, Concurrency: 4, Process: consume.Config{Handlers: consumetest.Handler(handled.Handle)}})
+	start(t, broker, consumer.Config{MinIdle: time.Second, Process: consume.Config{Concurrency: 4, Handlers: consumetest.Handler(handled.Handle)}})
 	got := handled.Await(t, 50)
 	awaitPending(t, broker, 0)
 	ordered(t, messages, got)

@@ -92,7 +92,7 @@ func (r *run) handle(ctx context.Context, i *item) {
 			return
 		}
 		select {
-		case <-time.After(max(verdict.After, minWait)):
+		case <-time.After(verdict.After):
 		case <-i.ctx.Done():
 		case <-ctx.Done():
 		}
@@ -120,9 +120,6 @@ func (r *run) process(ctx context.Context, i *item) (verdict consume.Verdict, ra
 	return r.processor.Process(i.ctx, i.delivery), true
 }
 
-// minWait keeps entries that are to be tried at once from being tried all the time.
-const minWait = 10 * time.Millisecond
-
 // retry counts one more delivery of an entry. It reports false when it is not ours any more, or
 // when ctx ended and it was given back.
 func (r *run) retry(ctx context.Context, i *item) bool {
@@ -135,7 +132,7 @@ func (r *run) retry(ctx context.Context, i *item) bool {
 			i.delivery.Message.Attempt = max(int(counts[0]), i.delivery.Message.Attempt+1)
 			return true
 		}
-		sleep(ctx, pause)
+		consume.Pause(ctx, pause)
 		if ctx.Err() != nil {
 			r.giveBack(i, i.delivery.Message.Attempt)
 			return false
@@ -150,7 +147,7 @@ func (r *run) ack(i *item) {
 		if err == nil {
 			return
 		}
-		sleep(r.handling, pause)
+		consume.Pause(r.handling, pause)
 		if r.handling.Err() != nil {
 			r.log.Error("an event was handled and could not be acknowledged; it is delivered again",
 				"event_id", i.delivery.Message.ID, "error", outbox.ErrorText(err))

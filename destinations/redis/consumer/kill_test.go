@@ -53,9 +53,9 @@ func untilKilled(role []byte, process *inboxtest.Consumer) error {
 		return err
 	}
 	c, err := consumer.New(consumer.Config{
-		Broker: config, Topic: publishertest.Topic, Group: testGroup, MinIdle: time.Second, Concurrency: streamConcurrency,
+		Broker: config, Topic: publishertest.Topic, Group: testGroup, MinIdle: time.Second,
 		Process: consume.Config{
-			Logger: slog.New(slog.DiscardHandler),
+			Concurrency: streamConcurrency, Logger: slog.New(slog.DiscardHandler),
 			Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 				_, err := inbox.Handle(ctx, in, testGroup, m.ID, func(ctx context.Context) error {
 					return client.HIncrBy(ctx, effects, m.ID.String(), 1).Err()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/consume"
 )
 
 // run is one call of Run: the entries in hand, and who handles them.
@@ -39,7 +40,7 @@ type run struct {
 func newRun(c *Consumer, g *group) *run {
 	r := &run{
 		Consumer: c, group: g, log: c.config.Process.Logger.With("stream", g.stream, "group", g.name, "consumer", g.member),
-		slots:  make(chan struct{}, c.config.Concurrency),
+		slots:  make(chan struct{}, c.config.Process.Concurrency),
 		inHand: make(map[string]*item), queues: make(map[string][]*item), room: make(chan struct{}, 1), resume: true,
 	}
 	r.handling, r.end = context.WithCancel(context.Background())
@@ -66,7 +67,7 @@ func (r *run) read(ctx context.Context) {
 			// What was on its way to us is ours, and older than what is new.
 			r.resume = true
 			r.tell(err)
-			sleep(ctx, pause)
+			consume.Pause(ctx, pause)
 			pause = min(2*pause, lastPause)
 			continue
 		}
@@ -135,7 +136,7 @@ func (r *run) tell(err error) {
 func (r *run) awaitRoom(ctx context.Context) int {
 	for ctx.Err() == nil {
 		r.mu.Lock()
-		n := 2*r.config.Concurrency - len(r.inHand)
+		n := 2*r.config.Process.Concurrency - len(r.inHand)
 		r.mu.Unlock()
 		if n > 0 {
 			return n
@@ -197,7 +198,7 @@ var errTaken = errors.New("redis: another consumer has taken the entry over")
 
 // finish waits for the handlers: for the grace, and then until they have noticed its end.
 func (r *run) finish() {
-	grace := time.AfterFunc(r.config.Grace, func() {
+	grace := time.AfterFunc(r.config.Process.Grace, func() {
 		r.log.Warn("the grace is over; handlers are told to stop")
 		r.end()
 	})
@@ -205,12 +206,4 @@ func (r *run) finish() {
 	grace.Stop()
 	r.end()
 	r.keeping.Wait()
-}
-
-// sleep waits, but not after the end of ctx.
-func sleep(ctx context.Context, pause time.Duration) {
-	select {
-	case <-time.After(pause):
-	case <-ctx.Done():
-	}
 }

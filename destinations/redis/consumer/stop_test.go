@@ -27,7 +27,7 @@ func TestConsumeStop(t *testing.T) {
 			broker, messages, handled := redistest.New(t), keyed(20, 20), consumetest.NewRecord()
 			send(t, broker, messages)
 			began, finish := make(chan struct{}, 20), make(chan struct{})
-			stop := start(t, broker, consumer.Config{Concurrency: 4, Name: name, Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, _ outbox.Message) error {
+			stop := start(t, broker, consumer.Config{Name: name, Process: consume.Config{Concurrency: 4, Handlers: consumetest.Handler(func(ctx context.Context, _ outbox.Message) error {
 				began <- struct{}{}
 				select {
 				case <-finish:
@@ -85,7 +85,7 @@ func TestConsumeGrace(t *testing.T) {
 	t.Parallel()
 	broker, handled := redistest.New(t), consumetest.NewRecord()
 	send(t, broker, publishertest.Messages(1))
-	stop := start(t, broker, consumer.Config{Grace: 200 * time.Millisecond, Process: consume.Config{Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
+	stop := start(t, broker, consumer.Config{Process: consume.Config{Grace: 200 * time.Millisecond, Handlers: consumetest.Handler(func(ctx context.Context, m outbox.Message) error {
 		handled.Add(m)
 		<-ctx.Done()
 		return ctx.Err()
@@ -111,7 +111,8 @@ func TestConsumeStopFrozen(t *testing.T) {
 	send(t, broker, keyed(8, 1))
 	log := consumetest.NewLog()
 	finish := make(chan struct{})
-	stop := start(t, broker, consumer.Config{Concurrency: 4, Grace: time.Second, Process: consume.Config{
+	stop := start(t, broker, consumer.Config{Process: consume.Config{
+		Concurrency: 4, Grace: time.Second,
 		Logger: log.Logger(),
 		Handlers: consumetest.Handler(func(_ context.Context, m outbox.Message) error {
 			handled.Add(m)

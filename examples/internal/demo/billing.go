@@ -36,7 +36,7 @@ type billing struct {
 
 // consumer makes a consumer of the broker's.
 func (b *billing) consumer(config natsjs.Config, logger *slog.Logger) (*consumer.Consumer, error) {
-	set, err := handlers.New(handlers.Options{})
+	set, err := handlers.New(handlers.Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -46,9 +46,9 @@ func (b *billing) consumer(config natsjs.Config, logger *slog.Logger) (*consumer
 		}
 	}
 	return consumer.New(consumer.Config{
-		Broker: config, Durable: "billing", Subjects: []string{topic}, Ordered: true,
+		Broker: config, Topics: []string{topic}, Durable: "billing", Ordered: true,
 		AckWait: 2 * time.Second, // an outage is over sooner than the usual 30 s
-		Process: consume.Config{Handlers: set, Logger: logger},
+		Process: consume.Config{Handlers: set, Unknown: consume.IgnoreUnknown, Logger: logger},
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/consume/inbox"
 	"github.com/packfinderz/outbox/destinations/gcppubsub"
 	"github.com/packfinderz/outbox/destinations/gcppubsub/consumer"
@@ -40,8 +41,8 @@ func readConfig(lookup program.Lookup) (config, error) {
 		deadLetters:   r.DeadLetterTopic(),
 		remember:      idempotencyTTL(r),
 		processing:    r.Duration(processingName, inbox.DefaultProcessing, time.Second, env.Endless),
-		ackDeadline:   r.Duration("PACKFINDERZ_WORKER_ACK_DEADLINE", consumer.DefaultAckDeadline, consumer.LeastAckDeadline, consumer.MostAckDeadline),
-		concurrency:   r.Int("PACKFINDERZ_WORKER_CONCURRENCY", consumer.DefaultConcurrency, 1, 1000),
+		ackDeadline:   r.Duration("PACKFINDERZ_WORKER_ACK_DEADLINE", consumer.DefaultAckDeadline, consumer.MinAckDeadline, consumer.MaxAckDeadline),
+		concurrency:   r.Int("PACKFINDERZ_WORKER_CONCURRENCY", consume.DefaultConcurrency, 1, 1000),
 		listen:        r.Listen("127.0.0.1:8082", listenVariable),
 	}
 	if c.processing > c.remember {

@@ -62,12 +62,11 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	defer func() { _ = letters.Close() }() // all are published
 	counted := &numbers{}
 	process := consume.Config{
-		Handlers: handler, Logger: log, Hooks: []any{counted}, MaxDeliveries: anyNumber,
+		Handlers: handler, Unknown: consume.IgnoreUnknown, Concurrency: config.concurrency, Logger: log, Hooks: []any{counted}, MaxDeliveries: anyNumber,
 		DeadLetters: letters, DeadLetterTopic: config.deadLetters,
 	}
 	consumer, err := consumer.New(consumer.Config{
-		Broker: config.pubsub, Subscription: config.subscription, Process: process,
-		Concurrency: config.concurrency, AckDeadline: config.ackDeadline,
+		Broker: config.pubsub, Subscription: config.subscription, AckDeadline: config.ackDeadline, Process: process,
 	})
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func TestConsumerDeadLetter(t *testing.T) {
 	letters := &outboxtest.Broker{}
 	failing := &outboxtest.Broker{}
 	failing.FailWith(func(engine.Message) error { return errors.New("no mail server") })
-	processor, err := consume.New(consume.Config{Handlers: failing, MaxDeliveries: 3, DeadLetters: letters, DeadLetterTopic: "pf-dead"})
+	processor, err := consume.New(consume.Config{Handlers: failing, Unknown: consume.RetryUnknown, MaxDeliveries: 3, DeadLetters: letters, DeadLetterTopic: "pf-dead"})
 	if err != nil {
 		t.Fatal(err)
 	}

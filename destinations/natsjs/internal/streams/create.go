@@ -1,4 +1,4 @@
-// Package streams makes streams where they are missing, for demonstrations.
+// Package streams makes missing streams.
 package streams
 
 import (
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -17,6 +18,12 @@ func Create(ctx context.Context, conn *nats.Conn, name, subject string) error {
 		return fmt.Errorf("create stream %s: %w", name, err)
 	}
 	return nil
+}
+
+// Name is the stream that is made for a subject where none is configured: it is named after the
+// subject, without the characters that the name of a stream cannot have.
+func Name(subject string) string {
+	return strings.NewReplacer(".", "_", "*", "_", ">", "_", "/", "_", `\`, "_").Replace(subject)
 }
 
 func create(ctx context.Context, conn *nats.Conn, name, subject string) error {

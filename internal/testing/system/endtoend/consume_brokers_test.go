@@ -77,7 +77,7 @@ func subscribeNATS(t *testing.T, handlers outbox.Publisher) *subscription {
 	config.Stream, config.Create = natstest.Stream, true
 	s := &subscription{broker: broker}
 	consumer, err := natsconsumer.New(natsconsumer.Config{
-		Broker: config, Durable: consumerName, Subjects: []string{publishertest.Topic}, Process: processing(handlers),
+		Broker: config, Topics: []string{publishertest.Topic}, Durable: consumerName, Process: processing(handlers),
 	})
 	if err != nil {
 		t.Fatal(err)

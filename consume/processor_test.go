@@ -20,6 +20,8 @@ import (
 type answer struct{ err error }
 
 func (a answer) Publish(context.Context, []outbox.Message) []error { return []error{a.err} }
+func (a answer) Handles(string) bool                               { return true }
+func (a answer) HandlesAll() bool                                  { return true }
 
 // reports collects what became of deliveries.
 type reports struct{ list []consume.Report }
@@ -62,7 +64,7 @@ func TestVerdicts(t *testing.T) {
 			letters, told := &outboxtest.Broker{}, &reports{}
 			config := consume.Config{
 				Handlers: answer{test.handlers}, Registry: outbox.Registry{"order_created": {Topic: "elsewhere"}}, MaxDeliveries: 3,
-				DeadLetters: letters, DeadLetterTopic: "orders.dead", Hooks: []any{told}, Logger: slog.New(slog.DiscardHandler),
+				Unknown: consume.DeadLetterUnknown, DeadLetters: letters, DeadLetterTopic: "orders.dead", Hooks: []any{told}, Logger: slog.New(slog.DiscardHandler),
 			}
 			if test.away {
 				config.DeadLetters = answer{failure}
@@ -176,7 +178,7 @@ func TestStopIsNoFailure(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	letters, told := &outboxtest.Broker{}, &reports{}
 	processor, err := consume.New(consume.Config{
-		Handlers: stopped{stop}, MaxDeliveries: 3, DeadLetters: letters, DeadLetterTopic: "dead", Hooks: []any{told}, Logger: slog.New(slog.DiscardHandler),
+		Handlers: stopped{stop}, Unknown: consume.RetryUnknown, MaxDeliveries: 3, DeadLetters: letters, DeadLetterTopic: "dead", Hooks: []any{told}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +212,7 @@ func TestPanic(t *testing.T) {
 		config consume.Config
 		dead   int
 	}{
-		{consume.Config{Handlers: panics{}, DeadLetters: letters}, 1},
+		{consume.Config{Handlers: panics{}, Unknown: consume.RetryUnknown, DeadLetters: letters}, 1},
 		{consume.Config{Handlers: answer{errors.New("no")}, DeadLetters: panics{}}, 0},
 	} {
 		test.config.DeadLetterTopic, test.config.Logger, test.config.MaxDeliveries = "dead", slog.New(slog.DiscardHandler), 2
@@ -236,6 +238,8 @@ func TestConfig(t *testing.T) {
 		"Handlers is missing": {},
 		"go together":         {Handlers: answer{}, DeadLetterTopic: "x"},
 		"MaxDeliveries is -1": {Handlers: answer{}, MaxDeliveries: -1},
+		"Concurrency is -1":   {Handlers: answer{}, Concurrency: -1},
+		"Grace is -1s":        {Handlers: answer{}, Grace: -time.Second},
 	} {
 		if _, err := consume.New(config); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%v, want %s", err, words)

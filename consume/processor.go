@@ -1,6 +1,6 @@
 // Package consume is what the consumers of all brokers share: what becomes of a message that
 // a broker delivered. It is checked and handed to the handler of its event type; then it is
-// acknowledged, delivered again, or put into the dead letters, with the reason.
+// acknowledged, delivered again, ignored, or put into the dead letters, with the reason.
 //
 // Each broker's module has a package consumer that receives, keeps the order that its broker has,
 // and asks a Processor.
@@ -10,15 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume/inbox"
 )
-
-// DefaultMaxDeliveries is how often an event is delivered before it is a dead letter.
-const DefaultMaxDeliveries = 5
 
 // fatal is how many times MaxDeliveries an event is delivered before it is given up unhandled.
 // Handled or not, its deliveries end; where they do not, the event may be what ends its
@@ -26,30 +22,10 @@ const DefaultMaxDeliveries = 5
 // any number of times.
 const fatal = 2
 
-var errNeverEnds = errors.New("it was delivered too often, and no delivery came to an end: it may be what ends its consumers")
+// minRetry keeps an event that is tried again from spinning.
+const minRetry = 10 * time.Millisecond
 
-// Config says what a consumer does with its messages.
-type Config struct {
-	// Handlers has the handler of each event type. It is a *handlers.Set, or any other publisher:
-	// a message is handled when it is published without an error. Handlers that must have their
-	// effect once are wrapped in an inbox.
-	Handlers outbox.Publisher
-	// Registry, if set, checks every message before it is handled, as the relay does.
-	Registry outbox.Registry
-	// MaxDeliveries is after how many deliveries an event that fails is a dead letter. Default 5.
-	MaxDeliveries int
-	// DeadLetters takes the events that are given up, at DeadLetterTopic. Without it nothing is
-	// given up: an event that fails is delivered again without end.
-	DeadLetters     outbox.Publisher
-	DeadLetterTopic string
-	// Retry is the time before an event that failed is delivered again, where the broker can
-	// wait. Default: 1 s, doubling to 5 min.
-	Retry outbox.RetryPolicy
-	// Hooks are told what became of every delivery; see Hook.
-	Hooks []any
-	// Logger has a line for every delivery that failed. Default slog.Default().
-	Logger *slog.Logger
-}
+var errNeverEnds = errors.New("it was delivered too often, and no delivery came to an end: it may be what ends its consumers")
 
 // Delivery is a message as a broker delivered it.
 type Delivery struct {
@@ -67,34 +43,6 @@ type Verdict struct {
 	After time.Duration
 }
 
-// Hook is told what became of a delivery.
-type Hook interface {
-	OnDelivery(report Report)
-}
-
-// Report is what became of one delivery.
-type Report struct {
-	Message outbox.Message
-	// Outcome is what it was settled as, and Err why it was not handled.
-	Outcome Outcome
-	Err     error
-	// Took is how long it was handled.
-	Took time.Duration
-}
-
-// Outcome is what became of a delivery.
-type Outcome string
-
-// The outcomes of a delivery.
-const (
-	// Handled means that its effect has happened, now or before.
-	Handled Outcome = "handled"
-	// Again means that it failed and will be delivered again.
-	Again Outcome = "again"
-	// DeadLetter means that it was given up and is in the dead letters.
-	DeadLetter Outcome = "dead_letter"
-)
-
 // Processor handles deliveries. It is safe for concurrent use.
 type Processor struct {
 	config Config
@@ -103,25 +51,9 @@ type Processor struct {
 
 // New checks the configuration and fills in the defaults.
 func New(config Config) (*Processor, error) {
-	switch {
-	case config.Handlers == nil:
-		return nil, errors.New("outbox: Config.Handlers is missing")
-	case (config.DeadLetters == nil) != (config.DeadLetterTopic == ""):
-		return nil, errors.New("outbox: Config.DeadLetters and Config.DeadLetterTopic go together")
-	case config.MaxDeliveries < 0:
-		return nil, fmt.Errorf("outbox: Config.MaxDeliveries is %d; it must be above zero", config.MaxDeliveries)
-	}
-	if config.MaxDeliveries == 0 {
-		config.MaxDeliveries = DefaultMaxDeliveries
-	}
-	if config.Retry.Base == 0 {
-		config.Retry.Base = time.Second
-	}
-	if config.Retry.Max == 0 {
-		config.Retry.Max = max(5*time.Minute, config.Retry.Base)
-	}
-	if config.Logger == nil {
-		config.Logger = slog.Default()
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
 	}
 	return &Processor{config: config}, nil
 }
@@ -130,7 +62,7 @@ func New(config Config) (*Processor, error) {
 func (p *Processor) Config() Config { return p.config }
 
 // Process handles one delivery and says what to tell the broker. It acknowledges only what is
-// handled or among the dead letters.
+// handled, among the dead letters, or ignored as Config.Unknown says.
 func (p *Processor) Process(ctx context.Context, delivery Delivery) Verdict {
 	start := time.Now()
 	message := delivery.Message
@@ -165,6 +97,9 @@ func (p *Processor) handle(ctx context.Context, delivery *Delivery) error {
 			return err
 		}
 	}
+	if err := p.config.checkType(delivery.Message.Type); err != nil {
+		return err
+	}
 	return publish(ctx, p.config.Handlers, delivery.Message)
 }
 
@@ -184,18 +119,26 @@ func publish(ctx context.Context, to outbox.Publisher, message outbox.Message) (
 
 // judge decides what becomes of a delivery that failed.
 func (p *Processor) judge(ctx context.Context, message *outbox.Message, err error) (Verdict, Outcome) {
-	again := Verdict{After: p.config.Retry.Delay(max(message.Attempt, 1))}
+	again := Verdict{After: max(p.config.Retry.Delay(max(message.Attempt, 1)), minRetry)}
 	var held *inbox.InProgressError
 	switch {
 	case ctx.Err() != nil:
 		// The consumer stops: nothing is said about the message.
 		return Verdict{}, Again
 	case errors.As(err, &held):
-		return Verdict{After: held.Left}, Again
+		return Verdict{After: max(held.Left, minRetry)}, Again
 	case errors.Is(err, inbox.ErrInProgress), errors.Is(err, outbox.ErrNotAttempted):
 		return again, Again
 	}
 	class := outbox.Classify(err)
+	if isUnknown(err) {
+		switch p.config.Unknown {
+		case IgnoreUnknown:
+			return Verdict{Ack: true}, Ignored
+		case RetryUnknown:
+			class = outbox.ClassRetryable
+		}
+	}
 	if p.config.DeadLetters == nil || class == outbox.ClassUnavailable || class != outbox.ClassTerminal && message.Attempt < p.config.MaxDeliveries {
 		return again, Again
 	}
@@ -204,21 +147,4 @@ func (p *Processor) judge(ctx context.Context, message *outbox.Message, err erro
 		return again, Again
 	}
 	return Verdict{Ack: true}, DeadLetter
-}
-
-func (p *Processor) log(message *outbox.Message, outcome Outcome, err error) {
-	text := "delivery failed; it comes again"
-	if outcome == DeadLetter {
-		text = "delivery failed; the event is a dead letter"
-	}
-	p.config.Logger.Warn(text, "event_id", message.ID, "event_type", message.Type, "aggregate_type", message.AggregateType,
-		"aggregate_id", message.AggregateID, "attempt", message.Attempt, "error", outbox.ErrorText(err))
-}
-
-func (p *Processor) report(report Report) {
-	for _, hook := range p.config.Hooks {
-		if h, ok := hook.(Hook); ok {
-			h.OnDelivery(report)
-		}
-	}
 }

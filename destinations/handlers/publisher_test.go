@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newSet(t testing.TB, options handlers.Options) *handlers.Set {
+func newSet(t testing.TB, options handlers.Config) *handlers.Publisher {
 	t.Helper()
 	set, err := handlers.New(options)
 	if err != nil {
@@ -36,7 +36,7 @@ func newSet(t testing.TB, options handlers.Options) *handlers.Set {
 }
 
 // register adds a handler for the type of the suite's messages.
-func register(t testing.TB, set *handlers.Set, name string, call handlers.Func) {
+func register(t testing.TB, set *handlers.Publisher, name string, call handlers.Func) {
 	t.Helper()
 	if err := set.Register("order_created", name, call); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func register(t testing.TB, set *handlers.Set, name string, call handlers.Func) 
 
 // harness runs the conformance suite.
 type harness struct {
-	set  *handlers.Set
+	set  *handlers.Publisher
 	mu   sync.Mutex
 	list []publishertest.Received
 }
@@ -79,7 +79,7 @@ func TestSuite(t *testing.T) {
 	features := publishertest.Features{Attributes: true, Keys: true, ContentType: true, Binary: true, Poison: func(m *outbox.Message) { m.Payload = []byte("poison") }}
 	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {
 		t.Helper()
-		h := &harness{set: newSet(t, handlers.Options{})}
+		h := &harness{set: newSet(t, handlers.Config{})}
 		register(t, h.set, "take", h.take)
 		if err := h.set.Otherwise("take the rest", h.take); err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func (c *counter) handle(context.Context, outbox.Message) error {
 	return c.fail
 }
 
-func attempt(t testing.TB, set *handlers.Set, message outbox.Message) error {
+func attempt(t testing.TB, set *handlers.Publisher, message outbox.Message) error {
 	t.Helper()
 	return set.Publish(t.Context(), []outbox.Message{message})[0]
 }
@@ -130,7 +130,7 @@ func wantClass(t testing.TB, what string, err error, class outbox.Class, words s
 // TestNeighbours has one of three handlers fail: the others are not called again.
 func TestNeighbours(t *testing.T) {
 	t.Parallel()
-	set := newSet(t, handlers.Options{})
+	set := newSet(t, handlers.Config{})
 	mail, stock, audit := &counter{}, &counter{fail: errors.New("none left")}, &counter{}
 	register(t, set, "mail", mail.handle)
 	register(t, set, "stock", stock.handle)
@@ -159,7 +159,7 @@ func TestNeighbours(t *testing.T) {
 // TestTerminal has one handler give up while another may still succeed.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	set := newSet(t, handlers.Options{})
+	set := newSet(t, handlers.Config{})
 	never, later, fine := &counter{fail: outbox.Terminal(errors.New("never"))}, &counter{fail: errors.New("later")}, &counter{}
 	register(t, set, "never", never.handle)
 	register(t, set, "later", later.handle)
@@ -210,7 +210,7 @@ func TestClasses(t *testing.T) {
 		"asked to wait":                     {[]error{outbox.RetryAfter(ordinary, time.Hour), ordinary, outbox.RetryAfter(ordinary, time.Minute)}, outbox.ClassRetryable, time.Hour},
 		"terminal":                          {[]error{outbox.Rejected(ordinary)}, outbox.ClassTerminal, 0},
 	} {
-		set := newSet(t, handlers.Options{})
+		set := newSet(t, handlers.Config{})
 		for i, err := range test.errs {
 			register(t, set, fmt.Sprint("h", i), func(context.Context, outbox.Message) error { return err })
 		}
@@ -239,7 +239,7 @@ func TestElsewhere(t *testing.T) {
 		"beside a dead one": {[]error{held, outbox.Terminal(ordinary)}, true},
 		"beside a failure":  {[]error{held, ordinary}, false},
 	} {
-		set := newSet(t, handlers.Options{})
+		set := newSet(t, handlers.Config{})
 		for i, err := range test.errs {
 			register(t, set, fmt.Sprint("h", i), func(context.Context, outbox.Message) error { return err })
 		}
@@ -255,14 +255,14 @@ func TestElsewhere(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	message := publishertest.Messages(1)[0]
-	err := attempt(t, newSet(t, handlers.Options{}), message)
+	err := attempt(t, newSet(t, handlers.Config{}), message)
 	wantClass(t, "unknown", err, outbox.ClassTerminal, `no handler is registered for event type "order_created"`)
 	if outbox.ReasonOf(err) != outbox.ReasonUnknownType {
 		t.Errorf("the reason is %s", outbox.ReasonOf(err))
 	}
-	wantClass(t, "with RetryUnknown", attempt(t, newSet(t, handlers.Options{RetryUnknown: true}), message), outbox.ClassRetryable, "no handler")
+	wantClass(t, "with RetryUnknown", attempt(t, newSet(t, handlers.Config{RetryUnknown: true}), message), outbox.ClassRetryable, "no handler")
 
-	set := newSet(t, handlers.Options{})
+	set := newSet(t, handlers.Config{})
 	known, rest := &counter{}, &counter{}
 	register(t, set, "known", known.handle)
 	if err := set.Otherwise("rest", rest.handle); err != nil {
@@ -282,19 +282,19 @@ func TestUnknown(t *testing.T) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	set := newSet(t, handlers.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	set := newSet(t, handlers.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	fine := &counter{}
 	register(t, set, "panics", func(context.Context, outbox.Message) error { panic("index out of range") })
 	register(t, set, "fine", fine.handle)
 	message := publishertest.Messages(1)[0]
 	err := attempt(t, set, message)
 	wantClass(t, "a panic", err, outbox.ClassRetryable, "handler panics: it panicked: index out of range")
-	if strings.Contains(err.Error(), "goroutine") || !strings.Contains(log.String(), "handlers_test.go") || !strings.Contains(log.String(), message.ID.String()) {
+	if strings.Contains(err.Error(), "goroutine") || !strings.Contains(log.String(), "publisher_test.go") || !strings.Contains(log.String(), message.ID.String()) {
 		t.Errorf("the stack belongs in the log, not in %v: %s", err, log.String())
 	}
 	wantCalls(t, "beside a panic", map[*counter]int{fine: 1})
 
-	gone := newSet(t, handlers.Options{})
+	gone := newSet(t, handlers.Config{})
 	register(t, gone, "exits", func(context.Context, outbox.Message) error {
 		runtime.Goexit()
 		return nil
@@ -305,7 +305,7 @@ func TestPanic(t *testing.T) {
 // TestCopies has a handler spoil what it was given.
 func TestCopies(t *testing.T) {
 	t.Parallel()
-	set := newSet(t, handlers.Options{})
+	set := newSet(t, handlers.Config{})
 	register(t, set, "spoils", func(_ context.Context, m outbox.Message) error {
 		clear(m.Payload)
 		clear(m.Headers)
@@ -326,7 +326,7 @@ func TestTyped(t *testing.T) {
 	type order struct {
 		Order int `json:"order"`
 	}
-	set := newSet(t, handlers.Options{})
+	set := newSet(t, handlers.Config{})
 	var got []order
 	err := handlers.Handle(set, "order_created", "typed", func(_ context.Context, o order, _ outbox.Message) error {
 		got = append(got, o)
@@ -358,7 +358,7 @@ func TestTyped(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	fine := (&counter{}).handle
-	set := newSet(t, handlers.Options{})
+	set := newSet(t, handlers.Config{})
 	register(t, set, "a", fine)
 	for words, err := range map[string]error{
 		"has no event type":              set.Register("", "b", fine),
@@ -375,7 +375,7 @@ func TestRefuses(t *testing.T) {
 	if err := set.Register("another", "a", fine); err != nil {
 		t.Error(err)
 	}
-	for _, options := range []handlers.Options{{Timeout: -1}, {Concurrency: -1}, {Remember: -1}} {
+	for _, options := range []handlers.Config{{Timeout: -1}, {Concurrency: -1}, {Remember: -1}} {
 		if _, err := handlers.New(options); err == nil {
 			t.Errorf("%+v was taken", options)
 		}

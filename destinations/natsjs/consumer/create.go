@@ -1,11 +1,13 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/packfinderz/outbox/destinations/natsjs/internal/streams"
@@ -21,26 +23,14 @@ func (e unfitError) Error() string { return e.text }
 
 // find looks the durable consumer up, and makes it with Create.
 func (f *feed) find(ctx context.Context) error {
-	c := f.consumer
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	js, err := jetstream.New(f.conn)
+	durable, err := f.ask(ctx)
 	if err != nil {
-		return fmt.Errorf("find durable consumer %s: %w", c.config.Durable, err)
-	}
-	durable, err := js.Consumer(ctx, c.config.Broker.Stream, c.config.Durable)
-	missing := errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound)
-	switch {
-	case missing && c.config.Broker.Create:
-		durable, err = c.create(ctx, f, js, errors.Is(err, jetstream.ErrStreamNotFound))
-	case missing:
-		return unfitError{fmt.Sprintf("stream %s has no durable consumer %s: %v; make it, or let Create do it", c.config.Broker.Stream, c.config.Durable, err)}
-	}
-	if err != nil {
-		return fmt.Errorf("find durable consumer %s: %w", c.config.Durable, err)
+		return fmt.Errorf("find durable consumer %s: %w", f.consumer.config.Durable, err)
 	}
 	settings := durable.CachedInfo().Config
-	if err := c.check(&settings); err != nil {
+	if err := f.consumer.check(&settings); err != nil {
 		return err
 	}
 	f.ackWait = settings.AckWait
@@ -52,22 +42,53 @@ func (f *feed) find(ctx context.Context) error {
 	return nil
 }
 
-// create makes the durable consumer, and the stream if there is none.
-func (c *Consumer) create(ctx context.Context, f *feed, js jetstream.JetStream, stream bool) (jetstream.Consumer, error) {
-	if stream {
-		if len(c.config.Subjects) == 0 {
-			return nil, unfitError{fmt.Sprintf("there is no stream %s, and Subjects does not say what it would have", c.config.Broker.Stream)}
-		}
-		for _, subject := range c.config.Subjects {
-			if err := streams.Create(ctx, f.conn, c.config.Broker.Stream, subject); err != nil {
-				return nil, err
-			}
+// ask asks for the durable consumer, or makes it.
+func (f *feed) ask(ctx context.Context) (jetstream.Consumer, error) {
+	config := &f.consumer.config
+	js, err := jetstream.New(f.conn)
+	if err != nil {
+		return nil, err
+	}
+	stream := config.Broker.Stream
+	if stream == "" {
+		stream, err = js.StreamNameBySubject(ctx, config.subjects()[0])
+	}
+	var durable jetstream.Consumer
+	if err == nil {
+		durable, err = js.Consumer(ctx, stream, config.Durable)
+	}
+	noStream := errors.Is(err, jetstream.ErrStreamNotFound)
+	switch {
+	case !noStream && !errors.Is(err, jetstream.ErrConsumerNotFound):
+		return durable, err
+	case !config.Broker.Create && noStream:
+		return nil, unfitError{fmt.Sprintf("there is no stream %s; create it, or have it created with ?create=true", cmp.Or(stream, "for "+config.Topics[0]))}
+	case !config.Broker.Create:
+		return nil, unfitError{fmt.Sprintf("stream %s has no durable consumer %s; create it, or have it created with ?create=true", stream, config.Durable)}
+	case noStream:
+		if stream, err = f.consumer.createStream(ctx, f.conn); err != nil {
+			return nil, err
 		}
 	}
-	return js.CreateConsumer(ctx, c.config.Broker.Stream, jetstream.ConsumerConfig{
-		Durable: c.config.Durable, FilterSubjects: c.config.Subjects,
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: c.config.AckWait, MaxDeliver: -1,
+	return js.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
+		Durable: config.Durable, FilterSubjects: config.subjects(),
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: config.AckWait, MaxDeliver: -1,
 	})
+}
+
+// createStream makes the stream of the topics, as a publisher to them does.
+func (c *Consumer) createStream(ctx context.Context, conn *nats.Conn) (string, error) {
+	subjects := c.config.subjects()
+	if len(subjects) == 0 {
+		return "", unfitError{fmt.Sprintf("there is no stream %s, and no Config.Topics to create it for", c.config.Broker.Stream)}
+	}
+	name := cmp.Or(c.config.Broker.Stream, streams.Name(subjects[0]))
+	for _, subject := range subjects {
+		if err := streams.Create(ctx, conn, name, subject); err != nil {
+			return "", err
+		}
+	}
+	return name, nil
 }
 
 // check refuses a durable consumer by which messages would be lost, or come when they should

@@ -1,0 +1,39 @@
+package consume
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Every calls a function every so often, until stop is called. Stop waits for a call that is under way.
+func Every(interval time.Duration, call func()) (stop func()) {
+	end := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+				call()
+			}
+		}
+	})
+	return sync.OnceFunc(func() {
+		close(end)
+		running.Wait()
+	})
+}
+
+// Pause waits for a time, or until ctx ends.
+func Pause(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

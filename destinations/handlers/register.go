@@ -1,0 +1,84 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/packfinderz/outbox"
+)
+
+// Func handles an event. An error is tried again, unless it is marked otherwise: with
+// outbox.Terminal the handler is not called again, with outbox.RetryAfter not before, and with
+// outbox.Unavailable all handlers wait until an event gets through.
+type Func func(ctx context.Context, message outbox.Message) error
+
+// handler is a registered function.
+type handler struct {
+	name string
+	call Func
+	// overdue counts its calls that go on after their timeout; the memory's lock guards it.
+	overdue int
+}
+
+// Register adds a handler for a type of event. The name tells it from the others of that
+// type, in errors and in what is remembered.
+func (p *Publisher) Register(eventType, name string, call Func) error {
+	if eventType == "" {
+		return fmt.Errorf("handlers: handler %q has no event type; Otherwise takes what has no handler", name)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list, err := add(p.byType[eventType], name, call)
+	if err != nil {
+		return fmt.Errorf("handlers: event type %q: %w", eventType, err)
+	}
+	p.byType[eventType] = list
+	return nil
+}
+
+// Otherwise adds a handler for the events whose type no other handler is registered for.
+func (p *Publisher) Otherwise(name string, call Func) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list, err := add(p.otherwise, name, call)
+	if err != nil {
+		return fmt.Errorf("handlers: otherwise: %w", err)
+	}
+	p.otherwise = list
+	return nil
+}
+
+// add makes a new list, since the old one may be in use.
+func add(list []*handler, name string, call Func) ([]*handler, error) {
+	switch {
+	case name == "":
+		return nil, errors.New("a handler has no name")
+	case call == nil:
+		return nil, fmt.Errorf("handler %q is nil", name)
+	case slices.ContainsFunc(list, func(h *handler) bool { return h.name == name }):
+		return nil, fmt.Errorf("there is a handler %q already", name)
+	}
+	return append(slices.Clone(list), &handler{name: name, call: call}), nil
+}
+
+// Handles reports whether there is a handler for an event type. It makes a consume.Typed of the
+// publisher, with HandlesAll.
+func (p *Publisher) Handles(eventType string) bool { return len(p.find(eventType)) > 0 }
+
+// HandlesAll reports whether Otherwise has registered a handler.
+func (p *Publisher) HandlesAll() bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return len(p.otherwise) > 0
+}
+
+func (p *Publisher) find(eventType string) []*handler {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if list := p.byType[eventType]; len(list) > 0 {
+		return list
+	}
+	return p.otherwise
+}

@@ -1,0 +1,53 @@
+package consumer
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/destinations/kafka"
+	"github.com/packfinderz/outbox/destinations/kafka/internal/topic"
+)
+
+// DefaultSessionTimeout is the default of Config.SessionTimeout.
+const DefaultSessionTimeout = 45 * time.Second
+
+// Config says what to consume, and what to do with it.
+type Config struct {
+	// Broker is how to reach the cluster; kafka.ParseURL makes it. Create makes missing topics.
+	Broker kafka.Config
+	// Topics are the topics to read.
+	Topics []string
+	// Group is the consumer group. Programs of the same group share the partitions. A new group
+	// begins with the oldest records.
+	Group string
+	// SessionTimeout is how long after a consumer was killed its partitions go to another.
+	// Default 45 s. A handler may take longer.
+	SessionTimeout time.Duration
+	// Process says how the records are handled. Its Grace also limits how long a partition that goes
+	// to another consumer is waited for.
+	Process consume.Config
+}
+
+func (c Config) withDefaults() Config {
+	c.SessionTimeout = cmp.Or(c.SessionTimeout, DefaultSessionTimeout)
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case len(c.Topics) == 0:
+		return errors.New("Config.Topics is missing")
+	case c.Group == "":
+		return errors.New("Config.Group is missing")
+	case c.SessionTimeout < 0:
+		return errors.New("Config.SessionTimeout must not be negative")
+	}
+	for _, name := range c.Topics {
+		if err := topic.Check(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package consumer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/destinations/kafka"
+)
+
+// awaitTopics waits until the topics are there, and makes them with Create: the client would
+// read none of a group without a word.
+func (c *Consumer) awaitTopics(ctx context.Context) error {
+	asker, err := kafka.New(c.config.Broker)
+	if err != nil {
+		return fmt.Errorf("kafka consumer: %w", err)
+	}
+	defer func() { _ = asker.Close() }() // it has nothing to say
+	retry := outbox.RetryPolicy{Base: 50 * time.Millisecond, Max: time.Second}
+	told := false
+	for tries := 1; ctx.Err() == nil; tries++ {
+		switch err := asker.CheckTopics(ctx, c.config.Topics...); {
+		case err == nil && told:
+			c.log.Info("the topics are there")
+			return nil
+		case err == nil || ctx.Err() != nil:
+			return nil
+		case !told:
+			told = true
+			c.log.Warn("the topics cannot be read; waiting", "error", err)
+		}
+		consume.Pause(ctx, retry.Delay(tries))
+	}
+	return nil
+}
