@@ -42,7 +42,7 @@ func dial(config Config) (*apiv1.TopicAdminClient, error) {
 // ClientOptions are for a client of one's own that reaches the service as a publisher does. It
 // refuses a configuration that cannot work.
 func (c Config) ClientOptions() ([]option.ClientOption, error) {
-	if err := c.check(); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	options := []option.ClientOption{

@@ -45,8 +45,10 @@ func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
 // pingPermission asks whether we may publish. Where that cannot be asked, as of an emulator, the
 // answer is yes: publishing will tell.
 func (p *Publisher) pingPermission(ctx context.Context, topic string) error {
-	p.life.RLock()
-	defer p.life.RUnlock()
+	if err := p.calls.Begin(); err != nil {
+		return err
+	}
+	defer p.calls.End()
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	answer, err := p.client.TestIamPermissions(ctx, &iampb.TestIamPermissionsRequest{
@@ -63,11 +65,10 @@ func (p *Publisher) pingPermission(ctx context.Context, topic string) error {
 
 // ask asks for a topic. Missing is the service's word that there is none.
 func (p *Publisher) ask(ctx context.Context, topic string) (missing, err error) {
-	p.life.RLock()
-	defer p.life.RUnlock()
-	if p.closed {
-		return nil, outbox.Unavailable(errClosed)
+	if err := p.calls.Begin(); err != nil {
+		return nil, err
 	}
+	defer p.calls.End()
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	_, err = p.client.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: topic})

@@ -1,5 +1,4 @@
-// Package gcppubsub publishes events to Google Cloud Pub/Sub. Package gcppubsub/consumer consumes
-// them from there.
+// Package gcppubsub publishes events to Google Cloud Pub/Sub. Package gcppubsub/consumer consumes them.
 //
 // The publisher stands on the client's own call for a publish request rather than on its queue: a
 // relay has its batches already, and the queue goes on sending after the caller has given
@@ -8,8 +7,8 @@ package gcppubsub
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,37 +18,9 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/gcppubsub/internal/resource"
-	"github.com/packfinderz/outbox/destinations/wire"
+	"github.com/packfinderz/outbox/destinations/internal/calls"
 	"github.com/packfinderz/outbox/internal/bykey"
 )
-
-// Config says which project to publish to or to consume from, and how.
-type Config struct {
-	// Project is the id of the Google Cloud project whose topics the messages go to.
-	Project string
-	// Endpoint is the host and port of the service, for a regional endpoint or an emulator.
-	// When empty it is what PUBSUB_EMULATOR_HOST names, or else the service itself.
-	Endpoint string
-	// Insecure connects without TLS and credentials, as emulators want it. It needs an
-	// Endpoint.
-	Insecure bool
-	// Credentials is a JSON file with the credentials; when empty they are CredentialsJSON, or
-	// else the application default credentials.
-	Credentials string
-	// CredentialsJSON is the content of such a file, where there is no place for a file. A URL
-	// has no option for it: it is a secret.
-	CredentialsJSON string
-	// Client is one that is there already, such as the TopicAdminClient of a pubsub.Client: its connection is used, and left
-	// open. Endpoint, Insecure and the credentials stay empty then. Consumers have a client of their own, and refuse one.
-	Client *apiv1.TopicAdminClient
-	// Unordered publishes without ordering keys. Messages of different keys then travel in
-	// one request, which is faster, and subscribers get them in any order.
-	Unordered bool
-	// Create makes topics that are not there, for demos.
-	Create bool
-	// Format is how the event's fields are written beside its payload.
-	Format wire.Format
-}
 
 // Publisher publishes to the topics of one project. It is safe for concurrent use.
 type Publisher struct {
@@ -60,11 +31,8 @@ type Publisher struct {
 	// asked is the topic that Ping asks for: the one that was last published to.
 	asked atomic.Pointer[string]
 
-	life   sync.RWMutex // held for reading by the calls under way
-	closed bool
+	calls calls.Calls
 }
-
-var errClosed = errors.New("the publisher is closed")
 
 // New makes a publisher. It does not wait for the service: it connects at the first use,
 // and again by itself whenever the connection was lost.
@@ -90,16 +58,12 @@ var _ outbox.AckPublisher = (*Publisher)(nil)
 // PublishAcked is Publish, and calls acked with the place of each message as soon as the service has
 // stored it.
 func (p *Publisher) PublishAcked(ctx context.Context, messages []outbox.Message, acked func(place int)) []error {
-	p.life.RLock()
-	defer p.life.RUnlock()
+	if err := p.calls.Begin(); err != nil {
+		return slices.Repeat([]error{err}, len(messages))
+	}
+	defer p.calls.End()
 	b := &batch{
 		Publisher: p, acked: acked, errs: make([]error, len(messages)), begun: make([]time.Time, len(messages)), ended: make([]time.Time, len(messages)),
-	}
-	if p.closed {
-		for i := range b.errs {
-			b.errs[i] = outbox.Unavailable(errClosed)
-		}
-		return b.errs
 	}
 	var running sync.WaitGroup
 	for _, l := range p.plan(messages) {
@@ -115,13 +79,7 @@ func (p *Publisher) KeepsOrder() bool { return !p.config.Unordered }
 
 // Close waits for what is being published and closes the connection, unless it is that of a client that was given.
 func (p *Publisher) Close() error {
-	p.life.Lock()
-	defer p.life.Unlock()
-	if p.closed {
-		return nil
-	}
-	p.closed = true
-	if p.config.Client != nil {
+	if !p.calls.Close() || p.config.Client != nil {
 		return nil
 	}
 	if err := p.client.Close(); err != nil {

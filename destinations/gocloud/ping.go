@@ -44,11 +44,10 @@ func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
 // ask asks for a topic. That we may not ask is an answer, too: the right to publish does not
 // include the question.
 func (p *Publisher) ask(ctx context.Context, url string) error {
-	p.life.RLock()
-	defer p.life.RUnlock()
-	if p.closed {
-		return outbox.Unavailable(errClosed)
+	if err := p.calls.Begin(); err != nil {
+		return err
 	}
+	defer p.calls.End()
 	topic, err := p.topics.acquire(url)
 	if err != nil {
 		return outbox.Misconfigured(err)

@@ -5,23 +5,15 @@ package gocloud
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/destinations/wire"
+	"github.com/packfinderz/outbox/destinations/internal/calls"
 )
-
-// Config says where to publish to, and how.
-type Config struct {
-	// URL names the topic or queue, as the driver wants it. Where it has {topic} in it, that
-	// is replaced by the topic of each message; without it all messages go to one place.
-	URL string
-	// Format is how the event's fields are written beside its payload.
-	Format wire.Format
-}
 
 // Publisher publishes through a driver. It is safe for concurrent use.
 type Publisher struct {
@@ -30,22 +22,16 @@ type Publisher struct {
 	// asked is the URL that Ping asks for: the one that was last published to.
 	asked atomic.Pointer[string]
 
-	life   sync.RWMutex // held for reading by the calls under way
-	closed bool
+	calls calls.Calls
 }
-
-var errClosed = errors.New("the publisher is closed")
 
 // New makes a publisher. It opens the topic, which does not need the service to be there.
 func New(config Config) (*Publisher, error) {
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
 	p := &Publisher{config: config, topics: newTopics()}
-	url, err := config.topicURL(&outbox.Message{Event: outbox.Event{Topic: "any"}})
-	if err != nil {
-		return nil, err
-	}
-	if err := checkURL(url); err != nil {
-		return nil, err
-	}
+	url := strings.ReplaceAll(config.URL, placeholder, "any")
 	used, err := p.topics.acquire(url)
 	if err != nil {
 		return nil, err
@@ -58,15 +44,10 @@ func New(config Config) (*Publisher, error) {
 // Publish publishes a batch, one message of a key at a time and the keys side by side, and
 // waits until the service has taken them.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
-	p.life.RLock()
-	defer p.life.RUnlock()
-	if p.closed {
-		errs := make([]error, len(messages))
-		for i := range errs {
-			errs[i] = outbox.Unavailable(errClosed)
-		}
-		return errs
+	if err := p.calls.Begin(); err != nil {
+		return slices.Repeat([]error{err}, len(messages))
 	}
+	defer p.calls.End()
 	return outbox.PublishByKey(ctx, messages, p.round)
 }
 
@@ -120,8 +101,6 @@ func (p *Publisher) KeepsOrder() bool { return true }
 
 // Close waits for what is being published and closes the topics.
 func (p *Publisher) Close() error {
-	p.life.Lock()
-	defer p.life.Unlock()
-	p.closed = true
+	p.calls.Close()
 	return p.topics.close()
 }

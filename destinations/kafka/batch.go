@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/packfinderz/outbox"
 )
@@ -48,7 +49,7 @@ func (b *batch) publish(ctx context.Context) {
 		return
 	}
 	b.client = b.publisher.renew(ctx)
-	topics := b.publisher.checkTopics(ctx, b.topics())
+	topics := b.publisher.checkTopics(ctx, b.topics(), kmsg.ACLOperationWrite)
 	left := make([]int, 0, len(b.messages))
 	for i := range b.messages {
 		m := &b.messages[i]

@@ -1,27 +1,34 @@
 package kafka
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/packfinderz/outbox/destinations/wire"
 )
 
-// ClientOptions are for a client of one's own: where the cluster is, what it asks for, and how
-// patient to be with it. It refuses a configuration that cannot work.
+// ClientOptions are the options of a kgo client that reaches the cluster as the publisher does. It
+// rejects a configuration that cannot work.
 func (c Config) ClientOptions() ([]kgo.Opt, error) {
-	c, err := c.withDefaults()
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	addresses, err := wire.Addresses(c.Addresses, defaultPort)
+	if err != nil {
+		return nil, err
+	}
+	mechanism, err := c.mechanism()
 	if err != nil {
 		return nil, err
 	}
 	options := []kgo.Opt{
-		kgo.SeedBrokers(c.Brokers...),
+		kgo.SeedBrokers(addresses...),
 		kgo.ClientID(c.ClientID),
 		kgo.RequestTimeoutOverhead(5 * time.Second),
 		kgo.DialTimeout(3 * time.Second),
@@ -29,19 +36,11 @@ func (c Config) ClientOptions() ([]kgo.Opt, error) {
 		kgo.MetadataMinAge(250 * time.Millisecond),
 		kgo.RetryBackoffFn(backoff),
 	}
-	mechanism, err := c.mechanism()
-	if err != nil {
-		return nil, err
-	}
 	if mechanism != nil {
 		options = append(options, kgo.SASL(mechanism))
 	}
-	if c.TLS || c.CA != "" || c.Cert != "" {
-		config, err := c.tlsConfig()
-		if err != nil {
-			return nil, fmt.Errorf("set up TLS: %w", err)
-		}
-		options = append(options, kgo.DialTLSConfig(config))
+	if c.TLS != nil {
+		options = append(options, kgo.DialTLSConfig(c.TLS))
 	}
 	return options, nil
 }
@@ -82,7 +81,7 @@ func (c Config) codec() (kgo.CompressionCodec, error) {
 		return kgo.Lz4Compression(), nil
 	case "zstd":
 		return kgo.ZstdCompression(), nil
-	case "", "snappy":
+	case DefaultCompression:
 		return kgo.SnappyCompression(), nil
 	}
 	return kgo.CompressionCodec{}, fmt.Errorf("there is no compression %q", c.Compression)
@@ -97,34 +96,12 @@ func (c Config) mechanism() (sasl.Mechanism, error) {
 	switch c.SASL {
 	case "":
 		return nil, nil //nolint:nilnil // none is wanted
-	case "plain":
-		return plain.Auth{User: c.User, Pass: c.Password}.AsMechanism(), nil
+	case plainSASL:
+		return plain.Auth{User: c.Username, Pass: c.Password}.AsMechanism(), nil
 	case "scram-sha-256":
-		return scram.Auth{User: c.User, Pass: c.Password}.AsSha256Mechanism(), nil
+		return scram.Auth{User: c.Username, Pass: c.Password}.AsSha256Mechanism(), nil
 	case "scram-sha-512":
-		return scram.Auth{User: c.User, Pass: c.Password}.AsSha512Mechanism(), nil
+		return scram.Auth{User: c.Username, Pass: c.Password}.AsSha512Mechanism(), nil
 	}
 	return nil, fmt.Errorf("there is no SASL mechanism %q", c.SASL)
-}
-
-func (c Config) tlsConfig() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.CA != "" {
-		text, err := os.ReadFile(c.CA)
-		if err != nil {
-			return nil, err
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s holds no certificate", c.CA)
-		}
-	}
-	if c.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
-		if err != nil {
-			return nil, err
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
 }

@@ -21,10 +21,10 @@ const (
 
 // Ping asks a broker, any of them, for the cluster's brokers.
 func (p *Publisher) Ping(ctx context.Context) error {
-	if !p.enter() {
-		return outbox.Unavailable(errClosed)
+	if err := p.calls.Begin(); err != nil {
+		return err
 	}
-	defer p.running.Done()
+	defer p.calls.End()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	request := kmsg.NewPtrMetadataRequest()
@@ -38,16 +38,16 @@ func (p *Publisher) Ping(ctx context.Context) error {
 // PingTopic asks the cluster whether the topic is there, has a leader and may be written to and, if
 // messages to it got no answer, those who lead its partitions. With Create it makes the topic.
 func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
-	if !p.enter() {
-		return outbox.Unavailable(errClosed)
+	if err := p.calls.Begin(); err != nil {
+		return err
 	}
-	defer p.running.Done()
+	defer p.calls.End()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	if err := checkName(topic); err != nil {
 		return err
 	}
-	return p.examine(ctx, []string{topic}, true)[topic]
+	return p.examine(ctx, []string{topic}, kmsg.ACLOperationWrite, true)[topic]
 }
 
 // askLeaders asks every broker that leads a partition of a topic whether it is there: one that

@@ -62,5 +62,5 @@ func (p *Publisher) replace() {
 	if err := p.connect(); err != nil {
 		return // it was made with the same options before; the old one goes on
 	}
-	p.running.Go(old.Close)
+	p.closing.Go(old.Close)
 }

@@ -15,14 +15,23 @@ import (
 	"github.com/packfinderz/outbox/destinations/kafka/internal/topic"
 )
 
-// CheckTopics asks the cluster for topics, and makes those that are not there with Create, before
-// there is anything to publish. It is an error if messages could not go to all of them.
+// CheckTopics reports which topics cannot be published to, before there is anything to publish. With
+// Create it makes the missing ones.
 func (p *Publisher) CheckTopics(ctx context.Context, topics ...string) error {
-	if !p.enter() {
-		return outbox.Unavailable(errClosed)
+	return p.askTopics(ctx, topics, kmsg.ACLOperationWrite)
+}
+
+// FindTopics is CheckTopics for those who only read: they need no right to write.
+func (p *Publisher) FindTopics(ctx context.Context, topics ...string) error {
+	return p.askTopics(ctx, topics, kmsg.ACLOperationUnknown)
+}
+
+func (p *Publisher) askTopics(ctx context.Context, topics []string, right kmsg.ACLOperation) error {
+	if err := p.calls.Begin(); err != nil {
+		return err
 	}
-	defer p.running.Done()
-	bad := p.checkTopics(ctx, slices.Values(topics))
+	defer p.calls.End()
+	bad := p.checkTopics(ctx, slices.Values(topics), right)
 	errs := make([]error, len(topics))
 	for i, topic := range topics {
 		errs[i] = bad[topic]
@@ -32,7 +41,7 @@ func (p *Publisher) CheckTopics(ctx context.Context, topics ...string) error {
 
 // checkTopics gives the topics that messages cannot go to, and why. A topic that was not used
 // before is asked for: the client itself would wait for it to appear.
-func (p *Publisher) checkTopics(ctx context.Context, topics iter.Seq[string]) map[string]error {
+func (p *Publisher) checkTopics(ctx context.Context, topics iter.Seq[string], right kmsg.ACLOperation) map[string]error {
 	bad := make(map[string]error)
 	var unknown []string
 	p.mu.Lock()
@@ -55,7 +64,7 @@ func (p *Publisher) checkTopics(ctx context.Context, topics iter.Seq[string]) ma
 	// Half of the time that is left: what nobody answers must be known while there is a context.
 	asking, cancel := context.WithTimeout(ctx, askFor(ctx))
 	defer cancel()
-	for topic, err := range p.examine(asking, unknown, false) {
+	for topic, err := range p.examine(asking, unknown, right, false) {
 		if ctx.Err() != nil && outbox.Classify(err) == outbox.ClassUnavailable {
 			err = outbox.ErrNotAttempted
 		}
@@ -82,9 +91,9 @@ func checkName(name string) error {
 }
 
 // examine asks the cluster for topics, makes those that are not there with Create, and gives
-// those that messages cannot go to. When leaders is set, a topic needs one: at a publish the
-// client waits for it.
-func (p *Publisher) examine(ctx context.Context, topics []string, leaders bool) (bad map[string]error) {
+// those that messages cannot go to. This user needs the right on them, unless it is unknown. When leaders
+// is set, a topic needs one: at a publish the client waits for it.
+func (p *Publisher) examine(ctx context.Context, topics []string, right kmsg.ACLOperation, leaders bool) (bad map[string]error) {
 	bad = make(map[string]error)
 	request := kmsg.NewPtrMetadataRequest()
 	request.IncludeTopicAuthorizedOperations = true
@@ -106,7 +115,7 @@ func (p *Publisher) examine(ctx context.Context, topics []string, leaders bool) 
 		if t.Topic == nil {
 			continue
 		}
-		err := stateOf(t)
+		err := stateOf(t, right)
 		if err == nil && leaders && p.isSilent(*t.Topic) {
 			if bad[*t.Topic] = p.askLeaders(ctx, t); bad[*t.Topic] != nil {
 				continue
@@ -130,13 +139,13 @@ func (p *Publisher) examine(ctx context.Context, topics []string, leaders bool) 
 }
 
 // stateOf is why messages cannot go to a topic; nil if they can, to one partition at least.
-func stateOf(t *kmsg.MetadataResponseTopic) error {
+func stateOf(t *kmsg.MetadataResponseTopic, right kmsg.ACLOperation) error {
 	if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
 		return err
 	}
 	// A cluster that does not tell what is allowed gives a number below zero; who may ask for a
 	// topic has some right on it.
-	if rights := t.AuthorizedOperations; rights > 0 && rights&(1<<kmsg.ACLOperationWrite) == 0 {
+	if rights := t.AuthorizedOperations; rights > 0 && right != kmsg.ACLOperationUnknown && rights&(1<<right) == 0 {
 		return kerr.TopicAuthorizationFailed
 	}
 	for i := range t.Partitions {

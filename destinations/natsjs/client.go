@@ -3,15 +3,13 @@ package natsjs
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
-)
 
-const defaultPort = "4222"
+	"github.com/packfinderz/outbox/destinations/wire"
+)
 
 const (
 	dialTimeout = 2 * time.Second
@@ -24,19 +22,18 @@ const (
 	firstWait, lastWait = 100 * time.Millisecond, 2 * time.Second
 )
 
-// ClientOptions are those of a connection to the servers, for a client of one's own: where they
-// are, what they ask for, and that a connection that is lost is made again, without end. It
-// refuses a configuration that cannot work.
+// ClientOptions are the options of a NATS client that reaches the servers as the publisher does, and
+// restores a lost connection without end. It rejects a configuration that cannot work.
 func (c Config) ClientOptions() (nats.Options, error) {
 	options := nats.GetDefaultOptions()
-	if err := c.check(); err != nil {
+	if err := c.validate(); err != nil {
 		return options, err
 	}
-	for _, server := range c.Servers {
-		address, err := withPort(server)
-		if err != nil {
-			return options, err
-		}
+	addresses, err := wire.Addresses(c.Addresses, defaultPort)
+	if err != nil {
+		return options, err
+	}
+	for _, address := range addresses {
 		options.Servers = append(options.Servers, "nats://"+address)
 	}
 	options.Timeout, options.FlusherTimeout = dialTimeout, writeTimeout
@@ -49,9 +46,7 @@ func (c Config) ClientOptions() (nats.Options, error) {
 	if err := c.authenticate(&options); err != nil {
 		return options, fmt.Errorf("read the credentials: %w", err)
 	}
-	if err := c.encrypt(&options); err != nil {
-		return options, fmt.Errorf("set up TLS: %w", err)
-	}
+	options.Secure, options.TLSConfig = c.TLS != nil, c.TLS.Clone()
 	return options, nil
 }
 
@@ -69,41 +64,9 @@ func (c Config) authenticate(options *nats.Options) error {
 	case c.Token != "":
 		options.Token = c.Token
 	default:
-		options.User, options.Password = c.User, c.Password
+		options.User, options.Password = c.Username, c.Password
 	}
 	return nil
-}
-
-// encrypt demands TLS if anything asks for it. The options read their files, so that a wrong name
-// is told at once.
-func (c Config) encrypt(options *nats.Options) error {
-	options.Secure = c.TLS
-	if c.CA != "" {
-		if err := nats.RootCAs(c.CA)(options); err != nil {
-			return err
-		}
-	}
-	if c.Cert != "" {
-		return nats.ClientCert(c.Cert, c.Key)(options)
-	}
-	return nil
-}
-
-func withPort(server string) (string, error) {
-	host, port, err := net.SplitHostPort(server)
-	if err != nil {
-		host, port = strings.Trim(server, "[]"), defaultPort
-		if strings.Contains(host, ":") && !strings.HasPrefix(server, "[") {
-			return "", fmt.Errorf("%q is no host:port", server)
-		}
-	}
-	if host == "" || strings.ContainsAny(host, " \t\r\n@?") {
-		return "", fmt.Errorf("%q is no host:port", server)
-	}
-	if _, err := net.LookupPort("tcp", port); err != nil {
-		return "", fmt.Errorf("%q is no port", port)
-	}
-	return net.JoinHostPort(host, port), nil
 }
 
 func reconnectDelay(attempts int) time.Duration {

@@ -1,6 +1,7 @@
 package natsjs_test
 
 import (
+	"crypto/tls"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -18,14 +19,14 @@ func TestParseURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	for raw, want := range map[string]natsjs.Config{
-		"nats://host":             {Servers: []string{"host"}},
-		"nats://h:1,[::1]:2/":     {Servers: []string{"h:1", "[::1]:2"}},
-		"tls://h":                 {Servers: []string{"h"}, TLS: true},
-		"nats://u:p%40%2F:x@h":    {Servers: []string{"h"}, User: "u", Password: "p@/:x"},
-		"nats://t0ken@h":          {Servers: []string{"h"}, Token: "t0ken"},
-		"nats://h?creds=" + creds: {Servers: []string{"h"}, Creds: creds},
+		"nats://host":             {Addresses: []string{"host:4222"}},
+		"nats://h:1,[::1]:2/":     {Addresses: []string{"h:1", "[::1]:2"}},
+		"tls://h":                 {Addresses: []string{"h:4222"}, TLS: &tls.Config{MinVersion: tls.VersionTLS12}},
+		"nats://u:p%40%2F:x@h":    {Addresses: []string{"h:4222"}, Username: "u", Password: "p@/:x"},
+		"nats://t0ken@h":          {Addresses: []string{"h:4222"}, Token: "t0ken"},
+		"nats://h?creds=" + creds: {Addresses: []string{"h:4222"}, Creds: creds},
 		"nats://h?create=true&stream=S&subject-prefix=a.&window=7&format=cloudevents&source=/s": {
-			Servers: []string{"h"}, Create: true, Stream: "S", SubjectPrefix: "a.", Window: 7,
+			Addresses: []string{"h:4222"}, Create: true, Stream: "S", SubjectPrefix: "a.", Window: 7,
 			Format: wire.Format{CloudEvents: true, Source: "/s"},
 		},
 	} {
@@ -42,13 +43,14 @@ func TestParseURL(t *testing.T) {
 func TestParseURLRefuses(t *testing.T) {
 	t.Parallel()
 	for raw, words := range map[string]string{
-		"http://s3cret@h":                  "nats:// or tls://",
-		"nats://":                          "no server",
-		"nats://s3cret@":                   "no server",
-		"nats://u:s3cret@h:port":           `"port" is no port`,
-		"nats://u:s3cret@a:b:c":            "host:port",
-		"nats://u:s3cret%zz@h":             "percent",
-		"nats://s3cret%zz@h":               "percent",
+		"http://s3cret@h":                  "nats://",
+		"nats://u:1/s3cret@h":              "%XX",
+		"nats://":                          "a host must look like",
+		"nats://s3cret@":                   "a host must look like",
+		"nats://u:s3cret@h:port":           "a host must look like",
+		"nats://u:s3cret@a:b:c":            "a host must look like",
+		"nats://u:s3cret%zz@h":             "%XX",
+		"nats://s3cret%zz@h":               "%XX",
 		"nats://u:s3cret@h/path":           "only options",
 		"nats://u:s3cret@h?creat=true":     `no option "creat"`,
 		"nats://u:s3cret@h?create=maybe":   "true or false",

@@ -23,9 +23,9 @@ func (c *Config) encode(m *outbox.Message) (request, error) {
 	if err != nil {
 		return request{}, err
 	}
-	attributes := c.Format.Attributes(m, header.CloudEventsPrefix)
-	headers := make(nats.Header, len(attributes)+3)
-	values := make([]string, 0, len(attributes)+3)
+	attributes := header.Binding.Attributes(c.Format, m)
+	headers := make(nats.Header, len(attributes)+2)
+	values := make([]string, 0, len(attributes)+2)
 	// One array for all values: a slice of its own for each would be most of the work.
 	set := func(name, value string) {
 		values = append(values, value)
@@ -36,12 +36,6 @@ func (c *Config) encode(m *outbox.Message) (request, error) {
 			return request{}, outbox.Rejected(err)
 		}
 		set(a.Name, a.Value)
-	}
-	if c.Format.CloudEvents && m.ContentType != "" {
-		if err := checkHeader(header.ContentType, m.ContentType); err != nil {
-			return request{}, outbox.Rejected(err)
-		}
-		set(header.ContentType, m.ContentType)
 	}
 	// A dead letter has the id of the event that it was, perhaps in the same stream, and more
 	// than one consumer may give it up: the stream would take it for a repeat and drop it.

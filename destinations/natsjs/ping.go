@@ -7,17 +7,15 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/packfinderz/outbox"
 )
 
 // Ping asks the server whether JetStream works there. A user who may not ask is told only that
 // the server is there.
 func (p *Publisher) Ping(ctx context.Context) error {
-	if !p.enter() {
-		return outbox.Unavailable(errClosed)
+	if err := p.calls.Begin(); err != nil {
+		return err
 	}
-	defer p.running.Done()
+	defer p.calls.End()
 	l, err := p.link(ctx)
 	if err != nil {
 		return err
@@ -34,10 +32,10 @@ func (p *Publisher) Ping(ctx context.Context) error {
 // has a leader and room for more. With Create it makes the stream. A user who may not ask is told
 // what Ping tells.
 func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
-	if !p.enter() {
-		return outbox.Unavailable(errClosed)
+	if err := p.calls.Begin(); err != nil {
+		return err
 	}
-	defer p.running.Done()
+	defer p.calls.End()
 	subject, err := p.config.subject(topic)
 	if err != nil {
 		return err

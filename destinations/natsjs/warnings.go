@@ -16,10 +16,10 @@ func (p *Publisher) Warnings(ctx context.Context, topics ...string) []string {
 		list = append(list, "JetStream acknowledges a message before it is synced to disk: what came in the last two minutes may be lost with the server's power. "+
 			"Set jetstream { sync_interval: always } on the servers, and then sync-always=true here")
 	}
-	if !p.enter() {
+	if p.calls.Begin() != nil {
 		return list
 	}
-	defer p.running.Done()
+	defer p.calls.End()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	told := make(map[string]bool)

@@ -1,7 +1,7 @@
-// Package rabbitmq publishes events to RabbitMQ, with publisher confirms.
 package rabbitmq
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"strings"
@@ -10,63 +10,68 @@ import (
 	"github.com/packfinderz/outbox/destinations/wire"
 )
 
-// DefaultMaxSize is RabbitMQ's own limit of a message until version 3.13; later ones have 16 MiB.
-const DefaultMaxSize = 128 << 20
+// Defaults of Config.
+const (
+	// DefaultMaxSize is RabbitMQ's own limit of a message until version 3.13; later ones have 16 MiB.
+	DefaultMaxSize = 128 << 20
+	// DefaultRoutingKey routes by topic.
+	DefaultRoutingKey = "{topic}"
+)
 
-// DefaultRoutingKey routes by topic.
-const DefaultRoutingKey = "{topic}"
+const (
+	defaultPort    = "5672"
+	defaultTLSPort = "5671"
+)
 
-// Config says where RabbitMQ is and how events are published there.
+// Config says where RabbitMQ is, and how events are published there.
 type Config struct {
-	// Address is the server's host:port.
-	Address string
+	// Addresses are the servers of one cluster, as host:port. At least one; the first that can be
+	// connected to is used.
+	Addresses []string
 	// Username and Password are the credentials; guest and guest when the username is empty.
 	Username, Password string
-	// Vhost is the virtual host; "/" when empty.
-	Vhost string
 	// TLS is set for connections over TLS.
 	TLS *tls.Config
+	// Vhost is the virtual host. Default "/".
+	Vhost string
 
 	// Exchange is where events are published. Empty is the default exchange, where the routing key
 	// is the name of a queue.
 	Exchange string
-	// RoutingKey is the routing key, in which {topic}, {type} and {key} stand for the event's own;
-	// DefaultRoutingKey when empty.
+	// RoutingKey is the routing key, in which {topic}, {type} and {key} stand for the event's own.
+	// Default DefaultRoutingKey.
 	RoutingKey string
-	// Create has what is missing declared: the exchange, durable and of type topic, or on the
-	// default exchange a durable queue per routing key.
+	// Create declares what is missing: the exchange, durable and of type topic, or on the default
+	// exchange a durable queue per routing key. Without it, events for what is missing wait.
 	Create bool
-	// MaxSize is the limit of a payload in bytes; DefaultMaxSize when zero. When the server's is
-	// lower, that one holds.
+	// MaxSize limits a payload, in bytes. Default DefaultMaxSize. When the server's limit is lower,
+	// that one holds.
 	MaxSize int
 	// Format is how an event's fields are written.
 	Format wire.Format
 }
 
-func (c *Config) check() error {
+func (c Config) withDefaults() Config {
 	if c.Username == "" {
 		c.Username, c.Password = "guest", "guest"
 	}
-	if c.Vhost == "" {
-		c.Vhost = "/"
-	}
-	if c.RoutingKey == "" {
-		c.RoutingKey = DefaultRoutingKey
-	}
-	if c.MaxSize == 0 {
-		c.MaxSize = DefaultMaxSize
-	}
+	c.Vhost = cmp.Or(c.Vhost, "/")
+	c.RoutingKey = cmp.Or(c.RoutingKey, DefaultRoutingKey)
+	c.MaxSize = cmp.Or(c.MaxSize, DefaultMaxSize)
+	return c
+}
+
+func (c Config) validate() error {
 	switch {
-	case c.Address == "":
-		return errors.New("rabbitmq: no address")
 	case c.MaxSize < 0:
-		return errors.New("rabbitmq: MaxSize is negative")
+		return errors.New("MaxSize must not be negative")
 	case len(c.Exchange) > maxShort:
-		return errors.New("rabbitmq: the exchange's name is longer than 255 bytes")
+		return errors.New("the exchange's name is longer than 255 bytes")
 	case strings.ContainsAny(c.routingKey(&outbox.Message{}), "{}"):
-		return errors.New("rabbitmq: the routing key has a placeholder other than {topic}, {type} and {key}")
+		return errors.New("the routing key has a placeholder other than {topic}, {type} and {key}")
 	}
-	return nil
+	_, err := wire.Addresses(c.Addresses, defaultPort)
+	return err
 }
 
 // routingKey is that of a message.

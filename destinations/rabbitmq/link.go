@@ -73,14 +73,26 @@ func (l *login) Response() string {
 	return l.PlainAuth.Response()
 }
 
+// connect connects to the first server that can be connected to.
 func connect(ctx context.Context, config *Config) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", config.Address)
-	if err != nil || config.TLS == nil {
+	var errs []error
+	for _, address := range config.Addresses {
+		conn, err := connectTo(ctx, address, config.TLS)
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+func connectTo(ctx context.Context, address string, settings *tls.Config) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil || settings == nil {
 		return conn, err
 	}
-	settings := config.TLS.Clone()
-	if settings.ServerName == "" {
-		settings.ServerName, _, _ = net.SplitHostPort(config.Address) // it was dialled
+	if settings = settings.Clone(); settings.ServerName == "" {
+		settings.ServerName, _, _ = net.SplitHostPort(address) // it was dialled
 	}
 	secure := tls.Client(conn, settings)
 	if err := secure.HandshakeContext(ctx); err != nil {

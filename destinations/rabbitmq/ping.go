@@ -51,8 +51,10 @@ func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
 
 // onLink asks something on a link.
 func (p *Publisher) onLink(ctx context.Context, ask func(*link) error) error {
-	p.using.RLock()
-	defer p.using.RUnlock()
+	if err := p.calls.Begin(); err != nil {
+		return err
+	}
+	defer p.calls.End()
 	l, err := p.pool.take(ctx, &p.config)
 	if err != nil {
 		return err

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-
-	"github.com/packfinderz/outbox"
 )
 
 // maxIdle is how many links are kept for the next calls.
@@ -14,20 +12,13 @@ const maxIdle = 4
 
 // pool keeps links that nobody uses. The zero pool is empty.
 type pool struct {
-	mu     sync.Mutex
-	idle   []*link
-	closed bool
+	mu   sync.Mutex
+	idle []*link
 }
-
-var errClosed = errors.New("the publisher is closed")
 
 // take is a link that is connected, one that is idle or a new one.
 func (p *pool) take(ctx context.Context, config *Config) (*link, error) {
 	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return nil, outbox.Unavailable(errClosed)
-	}
 	for len(p.idle) > 0 {
 		l := p.idle[len(p.idle)-1]
 		p.idle = slices.Delete(p.idle, len(p.idle)-1, len(p.idle))
@@ -48,7 +39,7 @@ func (p *pool) take(ctx context.Context, config *Config) (*link, error) {
 // put takes a link back.
 func (p *pool) put(l *link) {
 	p.mu.Lock()
-	keep := !p.closed && l.usable() && len(p.idle) < maxIdle
+	keep := l.usable() && len(p.idle) < maxIdle
 	if keep {
 		p.idle = append(p.idle, l)
 	}
@@ -62,7 +53,6 @@ func (p *pool) put(l *link) {
 func (p *pool) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed = true
 	var errs []error
 	for _, l := range p.idle {
 		errs = append(errs, l.close())

@@ -1,3 +1,4 @@
+// Package rabbitmq publishes events to RabbitMQ, with publisher confirms.
 package rabbitmq
 
 import (
@@ -5,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/internal/calls"
+	"github.com/packfinderz/outbox/destinations/wire"
 )
 
 // The limits of what is published before the confirms are awaited.
@@ -21,8 +23,7 @@ const (
 type Publisher struct {
 	config Config
 	pool   pool
-	// using is held by calls under way, which Close lets finish.
-	using sync.RWMutex
+	calls  calls.Calls
 	// limit is the size that a payload may have: the server's word counts, once it is known.
 	limit atomic.Int64
 }
@@ -30,10 +31,15 @@ type Publisher struct {
 // New makes a publisher. It needs no server yet: it connects when it is used, and again when the
 // connection is lost.
 func New(config Config) (*Publisher, error) {
-	if err := config.check(); err != nil {
-		return nil, err
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, fmt.Errorf("rabbitmq: %w", err)
 	}
 	p := &Publisher{config: config}
+	var err error
+	if p.config.Addresses, err = wire.Addresses(config.Addresses, defaultPort); err != nil {
+		return nil, fmt.Errorf("rabbitmq: %w", err)
+	}
 	p.limit.Store(int64(config.MaxSize))
 	return p, nil
 }
@@ -43,8 +49,7 @@ func (p *Publisher) KeepsOrder() bool { return true }
 
 // Close waits for the calls under way and closes the connections.
 func (p *Publisher) Close() error {
-	p.using.Lock()
-	defer p.using.Unlock()
+	p.calls.Close()
 	return p.pool.close()
 }
 
@@ -52,8 +57,10 @@ func (p *Publisher) Close() error {
 // of one key each when the one before it is confirmed, since RabbitMQ may refuse one message and take
 // the next.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
-	p.using.RLock()
-	defer p.using.RUnlock()
+	if err := p.calls.Begin(); err != nil {
+		return slices.Repeat([]error{err}, len(messages))
+	}
+	defer p.calls.End()
 	return outbox.PublishByKey(ctx, messages, p.round)
 }
 
@@ -62,7 +69,7 @@ func (p *Publisher) round(ctx context.Context, messages []outbox.Message) []erro
 	errs := make([]error, len(messages))
 	var left []*item
 	for n := range messages {
-		i, err := newItem(&p.config, n, &messages[n])
+		i, err := p.config.encode(n, &messages[n])
 		if errs[n] = err; err == nil {
 			left = append(left, i)
 		}
@@ -151,11 +158,7 @@ func (p *Publisher) explains(err error, items []*item) bool {
 func (p *Publisher) try(ctx context.Context, items []*item) []error {
 	l, err := p.pool.take(ctx, &p.config)
 	if err != nil {
-		errs := make([]error, len(items))
-		for n := range errs {
-			errs[n] = err
-		}
-		return errs
+		return slices.Repeat([]error{err}, len(items))
 	}
 	defer p.pool.put(l)
 	errs := l.send(ctx, &p.config, items)

@@ -18,7 +18,7 @@ func TestParseURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := rabbitmq.Config{
-		Address: "h:5672", Username: "guest", Password: "guest", Vhost: "/", RoutingKey: rabbitmq.DefaultRoutingKey, MaxSize: rabbitmq.DefaultMaxSize,
+		Addresses: []string{"h:5672"}, Username: "guest", Password: "guest", Vhost: "/", RoutingKey: rabbitmq.DefaultRoutingKey, MaxSize: rabbitmq.DefaultMaxSize,
 	}
 	with := func(change func(*rabbitmq.Config)) rabbitmq.Config {
 		config := plain
@@ -31,7 +31,8 @@ func TestParseURL(t *testing.T) {
 		"amqp://h/%2F":    plain,
 		"amqp://h/shop":   with(func(c *rabbitmq.Config) { c.Vhost = "shop" }),
 		"amqp://h/a%2Fb":  with(func(c *rabbitmq.Config) { c.Vhost = "a/b" }),
-		"amqp://[::1]:70": with(func(c *rabbitmq.Config) { c.Address = "[::1]:70" }),
+		"amqp://[::1]:70": with(func(c *rabbitmq.Config) { c.Addresses = []string{"[::1]:70"} }),
+		"amqp://h,h2:70":  with(func(c *rabbitmq.Config) { c.Addresses = []string{"h:5672", "h2:70"} }),
 		"amqp://u:p%40@h": with(func(c *rabbitmq.Config) { c.Username, c.Password = "u", "p@" }),
 		"amqp://u@h?password-file=" + secret: with(func(c *rabbitmq.Config) {
 			c.Username, c.Password = "u", "s3cret"
@@ -46,8 +47,8 @@ func TestParseURL(t *testing.T) {
 			t.Errorf("%s: got %+v, %v; want %+v", url, got, err, want)
 		}
 	}
-	if config, err := rabbitmq.ParseURL("amqps://h"); err != nil || config.TLS == nil || config.Address != "h:5671" {
-		t.Errorf("amqps: %s, TLS is %v, %v", config.Address, config.TLS, err)
+	if config, err := rabbitmq.ParseURL("amqps://h"); err != nil || config.TLS == nil || config.Addresses[0] != "h:5671" {
+		t.Errorf("amqps: %s, TLS is %v, %v", config.Addresses, config.TLS, err)
 	}
 }
 
@@ -56,8 +57,8 @@ func TestParseURLRefuses(t *testing.T) {
 	for url, words := range map[string]string{
 		"amqp:h":                          "must look like amqp://",
 		"http://h":                        "must look like amqp://",
-		"amqp://":                         "must look like amqp://",
-		"amqp://h:port":                   "must look like amqp://",
+		"amqp://":                         "a host must look like",
+		"amqp://h:port":                   "a host must look like",
 		"amqp://h/a/b":                    "one vhost",
 		"amqp://h?creat=true":             `there is no option "creat"`,
 		"amqp://h?routing-key={tpic}":     "placeholder",
@@ -65,7 +66,7 @@ func TestParseURLRefuses(t *testing.T) {
 		"amqps://h?ca=none.pem":           "option ca",
 		"amqp://h?password-file=none":     "option password-file",
 		"amqp://u:s3cret@h?creat=true":    "there is no option",
-		"amqp://u:s3cret@h:x":             "must look like amqp://",
+		"amqp://u:s3cret@h:x":             "a host must look like",
 		"amqp://u:s3cret/@h":              "must look like amqp://",
 		"amqp://u:1?s3cret@h":             "must look like amqp://",
 		"amqp://u:1/s3cret@h":             "must look like amqp://",

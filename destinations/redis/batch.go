@@ -30,7 +30,7 @@ func (b *batch) prepare() {
 	b.left = make([]int, len(b.messages))
 	for i := range b.messages {
 		b.left[i] = i
-		b.fields[i], b.sizes[i], b.errs[i] = entry(b.config, &b.messages[i])
+		b.fields[i], b.sizes[i], b.errs[i] = encode(b.config, &b.messages[i])
 	}
 }
 

@@ -79,21 +79,21 @@ func TestParseURLRefuses(t *testing.T) {
 	for raw, words := range map[string]string{
 		"ftp://ada:pa55w0rd@example.com":                                    "neither https:// nor http://",
 		"https:///path":                                                     "no host",
-		"https://ada:pa55w0rd@exa mple.com":                                 "the URL is not one",
-		"https://ada:pa55w0rd%zz@example.com":                               "the URL is not one",
+		"https://ada:pa55w0rd@exa mple.com":                                 "the URL is invalid",
+		"https://ada:pa55w0rd%zz@example.com":                               "the URL is invalid",
 		"https://example.com#fromat=cloudevents":                            `there is no option "fromat"`,
 		"https://example.com#format=xml":                                    "plain or cloudevents",
 		"https://example.com#timeout=0s":                                    "a time such as",
 		"https://example.com#concurrency=0":                                 "a whole number",
 		"https://example.com#a=%zz":                                         "name=value",
-		"https://example.com#secret-file=/nowhere/to/be/found":              "read secret-file",
+		"https://example.com#secret-file=/nowhere/to/be/found":              "option secret-file",
 		"https://example.com#secret-file=" + file(t, ""):                    "is empty",
 		"https://example.com#secret-file=" + file(t, "whsec_aHVudGVyMg=="):  "24 to 64 bytes in base64",
 		"https://example.com#authorization-file=" + file(t, "a\nb"):         "the authorization has a character",
 		"https://a:b@example.com#authorization-file=" + file(t, "Bearer x"): "keep one",
-		"https://example.com#ca-file=" + file(t, "none"):                    "no certificate in PEM",
+		"https://example.com#ca-file=" + file(t, "none"):                    "has no certificate",
 		"https://example.com#cert-file=" + file(t, "none"):                  "go together",
-		"https://example.com#cert-file=/none&key-file=/none":                "read cert-file and key-file",
+		"https://example.com#cert-file=/none&key-file=/none":                "options cert-file and key-file",
 	} {
 		wantRefusal(t, raw, words)
 	}

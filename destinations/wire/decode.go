@@ -16,13 +16,15 @@ import (
 // UUID.
 var ErrNoEvent = errors.New("the message carries no event")
 
-// Decode makes a message of what a broker delivered: the reverse of Format.Attributes, for
-// plain attributes and for CloudEvents with the prefix. Attributes that are no field of an
-// event become its headers. The payload is taken as it is; topic and key are the broker's to
-// tell, and left empty.
-func Decode(attributes map[string]string, payload []byte, prefix string) (outbox.Message, error) {
-	left := make(map[string]string, len(attributes))
-	maps.Copy(left, attributes)
+// Decode makes a message of what a broker delivered: the reverse of Attributes. Attributes that are no
+// field of an event become its headers. The payload is taken as it is; topic and key are the broker's to
+// tell, and left empty. A message that carries no event has all its attributes as headers, for its dead
+// letter.
+func (b Binding) Decode(attributes map[string]string, payload []byte) (outbox.Message, error) {
+	left := maps.Clone(attributes)
+	if left == nil {
+		left = make(map[string]string)
+	}
 	take := func(name string) string {
 		value := left[name]
 		delete(left, name)
@@ -30,36 +32,45 @@ func Decode(attributes map[string]string, payload []byte, prefix string) (outbox
 	}
 	message := outbox.Message{Event: outbox.Event{Payload: payload}}
 	var id, created, tenant string
-	if _, ok := left[prefix+"specversion"]; ok {
-		take(prefix + "specversion")
-		take(prefix + "source")
-		id, message.Type, created = take(prefix+"id"), take(prefix+"type"), take(prefix+"time")
-		message.AggregateType, message.AggregateID, _ = strings.Cut(take(prefix+"subject"), "/")
-		message.Key, tenant, message.DedupeKey = take(prefix+"partitionkey"), take(prefix+"tenantid"), take(prefix+"dedupekey")
-		take(prefix + "traceparent")
-		take(prefix + "tracestate")
+	if _, ok := left[b.Prefix+"specversion"]; ok {
+		take(b.Prefix + "specversion")
+		take(b.Prefix + "source")
+		id, message.Type, created = take(b.Prefix+"id"), take(b.Prefix+"type"), take(b.Prefix+"time")
+		message.AggregateType, message.AggregateID, _ = strings.Cut(take(b.Prefix+"subject"), "/")
+		message.Key, tenant, message.DedupeKey = take(b.Prefix+"partitionkey"), take(b.Prefix+"tenantid"), take(b.Prefix+"dedupekey")
+		take(b.Prefix + "traceparent")
+		take(b.Prefix + "tracestate")
+		message.ContentType = take(b.ContentType)
 	} else {
 		id, message.Type, created = take(EventID), take(EventType), take(CreatedAt)
 		message.AggregateType, message.AggregateID = take(AggregateType), take(AggregateID)
 		message.Namespace, tenant = take(Namespace), take(TenantID)
 		message.DedupeKey, message.ContentType = take(DedupeKey), take(ContentType)
 	}
-	var err error
+	err := setIdentity(&message, id, tenant, created)
+	switch {
+	case err != nil:
+		message.Headers = attributes
+	case len(left) > 0:
+		message.Headers = left
+	}
+	return message, err
+}
+
+// setIdentity reads the fields of a message that are no text.
+func setIdentity(message *outbox.Message, id, tenant, created string) (err error) {
 	if message.ID, err = uuid.Parse(id); err != nil {
-		return message, fmt.Errorf("%w: event id %q: %w", ErrNoEvent, id, err)
+		return fmt.Errorf("%w: event id %q: %w", ErrNoEvent, id, err)
 	}
 	if tenant != "" {
 		if message.TenantID, err = uuid.Parse(tenant); err != nil {
-			return message, fmt.Errorf("%w: tenant id %q: %w", ErrNoEvent, tenant, err)
+			return fmt.Errorf("%w: tenant id %q: %w", ErrNoEvent, tenant, err)
 		}
 	}
 	if created != "" {
 		if message.CreatedAt, err = time.Parse(time.RFC3339Nano, created); err != nil {
-			return message, fmt.Errorf("%w: time %q: %w", ErrNoEvent, created, err)
+			return fmt.Errorf("%w: time %q: %w", ErrNoEvent, created, err)
 		}
 	}
-	if len(left) > 0 {
-		message.Headers = left
-	}
-	return message, nil
+	return nil
 }

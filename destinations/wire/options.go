@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Options are the options of a destination's URL, after its question mark. Each is asked for
-// once; Err then tells of all that were not understood.
+// Options are the options of a destination's URL, after its question mark. Ask for each that the
+// destination has; Err then reports all that are unknown or wrong.
 type Options struct {
 	values url.Values
 	known  map[string]bool
@@ -29,6 +29,9 @@ func ParseOptions(query string) *Options {
 	o.values = values
 	return o
 }
+
+// Has reports whether one of the options is given. It does not count as asking for them.
+func (o *Options) Has(names ...string) bool { return slices.ContainsFunc(names, o.values.Has) }
 
 // String is an option as it is written, or fallback.
 func (o *Options) String(name, fallback string) string {
@@ -97,7 +100,7 @@ func (o *Options) refuse(name, value, want string) {
 	o.errs = append(o.errs, fmt.Errorf("option %s is %q; it must be %s", name, value, want))
 }
 
-// Err is nil when every option was asked for and understood.
+// Err reports the options that were not asked for, and those whose value is wrong.
 func (o *Options) Err() error {
 	known := slices.Sorted(maps.Keys(o.known))
 	for _, name := range slices.Sorted(maps.Keys(o.values)) {

@@ -108,6 +108,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+var binding = wire.Binding{Prefix: "ce-", ContentType: "content-type"}
+
 // TestDecode reads back what Attributes wrote.
 func TestDecode(t *testing.T) {
 	t.Parallel()
@@ -117,17 +119,17 @@ func TestDecode(t *testing.T) {
 		delete(sent.Headers, "ce-id")
 		sent.CreatedAt = sent.CreatedAt.UTC()
 		attributes := make(map[string]string)
-		for _, a := range format.Attributes(sent, "ce-") {
+		for _, a := range binding.Attributes(format, sent) {
 			attributes[a.Name] = a.Value
 		}
-		got, err := wire.Decode(attributes, []byte("{}"), "ce-")
+		got, err := binding.Decode(attributes, []byte("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := *sent
 		want.Payload, want.Topic = []byte("{}"), ""
 		if format.CloudEvents {
-			want.Namespace, want.ContentType = "", "" // the protocol's, or not told
+			want.Namespace = "" // not told
 		} else {
 			want.Key = ""
 		}
@@ -138,7 +140,7 @@ func TestDecode(t *testing.T) {
 	for _, bad := range []map[string]string{
 		{}, {"event_id": "1"}, {"event_id": uuid.NewString(), "tenant_id": "x"}, {"event_id": uuid.NewString(), "created_at": "today"},
 	} {
-		if _, err := wire.Decode(bad, nil, "ce-"); !errors.Is(err, wire.ErrNoEvent) {
+		if _, err := binding.Decode(bad, nil); !errors.Is(err, wire.ErrNoEvent) {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}

@@ -21,7 +21,7 @@ func (c *Consumer) awaitTopics(ctx context.Context) error {
 	retry := outbox.RetryPolicy{Base: 50 * time.Millisecond, Max: time.Second}
 	told := false
 	for tries := 1; ctx.Err() == nil; tries++ {
-		switch err := asker.CheckTopics(ctx, c.config.Topics...); {
+		switch err := asker.FindTopics(ctx, c.config.Topics...); {
 		case err == nil && told:
 			c.log.Info("the topics are there")
 			return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/kafka/consumer"
@@ -108,9 +109,9 @@ func TestConfig(t *testing.T) {
 		"cannot be one of":    func(c *consumer.Config) { c.Topics = []string{"a b"} },
 		"Concurrency is -1":   func(c *consumer.Config) { c.Process.Concurrency = -1 },
 		"Handlers is missing": func(c *consumer.Config) { c.Process.Handlers = nil },
-		"no broker is named":  func(c *consumer.Config) { c.Broker.Brokers = nil },
+		"no address is named": func(c *consumer.Config) { c.Broker.Addresses = nil },
 		"no compression":      func(c *consumer.Config) { c.Broker.Compression = "rar" },
-		"there is no SASL":    func(c *consumer.Config) { c.Broker.SASL, c.Broker.User = "x", "y" },
+		"there is no SASL":    func(c *consumer.Config) { c.Broker.SASL, c.Broker.Username = "x", "y" },
 	} {
 		config := good
 		spoil(&config)
@@ -131,4 +132,20 @@ func TestCreates(t *testing.T) {
 	sent[0].Topic = "invoices"
 	publishertest.Deliver(t, kafkatest.Open(t, broker.URL()+"?create=true"), sent)
 	done.Await(t, 1)
+}
+
+// TestReadsWithoutRightToWrite has a user who may read the topic and use the group, and no more.
+func TestReadsWithoutRightToWrite(t *testing.T) {
+	t.Parallel()
+	may := func(kind kmsg.ACLResourceType, name string) kfake.ACL {
+		return kfake.ACL{Resource: kind, Name: name, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationRead, Allow: true}
+	}
+	broker := kafkatest.New(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "root", "s3cret"),
+		kfake.User("PLAIN", "reader", "s3cret", may(kmsg.ACLResourceTypeTopic, publishertest.Topic), may(kmsg.ACLResourceTypeGroup, group)))
+	done := consumetest.NewRecord()
+	config := settings(t, "kafka://reader:s3cret@"+broker.Addresses(), consumetest.Handler(done.Handle))
+	config.SessionTimeout = 0 // the cluster allows no short one
+	start(t, config)
+	publishertest.Deliver(t, kafkatest.Open(t, "kafka://root:s3cret@"+broker.Addresses()), consumetest.Events(3, 3))
+	done.Await(t, 3)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/destinations/natsjs/internal/header"
-	"github.com/packfinderz/outbox/destinations/wire"
 )
 
 // decode makes an event of a message of the stream, as the publisher wrote it.
@@ -23,13 +22,7 @@ func (c *Config) decode(msg jetstream.Msg) (*delivered, error) {
 			attributes[name] = strings.TrimSpace(strings.Join(values, ",")) // as a dead letter can have it
 		}
 	}
-	message, err := wire.Decode(attributes, msg.Data(), header.CloudEventsPrefix)
-	if err != nil {
-		message.Headers = attributes // a dead letter is to have all of them
-	} else if media, ok := message.Headers[header.ContentType]; ok && message.ContentType == "" {
-		message.ContentType = media
-		delete(message.Headers, header.ContentType)
-	}
+	message, err := header.Binding.Decode(attributes, msg.Data())
 	message.Topic = strings.TrimPrefix(msg.Subject(), c.Broker.SubjectPrefix)
 	message.Attempt = int(meta.NumDelivered)
 	if message.Key == "" {

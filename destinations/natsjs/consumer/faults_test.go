@@ -109,7 +109,7 @@ func TestUnfitConsumer(t *testing.T) {
 		"cannot be the name":  func(c *consumer.Config) { c.Durable = "a.b" },
 		"Concurrency is -1":   func(c *consumer.Config) { c.Process.Concurrency = -1 },
 		"Handlers is missing": func(c *consumer.Config) { c.Process.Handlers = nil },
-		"no server is named":  func(c *consumer.Config) { c.Broker.Servers = nil },
+		"no address is named": func(c *consumer.Config) { c.Broker.Addresses = nil },
 		"go together":         func(c *consumer.Config) { c.Process.DeadLetterTopic = "x" },
 	} {
 		config := good

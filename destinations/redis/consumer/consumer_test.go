@@ -245,7 +245,7 @@ func TestConfig(t *testing.T) {
 	where := redis.Config{Addresses: []string{"127.0.0.1:1"}}
 	handlers := consume.Config{Handlers: consumetest.Handler(func(context.Context, outbox.Message) error { return nil })}
 	for words, config := range map[string]consumer.Config{
-		"no address":          {Topic: "a", Group: "b", Process: handlers},
+		"no address is named": {Topic: "a", Group: "b", Process: handlers},
 		"Group is missing":    {Broker: where, Topic: "a", Process: handlers},
 		"MinIdle is 1ms":      {Broker: where, Topic: "a", Group: "b", MinIdle: time.Millisecond, Process: handlers},
 		"Handlers is missing": {Broker: where, Topic: "a", Group: "b"},

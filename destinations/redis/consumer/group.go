@@ -198,20 +198,9 @@ func (g *group) leave(ctx context.Context) {
 	_ = leaveScript.Run(ctx, g.client, []string{g.stream}, g.name, g.member).Err()
 }
 
-// make makes the group, from the stream's first entry on, and the stream if it is missing.
-func (g *group) make(ctx context.Context) error {
-	ctx, cancel := patiently(ctx, callPatience)
-	defer cancel()
-	err := g.client.XGroupCreateMkStream(ctx, g.stream, g.name, "0").Err()
-	if err != nil && !strings.HasPrefix(err.Error(), "BUSYGROUP") {
-		return g.failure("creating the group", err)
-	}
-	return nil
-}
-
 func (g *group) failure(doing string, err error) error {
 	if strings.Contains(err.Error(), "NOGROUP") {
-		return fmt.Errorf("%w: stream %q, group %q: make them with XGROUP CREATE … MKSTREAM, or have them made with ?create=true",
+		return fmt.Errorf("%w: stream %q, group %q: create them with XGROUP CREATE … MKSTREAM, or have them created with ?create=true",
 			errNoGroup, g.stream, g.name)
 	}
 	return fmt.Errorf("redis: %s of the stream %q: %w", doing, g.stream, err)

@@ -23,7 +23,7 @@ func (r *run) add(ctx context.Context, p pending) {
 		r.log.Error("an entry was trimmed before it was handled: the event is lost; let the stream be longer", "entry", p.id)
 		return
 	}
-	i := &item{id: p.id, delivery: delivery(r.config.Topic, p.fields, p.attempt)}
+	i := &item{id: p.id, delivery: decode(r.config.Topic, p.fields, p.attempt)}
 	i.ctx, i.lose = context.WithCancelCause(r.handling)
 	key := i.delivery.Message.Key
 	r.mu.Lock()

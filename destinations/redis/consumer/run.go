@@ -88,7 +88,7 @@ func (r *run) next(ctx context.Context, n int) ([]pending, error) {
 			r.resume = more
 		}
 		if err != nil || len(list) > 0 {
-			return list, r.made(ctx, err)
+			return list, r.created(ctx, err)
 		}
 	}
 	if time.Now().After(r.nextTake) {
@@ -97,19 +97,11 @@ func (r *run) next(ctx context.Context, n int) ([]pending, error) {
 			r.nextTake = time.Now().Add(r.config.MinIdle / 4)
 		}
 		if err != nil || len(list) > 0 {
-			return list, r.made(ctx, err)
+			return list, r.created(ctx, err)
 		}
 	}
 	list, err := r.group.read(ctx, n)
-	return list, r.made(ctx, err)
-}
-
-// made makes a group that is missing, if it may.
-func (r *run) made(ctx context.Context, err error) error {
-	if errors.Is(err, errNoGroup) && r.config.Broker.Create {
-		return r.group.make(ctx)
-	}
-	return err
+	return list, r.created(ctx, err)
 }
 
 // tell logs when Redis goes and when it is back, each once.

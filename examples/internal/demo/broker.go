@@ -55,5 +55,5 @@ func (b *broker) address() string { return fmt.Sprintf("127.0.0.1:%d", b.port) }
 
 // config is how to reach it.
 func (b *broker) config() natsjs.Config {
-	return natsjs.Config{Servers: []string{b.address()}, Stream: streamName, Create: true}
+	return natsjs.Config{Addresses: []string{b.address()}, Stream: streamName, Create: true}
 }

@@ -20,24 +20,18 @@ const (
 	mostValue = 1024
 )
 
-// How a CloudEvent is written.
-const (
-	cloudEvents = "ce-"
-	contentType = "Content-Type"
-)
+// binding is how CloudEvents are written.
+var binding = wire.Binding{Prefix: "ce-", ContentType: "Content-Type"}
 
 // reserved is how the names begin that the service keeps to itself.
 const reserved = "goog"
 
 // Encode makes the attributes of an event, and refuses those that the service would not take.
 func Encode(format wire.Format, message *outbox.Message) (map[string]string, error) {
-	list := format.Attributes(message, cloudEvents)
-	attributes := make(map[string]string, len(list)+1)
+	list := binding.Attributes(format, message)
+	attributes := make(map[string]string, len(list))
 	for _, a := range list {
 		attributes[a.Name] = a.Value
-	}
-	if format.CloudEvents && message.ContentType != "" {
-		attributes[contentType] = message.ContentType
 	}
 	if len(attributes) > most {
 		return nil, fmt.Errorf("it has %d attributes; a Pub/Sub message has at most %d", len(attributes), most)
@@ -66,20 +60,10 @@ func check(name, value string) error {
 	return nil
 }
 
-// Decode is the reverse of Encode. A message that is no event has all its attributes as
-// headers, for who reads the dead letter.
+// Decode is the reverse of Encode. It leaves out what the service keeps to itself: no dead letter could
+// be published with it.
 func Decode(all map[string]string, payload []byte) (outbox.Message, error) {
 	attributes := maps.Clone(all)
-	// No dead letter could be published with them.
 	maps.DeleteFunc(attributes, func(name, _ string) bool { return strings.HasPrefix(name, reserved) })
-	message, err := wire.Decode(attributes, payload, cloudEvents)
-	if err != nil {
-		message.Headers = attributes
-		return message, err
-	}
-	if _, is := attributes[cloudEvents+"specversion"]; is {
-		message.ContentType = message.Headers[contentType]
-		delete(message.Headers, contentType)
-	}
-	return message, nil
+	return binding.Decode(attributes, payload)
 }

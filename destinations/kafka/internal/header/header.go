@@ -8,44 +8,24 @@ import (
 	"github.com/packfinderz/outbox/destinations/wire"
 )
 
-// How a CloudEvent is written.
-const (
-	cloudEvents = "ce_"
-	contentType = "content-type"
-)
+// binding is Kafka's of CloudEvents.
+var binding = wire.Binding{Prefix: "ce_", ContentType: "content-type"}
 
 // Encode makes the headers of an event.
 func Encode(format wire.Format, m *outbox.Message) []kgo.RecordHeader {
-	attributes := format.Attributes(m, cloudEvents)
-	headers := make([]kgo.RecordHeader, 0, len(attributes)+1)
-	own := format.CloudEvents && m.ContentType != ""
-	if own {
-		headers = append(headers, kgo.RecordHeader{Key: contentType, Value: []byte(m.ContentType)})
-	}
-	for _, a := range attributes {
-		if own && a.Name == contentType {
-			continue // the event's field stands
-		}
-		headers = append(headers, kgo.RecordHeader{Key: a.Name, Value: []byte(a.Value)})
+	attributes := binding.Attributes(format, m)
+	headers := make([]kgo.RecordHeader, len(attributes))
+	for i, a := range attributes {
+		headers[i] = kgo.RecordHeader{Key: a.Name, Value: []byte(a.Value)}
 	}
 	return headers
 }
 
-// Decode is the reverse of Encode. A record that is no event has all its headers, for who reads
-// the dead letter.
+// Decode is the reverse of Encode.
 func Decode(headers []kgo.RecordHeader, payload []byte) (outbox.Message, error) {
 	attributes := make(map[string]string, len(headers))
 	for _, h := range headers {
 		attributes[h.Key] = string(h.Value)
 	}
-	message, err := wire.Decode(attributes, payload, cloudEvents)
-	if err != nil {
-		message.Headers = attributes
-		return message, err
-	}
-	if media, ok := message.Headers[contentType]; ok && message.ContentType == "" {
-		message.ContentType = media
-		delete(message.Headers, contentType)
-	}
-	return message, nil
+	return binding.Decode(attributes, payload)
 }

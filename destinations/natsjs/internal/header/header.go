@@ -2,17 +2,17 @@
 // what the publisher writes and the consumer reads.
 package header
 
-import "strings"
+import (
+	"strings"
 
-const (
-	// CloudEventsPrefix begins the attributes of a CloudEvent.
-	CloudEventsPrefix = "ce-"
-	// ContentType is where a CloudEvent has its content type.
-	ContentType = "content-type"
-	// OwnPrefix is of headers by which the server is told what to do with a message: roll a
-	// subject up, say.
-	OwnPrefix = "Nats-"
+	"github.com/packfinderz/outbox/destinations/wire"
 )
+
+// Binding is how CloudEvents are written.
+var Binding = wire.Binding{Prefix: "ce-", ContentType: "content-type"}
+
+// OwnPrefix begins the headers by which the server is told what to do with a message.
+const OwnPrefix = "Nats-"
 
 // IsOwn reports whether a header is the server's.
 func IsOwn(name string) bool {

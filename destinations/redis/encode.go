@@ -5,21 +5,17 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/redis/internal/field"
-	"github.com/packfinderz/outbox/destinations/wire"
 )
 
 // maxAttributes keeps an entry within what a script can hand to a command (some 8,000 strings).
 const maxAttributes = 3000
 
-// entry is the names and values of a message's fields, and their size in bytes.
-func entry(config *Config, message *outbox.Message) ([]any, int, error) {
+// encode makes an entry of a message: the names and values of its fields, and their size in bytes.
+func encode(config *Config, message *outbox.Message) ([]any, int, error) {
 	if message.Topic == "" {
 		return nil, 0, outbox.ErrNoTopic
 	}
-	attributes := config.Format.Attributes(message, field.CloudEventsPrefix)
-	if config.Format.CloudEvents && message.ContentType != "" {
-		attributes = setContentType(attributes, message.ContentType)
-	}
+	attributes := field.Binding.Attributes(config.Format, message)
 	if len(attributes) > maxAttributes {
 		return nil, 0, outbox.Rejected(fmt.Errorf("the event has %d headers; an entry can have about %d", len(message.Headers), maxAttributes))
 	}
@@ -40,15 +36,4 @@ func entry(config *Config, message *outbox.Message) ([]any, int, error) {
 		return nil, 0, outbox.TooLarge(fmt.Errorf("the event has %d bytes; the limit is %d (?max-size)", size, config.MaxSize))
 	}
 	return fields, size, nil
-}
-
-// setContentType adds the content type. As with all fields, a header of its name is left out.
-func setContentType(attributes []wire.Attribute, value string) []wire.Attribute {
-	for i := range attributes {
-		if attributes[i].Name == field.ContentType {
-			attributes[i].Value = value
-			return attributes
-		}
-	}
-	return append(attributes, wire.Attribute{Name: field.ContentType, Value: value})
 }

@@ -30,14 +30,14 @@ type item struct {
 	confirmation *amqp.DeferredConfirmation // nil when it was not
 }
 
-// newItem makes a message of AMQP, or says why it cannot be one.
-func newItem(config *Config, place int, message *outbox.Message) (*item, error) {
-	if message.Topic == "" && strings.Contains(config.RoutingKey, "{topic}") {
+// encode makes a message of AMQP, or says why it cannot be one.
+func (c *Config) encode(place int, message *outbox.Message) (*item, error) {
+	if message.Topic == "" && strings.Contains(c.RoutingKey, "{topic}") {
 		return nil, outbox.ErrNoTopic
 	}
 	headers := make(amqp.Table)
 	size := 0
-	for _, a := range config.Format.Attributes(message, cloudEventsPrefix) {
+	for _, a := range c.Format.Attributes(message, cloudEventsPrefix) {
 		if len(a.Name) > maxShort {
 			return nil, outbox.Rejected(fmt.Errorf("the name of the header %.40q... has %d bytes; AMQP takes %d", a.Name, len(a.Name), maxShort))
 		}
@@ -48,7 +48,7 @@ func newItem(config *Config, place int, message *outbox.Message) (*item, error) 
 		return nil, outbox.Rejected(fmt.Errorf("the headers have %d bytes; AMQP takes %d", size, maxHeaders))
 	}
 	i := &item{
-		place: place, routingKey: config.routingKey(message),
+		place: place, routingKey: c.routingKey(message),
 		publishing: amqp.Publishing{
 			DeliveryMode: amqp.Persistent, MessageId: message.ID.String(), Type: message.Type, Timestamp: message.CreatedAt,
 			ContentType: message.ContentType, Headers: headers, Body: message.Payload,

@@ -8,13 +8,10 @@ import (
 // attributes are what travels beside the payload. There is no binding of CloudEvents to
 // these services; the names are those of HTTP, which the other bindings follow.
 func attributes(format wire.Format, message *outbox.Message) map[string]string {
-	list := format.Attributes(message, "ce-")
-	attributes := make(map[string]string, len(list)+1)
+	list := wire.Binding{Prefix: "ce-", ContentType: "content-type"}.Attributes(format, message)
+	attributes := make(map[string]string, len(list))
 	for _, a := range list {
 		attributes[a.Name] = a.Value
-	}
-	if format.CloudEvents && message.ContentType != "" {
-		attributes["content-type"] = message.ContentType
 	}
 	return attributes
 }

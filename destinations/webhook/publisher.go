@@ -4,9 +4,7 @@ package webhook
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -37,9 +35,13 @@ type Publisher struct {
 
 // New makes a publisher. It connects with the first message.
 func New(config Config) (*Publisher, error) {
-	config, target, err := config.withDefaults()
-	if err != nil {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
 		return nil, err
+	}
+	target, err := url.Parse(config.URL)
+	if err != nil {
+		return nil, errors.New("webhook: the URL is invalid")
 	}
 	p := &Publisher{config: config, target: target, name: target.Scheme + "://" + target.Host}
 	if p.signer, err = newSigner(config.Secrets); err != nil {
@@ -84,36 +86,8 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []er
 // KeepsOrder is true: see Publish.
 func (p *Publisher) KeepsOrder() bool { return true }
 
-// Ping connects to the receiver, with TLS where it has it, and sends nothing.
-func (p *Publisher) Ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, p.dialer.Timeout)
-	defer cancel()
-	var conn net.Conn
-	var err error
-	if p.target.Scheme == "https" {
-		conn, err = (&tls.Dialer{NetDialer: p.dialer, Config: p.config.TLS}).DialContext(ctx, "tcp", address(p.target))
-	} else {
-		conn, err = p.dialer.DialContext(ctx, "tcp", address(p.target))
-	}
-	if err != nil {
-		return p.classify(err, false)
-	}
-	if err := conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		return p.classify(fmt.Errorf("close the connection: %w", err), false)
-	}
-	return nil
-}
-
 // Close closes idle connections. Publish keeps nothing back that would have to be flushed.
 func (p *Publisher) Close() error {
 	p.transport.CloseIdleConnections()
 	return nil
-}
-
-func address(target *url.URL) string {
-	port := target.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[target.Scheme]
-	}
-	return net.JoinHostPort(target.Hostname(), port)
 }

@@ -18,11 +18,13 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := wire.ParseOptions("ca=" + certificate.CA + "&cert=" + certificate.Cert + "&key=" + certificate.Key)
-	if config := o.TLS(true); config == nil || config.RootCAs == nil || len(config.Certificates) != 1 || o.Err() != nil {
+	if config := o.TLS(true); config == nil || config.RootCAs == nil || o.Err() != nil {
 		t.Errorf("%+v, %v", config, o.Err())
+	} else if own, err := config.GetClientCertificate(nil); err != nil || len(own.Certificate) == 0 {
+		t.Errorf("the client's certificate: %v", err)
 	}
 	o = wire.ParseOptions("")
-	if config := o.TLS(true); config == nil || config.RootCAs != nil || len(config.Certificates) != 0 || o.Err() != nil {
+	if config := o.TLS(true); config == nil || config.RootCAs != nil || config.GetClientCertificate != nil || o.Err() != nil {
 		t.Errorf("%+v, %v", config, o.Err())
 	}
 	if config := o.TLS(false); config != nil || o.Err() != nil {

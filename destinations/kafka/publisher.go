@@ -1,4 +1,4 @@
-// Package kafka publishes to Apache Kafka. Package kafka/consumer consumes from it.
+// Package kafka publishes events to Apache Kafka. Package kafka/consumer consumes them.
 //
 // A message counts as published once all in-sync replicas have it (acks=all). The producer is
 // idempotent: what the client sends again by itself is stored once. What the relay sends again
@@ -7,17 +7,15 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/internal/calls"
 )
-
-// errClosed is the answer of a publisher that was closed.
-var errClosed = errors.New("the publisher is closed")
 
 // Publisher publishes to the topics of a Kafka cluster. It is safe for concurrent use; calls
 // that overlap are sent one after the other.
@@ -26,6 +24,7 @@ type Publisher struct {
 	options []kgo.Opt
 	health  *health
 	turn    chan struct{} // held by the wave that is under way
+	calls   calls.Calls
 
 	mu      sync.Mutex
 	client  *kgo.Client
@@ -33,17 +32,13 @@ type Publisher struct {
 	silent  map[string]bool // topics with messages that got no answer, and none that did since
 	known   map[string]bool // topics that are there
 	warm    map[string]bool // topics whose partitions the client knows
-	closed  bool
-	running sync.WaitGroup
+	closing sync.WaitGroup  // clients that were replaced
 }
 
 // New checks the configuration. The cluster need not be there: the client connects when it is
 // first needed, and again whenever a connection is lost.
 func New(config Config) (*Publisher, error) {
-	config, err := config.withDefaults()
-	if err != nil {
-		return nil, fmt.Errorf("kafka: %w", err)
-	}
+	config = config.withDefaults()
 	watch := &health{}
 	options, err := config.publisherOptions()
 	if err != nil {
@@ -64,14 +59,10 @@ func (p *Publisher) KeepsOrder() bool { return true }
 // Publish publishes the messages, each to its topic, and waits until the in-sync replicas
 // have them.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
-	if !p.enter() {
-		errs := make([]error, len(messages))
-		for i := range errs {
-			errs[i] = outbox.Unavailable(errClosed)
-		}
-		return errs
+	if err := p.calls.Begin(); err != nil {
+		return slices.Repeat([]error{err}, len(messages))
 	}
-	defer p.running.Done()
+	defer p.calls.End()
 	b := newBatch(p, messages)
 	b.publish(ctx)
 	return b.errs
@@ -80,21 +71,8 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []er
 // Close waits for the calls that are under way, which have their own deadlines, and ends the
 // connections.
 func (p *Publisher) Close() error {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.running.Wait()
+	p.calls.Close()
+	p.closing.Wait()
 	p.current().Close()
 	return nil
-}
-
-// enter counts a call in, unless the publisher is closed.
-func (p *Publisher) enter() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return false
-	}
-	p.running.Add(1)
-	return true
 }

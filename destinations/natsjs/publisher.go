@@ -1,4 +1,4 @@
-// Package natsjs publishes to NATS JetStream. Package consumer, below it, consumes.
+// Package natsjs publishes events to NATS JetStream. Package natsjs/consumer consumes them.
 //
 // A message counts as published once the server has answered with the stream's own
 // acknowledgement. The event's id goes along as Nats-Msg-Id, so that a message that is sent
@@ -7,38 +7,33 @@ package natsjs
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/internal/calls"
 )
-
-// errClosed is the answer of a publisher that was closed.
-var errClosed = errors.New("the publisher is closed")
 
 // Publisher publishes to the streams of a NATS server. It is safe for concurrent use.
 type Publisher struct {
 	config  Config
 	options nats.Options
+	calls   calls.Calls
 
 	mu      sync.Mutex
 	current *attempt // the connection, or the attempt to make one
-	closed  bool
-	running sync.WaitGroup
 }
 
 // New checks the configuration. The server need not be there: the connection is made at the
 // first use, and made again whenever it is lost.
 func New(config Config) (*Publisher, error) {
+	config = config.withDefaults()
 	options, err := config.ClientOptions()
 	if err != nil {
 		return nil, fmt.Errorf("natsjs: %w", err)
-	}
-	if config.Window == 0 {
-		config.Window = DefaultWindow
 	}
 	return &Publisher{config: config, options: options}, nil
 }
@@ -50,10 +45,10 @@ func (p *Publisher) KeepsOrder() bool { return true }
 // Publish publishes the messages, each to the subject that is its topic, and waits for the
 // streams' acknowledgements.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
-	if !p.enter() {
-		return all(len(messages), outbox.Unavailable(errClosed))
+	if err := p.calls.Begin(); err != nil {
+		return slices.Repeat([]error{err}, len(messages))
 	}
-	defer p.running.Done()
+	defer p.calls.End()
 	return outbox.PublishByKey(ctx, messages, p.publish)
 }
 
@@ -67,7 +62,7 @@ func (p *Publisher) publish(ctx context.Context, messages []outbox.Message) []er
 		err = outbox.ErrNotAttempted // who hangs when we connect is given up before the time ends
 	}
 	if err != nil {
-		return all(len(messages), err)
+		return slices.Repeat([]error{err}, len(messages))
 	}
 	errs := make([]error, len(messages))
 	requests := make([]request, 0, len(messages))
@@ -100,10 +95,7 @@ func (p *Publisher) publish(ctx context.Context, messages []outbox.Message) []er
 // Close waits for the calls that are under way, which have their own deadlines, and ends the
 // connection.
 func (p *Publisher) Close() error {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.running.Wait()
+	p.calls.Close()
 	// Looked at only now: a call that was under way may have made it.
 	p.mu.Lock()
 	current := p.current
@@ -116,23 +108,4 @@ func (p *Publisher) Close() error {
 		current.link.conn.Close()
 	}
 	return nil
-}
-
-// enter counts a call in, unless the publisher is closed.
-func (p *Publisher) enter() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return false
-	}
-	p.running.Add(1)
-	return true
-}
-
-func all(n int, err error) []error {
-	errs := make([]error, n)
-	for i := range errs {
-		errs[i] = err
-	}
-	return errs
 }

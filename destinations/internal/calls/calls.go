@@ -1,0 +1,43 @@
+// Package calls lets the end of a publisher wait for the calls that are under way.
+package calls
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/packfinderz/outbox"
+)
+
+// Calls counts the calls of a publisher that are under way. The zero value is open.
+type Calls struct {
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup
+}
+
+var errClosed = errors.New("the publisher is closed")
+
+// Begin counts a call in; End has to follow. It fails if the publisher is closed.
+func (c *Calls) Begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return outbox.Unavailable(errClosed)
+	}
+	c.running.Add(1)
+	return nil
+}
+
+// End counts a call out.
+func (c *Calls) End() { c.running.Done() }
+
+// Close refuses further calls and waits for those under way, which have their own deadlines. It reports
+// whether it was the first to close.
+func (c *Calls) Close() bool {
+	c.mu.Lock()
+	first := !c.closed
+	c.closed = true
+	c.mu.Unlock()
+	c.running.Wait()
+	return first
+}
