@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
 // statements are the store's SQL. They are data, so that a test can put a fault back and
@@ -33,34 +35,8 @@ type statements struct {
 	lockSlot, unread string
 }
 
-// eventColumns are the columns that make a message, of outbox_stream and outbox_parked alike.
-const eventColumns = `id, namespace, topic, type, key, aggregate_type, aggregate_id, tenant_id, headers, content_type, payload, not_before, max_attempts, created_at`
-
-// of is eventColumns of one table of a statement.
-func of(alias string) string {
-	return alias + "." + strings.ReplaceAll(eventColumns, ", ", ", "+alias+".")
-}
-
-// SQL writes the stream's tables into a statement, for packages that look at them: {shards}
-// becomes "schema"."outbox_shards". {behind} is the condition that the cursor c of a shard has
-// gone past a row e of the log, which is delivered then, or parked; {unread} are the rows that it
-// has not, the oldest first, read by index.
-func (s Stream) SQL(statement string) string {
-	return s.names(strings.NewReplacer("{behind}", behindCursor, "{unread}", unread).Replace(statement))
-}
-
 // names writes the stream's tables into a statement: {shards} becomes "schema"."outbox_shards".
-func (s Stream) names(sql string) string {
-	list := []string{"{event}", eventColumns, "{e.event}", of("e"), "{p.event}", of("p"), "{f.event}", of("f")}
-	for _, table := range []string{
-		"settings", "stream", "stream_seq", "subscriptions", "shards", "relays", "parked", "deliveries", "dedupe", "history", "doubts",
-	} {
-		name := s.table("outbox_" + table)
-		// A regclass is written as a string.
-		list = append(list, "{"+table+"}", name, "{'"+table+"'}", "'"+strings.ReplaceAll(name, "'", "''")+"'::regclass")
-	}
-	return strings.NewReplacer(append(list, "{stamp}", s.table("outbox_stamp"))...).Replace(sql)
-}
+func (s Stream) names(sql string) string { return streamsql.Names(s.Schema, sql) }
 
 // The first parameter of a filter, in open, and in late and main.
 const (

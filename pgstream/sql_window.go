@@ -3,6 +3,8 @@ package pgstream
 import (
 	"fmt"
 	"time"
+
+	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
 // recent is the condition that a row e lies in a slot that a transaction of up to an hour writes
@@ -48,9 +50,7 @@ func recent(shape Shape) string {
 // None of these may be pipelined with another statement, or run in a transaction that has an
 // xid. pg_sequence_last_value is right on a fresh sequence too; SELECT last_value is not.
 const (
-	// ofXid are the rows e of a transaction x, by seq within a shard. It is not written as an
-	// equality: the index by xid is then the only one with this order.
-	ofXid = `e.xid >= x AND e.xid <= x ORDER BY e.xid, e.shard, e.seq`
+	ofXid = streamsql.OfXid
 
 	// inWindow are the rows e of a window u.
 	inWindow = `NOT pg_visible_in_snapshot(e.xid, u.s1) AND pg_visible_in_snapshot(e.xid, u.s2)`

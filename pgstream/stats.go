@@ -6,39 +6,14 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
-// behindCursor is the condition that a cursor c has gone past a row e of its shard: s1 sees it, or it
-// is in the window and behind the position. What was passed is delivered, or parked.
-const behindCursor = `(pg_visible_in_snapshot(e.xid, c.s1) OR (c.s2 IS NOT NULL AND e.seq <= c.pos AND pg_visible_in_snapshot(e.xid, c.s2)))`
-
-// unread are the rows that a cursor c has not passed, the oldest first but for those of a few
-// transactions. They are all that is not behindCursor, in pieces that indexes lead to: nobody walks
-// over what an open window has settled already, which may be millions.
-//
-//   - Up to q1: of transactions that ran at s1, which s2 does not see or the late part has not
-//     come to.
-//   - Between q1 and the position: what s2 does not see. That is of transactions that ran at s2, or
-//     began later and so drew their seqs above q2.
-//   - Above the position, and above q1: whatever s1 does not see.
-const unread = `(
-  SELECT e.* FROM pg_snapshot_xip(c.s1) AS x CROSS JOIN LATERAL (
-    SELECT e.* FROM {stream} AS e
-    WHERE e.shard = c.shard AND e.seq <= c.q1 AND (c.s2 IS NULL OR e.seq > c.pos OR NOT pg_visible_in_snapshot(x, c.s2)) AND ` + ofXid + `
-  ) AS e
-  UNION ALL
-  SELECT e.* FROM pg_snapshot_xip(c.s2) AS x CROSS JOIN LATERAL (
-    SELECT e.* FROM {stream} AS e WHERE e.shard = c.shard AND e.seq > c.q1 AND e.seq <= c.pos AND ` + ofXid + `
-  ) AS e
-  UNION ALL
-  (SELECT e.* FROM {stream} AS e
-  WHERE e.shard = c.shard AND e.seq > greatest(c.q1, c.q2) AND e.seq <= c.pos AND e.xid >= pg_snapshot_xmax(c.s2)
-  ORDER BY e.seq)
-  UNION ALL
-  (SELECT e.* FROM {stream} AS e
-  WHERE e.shard = c.shard AND e.seq > greatest(c.q1, CASE WHEN c.s2 IS NOT NULL THEN c.pos END) AND NOT pg_visible_in_snapshot(e.xid, c.s1)
-  ORDER BY e.seq)
-)`
+// Fragments of statements, with the names that they have there.
+const (
+	behindCursor = streamsql.Behind
+	unread       = streamsql.Unread
+)
 
 // statsSQL counts up to $2 events. $1 subscription.
 const statsSQL = `

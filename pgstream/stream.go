@@ -15,6 +15,7 @@ import (
 
 	"github.com/packfinderz/outbox/internal/migrations"
 	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
 // LayoutName is what the stream is called where layouts have names.
@@ -28,12 +29,7 @@ type Stream struct {
 }
 
 // table is the name of one of the stream's tables or functions, as SQL.
-func (s Stream) table(name string) string {
-	if s.Schema == "" {
-		return sqlname.Quote(name)
-	}
-	return sqlname.Quote(s.Schema) + "." + sqlname.Quote(name)
-}
+func (s Stream) table(name string) string { return streamsql.Table(s.Schema, name) }
 
 // placed is the stream with the schema in which the search path finds it now.
 func (s Stream) placed(ctx context.Context, db reads) (Stream, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/internal/view"
 	"github.com/packfinderz/outbox/pgstream"
@@ -44,7 +45,7 @@ func (s *Subscription) Steps(operation view.Operation, f *view.Filter, before ti
 		args := query.Args{s.name, before, shard, seq}
 		sql := fmt.Sprintf(`SELECT p.id, p.shard, p.seq FROM {parked} AS p WHERE %s AND (p.shard, p.seq) > ($3, $4) ORDER BY p.shard, p.seq LIMIT %d`,
 			parkedWhere(f, c, &args), size)
-		rows, err := tx.Query(ctx, s.stream.SQL(sql), args.All()...)
+		rows, err := tx.Query(ctx, streamsql.Names(s.stream.Schema, sql), args.All()...)
 		if err != nil {
 			return nil, false, err
 		}
@@ -77,7 +78,7 @@ func (s *Subscription) Count(ctx context.Context, operation view.Operation, f *v
 	args := query.Args{s.name, before}
 	sql := fmt.Sprintf(`SELECT count(*) FROM (SELECT FROM {parked} AS p WHERE %s LIMIT %d) AS p`,
 		parkedWhere(f, s.change(operation), &args), outbox.StatsLimit)
-	err = s.pool.QueryRow(ctx, s.stream.SQL(sql), args.All()...).Scan(&n)
+	err = s.pool.QueryRow(ctx, streamsql.Names(s.stream.Schema, sql), args.All()...).Scan(&n)
 	return n, n >= outbox.StatsLimit, err
 }
 

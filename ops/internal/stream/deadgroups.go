@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/internal/view"
 )
@@ -14,13 +15,13 @@ import (
 func (s *Subscription) DeadGroups(ctx context.Context) (groups *view.DeadGroups, err error) {
 	err = query.ByIndex(ctx, s.pool, func(tx pgx.Tx) error {
 		// An equal number of each shard: the order of the whole matters little.
-		dead := s.stream.SQL(fmt.Sprintf(`
+		dead := streamsql.Names(s.stream.Schema, fmt.Sprintf(`
 SELECT p.type, ''::text AS topic, p.last_error AS error, coalesce(p.reason, '') AS reason, p.created_at AS created, p.id
 FROM {shards} AS c CROSS JOIN LATERAL (
   SELECT * FROM {parked} AS p WHERE p.subscription = $1 AND p.shard = c.shard AND p.state = 'dead' ORDER BY p.seq DESC LIMIT %d
 ) AS p
 WHERE c.subscription = $1 LIMIT %d`, query.GroupLimit/8, query.GroupLimit))
-		more := s.stream.SQL(fmt.Sprintf(`
+		more := streamsql.Names(s.stream.Schema, fmt.Sprintf(`
 SELECT EXISTS (SELECT FROM {shards} AS c WHERE c.subscription = $1 AND (
   SELECT true FROM {parked} AS p WHERE p.subscription = $1 AND p.shard = c.shard AND p.state = 'dead' ORDER BY p.seq DESC OFFSET %d LIMIT 1))`,
 			query.GroupLimit/8))

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/internal/view"
 	"github.com/packfinderz/outbox/pgstream"
@@ -157,7 +158,7 @@ WHERE c.subscription = $1`
 
 func (s *Subscription) before(ctx context.Context, tx pgx.Tx, f *view.Filter, seq int64) (last int64, created pgtype.Timestamptz, err error) {
 	args := query.Args{s.name, seq}
-	err = tx.QueryRow(ctx, s.stream.SQL(beforeSQL+" AND "+s.shardOf(f, &args)), args.All()...).Scan(&last, &created)
+	err = tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, beforeSQL+" AND "+s.shardOf(f, &args)), args.All()...).Scan(&last, &created)
 	return last, created, err
 }
 
@@ -176,7 +177,7 @@ func (s *Subscription) logBetween(
 	args := query.Args{s.name, low, high}
 	theirs := mine(is, &args)
 	where := query.And("c.subscription = $1", s.shardOf(f, &args), conditions(f, "e", logState, &args))
-	rows, err := tx.Query(ctx, s.stream.SQL(fmt.Sprintf(`SELECT %s
+	rows, err := tx.Query(ctx, streamsql.Names(s.stream.Schema, fmt.Sprintf(`SELECT %s
 FROM {shards} AS c JOIN {stream} AS e ON e.shard = c.shard AND e.seq >= $2 AND e.seq < $3
 LEFT JOIN {parked} AS p ON p.subscription = c.subscription AND p.shard = e.shard AND p.seq = e.seq AND NOT p.replayed
 WHERE %s%s

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/internal/view"
 )
@@ -47,7 +48,7 @@ func (s *Subscription) listParked(ctx context.Context, tx pgx.Tx, f *view.Filter
 	}
 	args := query.Args{s.name, high, perShard}
 	looked := fmt.Sprintf(lookedSQL, parkedBase(f.State))
-	rows, err := tx.Query(ctx, s.stream.SQL(fmt.Sprintf(`%s SELECT %s FROM looked AS p WHERE p.seq >= (SELECT seq FROM cut) AND %s ORDER BY p.seq DESC LIMIT %d`,
+	rows, err := tx.Query(ctx, streamsql.Names(s.stream.Schema, fmt.Sprintf(`%s SELECT %s FROM looked AS p WHERE p.seq >= (SELECT seq FROM cut) AND %s ORDER BY p.seq DESC LIMIT %d`,
 		looked, eventList("p", parkedState, false), query.And(conditions(f, "p", parkedState, &args)), size+1)), args.All()...)
 	if err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (s *Subscription) listParked(ctx context.Context, tx pgx.Tx, f *view.Filter
 		var cut int64
 		var created pgtype.Timestamptz
 		sql := looked + ` SELECT cut.seq, (SELECT max(p.created_at) FROM looked AS p WHERE p.seq = cut.seq), (SELECT count(*) FROM looked) FROM cut`
-		if err := tx.QueryRow(ctx, s.stream.SQL(sql), args[:3].All()...).Scan(&cut, &created, &listing.Searched); err != nil {
+		if err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, sql), args[:3].All()...).Scan(&cut, &created, &listing.Searched); err != nil {
 			return nil, err
 		}
 		if cut == 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/internal/view"
 	"github.com/packfinderz/outbox/pgstream"
@@ -69,7 +70,7 @@ func (s *Subscription) backlog(ctx context.Context, tx pgx.Tx, o *view.Overview)
 	}
 	if unread.AtLeast {
 		// Seqs are numbered through all shards, with few gaps.
-		sql := s.stream.SQL(`SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) - coalesce(min(greatest(q1, pos)), 0) FROM {shards} WHERE subscription = $1`)
+		sql := streamsql.Names(s.stream.Schema, `SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) - coalesce(min(greatest(q1, pos)), 0) FROM {shards} WHERE subscription = $1`)
 		var behind int64
 		if err := tx.QueryRow(ctx, sql, s.name).Scan(&behind); err != nil {
 			return err
@@ -77,7 +78,7 @@ func (s *Subscription) backlog(ctx context.Context, tx pgx.Tx, o *view.Overview)
 		unread = view.Count{N: max(behind, unread.N), Estimate: true}
 	}
 	o.ByState[view.StateDue], o.Backlog = unread, unread
-	rows, err := tx.Query(ctx, s.stream.SQL(parkedSQL), query.Unprepared, s.name, query.CountLimit)
+	rows, err := tx.Query(ctx, streamsql.Names(s.stream.Schema, parkedSQL), query.Unprepared, s.name, query.CountLimit)
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ FROM (SELECT route, created_at, changed_at, last_error FROM {parked} WHERE subsc
 GROUP BY route ORDER BY count(*) DESC, route`
 
 func (s *Subscription) stopped(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
-	rows, err := tx.Query(ctx, s.stream.SQL(stoppedSQL), query.Unprepared, s.name, query.CountLimit)
+	rows, err := tx.Query(ctx, streamsql.Names(s.stream.Schema, stoppedSQL), query.Unprepared, s.name, query.CountLimit)
 	if err != nil {
 		return err
 	}
@@ -141,12 +142,12 @@ FROM (
 // delivered are estimates: a page says from where to where it went, not how much was in it.
 func (s *Subscription) delivered(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 	var kept, size, minute int64
-	err := tx.QueryRow(ctx, s.stream.SQL(deliveredSQL), query.Unprepared, s.name, s.stream.SQL("{stream}")).Scan(&o.At, &kept, &size, &minute)
+	err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, deliveredSQL), query.Unprepared, s.name, streamsql.Names(s.stream.Schema, "{stream}")).Scan(&o.At, &kept, &size, &minute)
 	if err != nil {
 		return err
 	}
 	if size <= query.SmallTable { // the statistics of a small log are often missing
-		if err := tx.QueryRow(ctx, s.stream.SQL(`SELECT count(*) FROM {stream}`)).Scan(&kept); err != nil {
+		if err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, `SELECT count(*) FROM {stream}`)).Scan(&kept); err != nil {
 			return err
 		}
 	}
@@ -175,7 +176,7 @@ GROUP BY GROUPING SETS ((topic), (type), (tenant))`
 
 func (s *Subscription) shares(ctx context.Context, tx pgx.Tx, is *pgstream.Subscription, o *view.Overview) error {
 	args := query.Args{s.name, lagLimit}
-	sql := s.stream.SQL(fmt.Sprintf(sharesSQL, mine(is, &args)))
+	sql := streamsql.Names(s.stream.Schema, fmt.Sprintf(sharesSQL, mine(is, &args)))
 	rows, err := tx.Query(ctx, sql, args.All()...)
 	if err != nil {
 		return err

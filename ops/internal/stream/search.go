@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/internal/view"
 )
@@ -30,14 +31,14 @@ WHERE c.subscription = $1`
 // its beginning, among later ones: one such event does not lead astray.
 func (s *Subscription) seqAt(ctx context.Context, tx pgx.Tx, at time.Time, late bool) (int64, error) {
 	var low, high int64
-	if err := tx.QueryRow(ctx, s.stream.SQL(lastSeqSQL)).Scan(&high); err != nil {
+	if err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, lastSeqSQL)).Scan(&high); err != nil {
 		return 0, err
 	}
 	for low < high {
 		middle := low + (high-low)/2
 		var first, last *time.Time
 		var seq *int64
-		if err := tx.QueryRow(ctx, s.stream.SQL(seqAtSQL), query.Unprepared, s.name, middle).Scan(&first, &last, &seq); err != nil {
+		if err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, seqAtSQL), query.Unprepared, s.name, middle).Scan(&first, &last, &seq); err != nil {
 			return 0, err
 		}
 		switch {
@@ -63,14 +64,14 @@ WHERE c.subscription = $1`
 // for those of callers, and for transactions that ran beside each other.
 func (s *Subscription) seqOf(ctx context.Context, tx pgx.Tx, id uuid.UUID) (int64, error) {
 	var low, high int64
-	if err := tx.QueryRow(ctx, s.stream.SQL(lastSeqSQL)).Scan(&high); err != nil {
+	if err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, lastSeqSQL)).Scan(&high); err != nil {
 		return 0, err
 	}
 	for low < high {
 		middle := low + (high-low)/2
 		var plain [][16]byte
 		var seq int64
-		if err := tx.QueryRow(ctx, s.stream.SQL(seqOfSQL), query.Unprepared, s.name, middle).Scan(&plain, &seq); err != nil {
+		if err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, seqOfSQL), query.Unprepared, s.name, middle).Scan(&plain, &seq); err != nil {
 			return 0, err
 		}
 		telling, later := 0, 0
@@ -104,7 +105,7 @@ const (
 // search finds an event by its id: among the parked ones, around the time that its id tells,
 // or else among the newest.
 func (s *Subscription) search(ctx context.Context, tx pgx.Tx, id uuid.UUID, whole bool) (*found, error) {
-	event, err := one(tx.Query(ctx, s.stream.SQL(`SELECT `+eventList("p", parkedState, whole)+`
+	event, err := one(tx.Query(ctx, streamsql.Names(s.stream.Schema, `SELECT `+eventList("p", parkedState, whole)+`
 FROM {parked} AS p WHERE p.id = $1 AND p.subscription = $2 ORDER BY p.replayed LIMIT 1`), query.Unprepared, [16]byte(id), s.name))(whole)
 	if err != nil || event != nil && !event.Replayed {
 		return event, err
@@ -114,7 +115,7 @@ FROM {parked} AS p WHERE p.id = $1 AND p.subscription = $2 ORDER BY p.replayed L
 		return nil, err
 	}
 	for _, window := range windows {
-		logged, err := one(tx.Query(ctx, s.stream.SQL(`SELECT `+eventList("e", logState, whole)+`
+		logged, err := one(tx.Query(ctx, streamsql.Names(s.stream.Schema, `SELECT `+eventList("e", logState, whole)+`
 FROM {shards} AS c JOIN {stream} AS e ON e.shard = c.shard AND e.seq >= $3 AND e.seq < $4
 LEFT JOIN {parked} AS p ON p.subscription = c.subscription AND p.shard = e.shard AND p.seq = e.seq AND NOT p.replayed
 WHERE c.subscription = $2 AND e.id = $1 LIMIT 1`), query.Unprepared, [16]byte(id), s.name, window[0], window[1]))(whole)
@@ -138,7 +139,7 @@ func (s *Subscription) windows(ctx context.Context, tx pgx.Tx, id uuid.UUID) (li
 		}
 		list = append(list, [2]int64{place - nearby, place + nearby})
 	} else { // an id that somebody chose is kept for the sake of dedupe, with its time
-		err := tx.QueryRow(ctx, s.stream.SQL(`SELECT created_at FROM {dedupe} WHERE id = $1`), [16]byte(id)).Scan(&at)
+		err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, `SELECT created_at FROM {dedupe} WHERE id = $1`), [16]byte(id)).Scan(&at)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return nil, err
 		}
@@ -159,7 +160,7 @@ func (s *Subscription) windows(ctx context.Context, tx pgx.Tx, id uuid.UUID) (li
 		list = append(list, [2]int64{from, until})
 	}
 	var last int64
-	err = tx.QueryRow(ctx, s.stream.SQL(lastSeqSQL)).Scan(&last)
+	err = tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, lastSeqSQL)).Scan(&last)
 	return append(list, [2]int64{last - searchSeqs, last}), err
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/internal/view"
 )
@@ -52,7 +53,7 @@ ORDER BY d.settled_at`
 // history is what the stream knows of an event's past.
 func (s *Subscription) history(ctx context.Context, tx pgx.Tx, event *found) ([]view.Moment, error) {
 	list := []view.Moment{{At: event.CreatedAt, What: "emitted"}}
-	rows, err := tx.Query(ctx, s.stream.SQL(historySQL), query.Unprepared, s.name, event.shard, event.seq)
+	rows, err := tx.Query(ctx, streamsql.Names(s.stream.Schema, historySQL), query.Unprepared, s.name, event.shard, event.seq)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/internal/testing/process"
 	"github.com/packfinderz/outbox/pgstream"
@@ -70,7 +71,7 @@ func TestGenerations(t *testing.T) {
 		g.makeAgain(round%3 != 0)
 		g.await("the noise to be passed", func() bool {
 			g.keepBusy()
-			return g.number(pgstream.Stream{}.SQL(`SELECT count(*) FROM {stream} AS e JOIN {shards} AS c ON c.shard = e.shard
+			return g.number(streamsql.Names("", `SELECT count(*) FROM {stream} AS e JOIN {shards} AS c ON c.shard = e.shard
 				WHERE c.subscription = 'default' AND e.id = ANY($1) AND NOT {behind}`), noise) == 0
 		})
 	}

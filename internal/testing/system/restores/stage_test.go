@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/internal/testing/process"
 	"github.com/packfinderz/outbox/outboxtest/await"
@@ -201,7 +202,7 @@ func (s *stage) arrivals(subscription string) []arrival {
 // passed, and those that are parked.
 func (s *stage) unsettled(subscription string) map[uuid.UUID]bool {
 	s.Helper()
-	rows, err := s.pool.Query(s.Context(), pgstream.Stream{}.SQL(`
+	rows, err := s.pool.Query(s.Context(), streamsql.Names("", `
 		SELECT e.id, e.topic FROM {stream} AS e JOIN {shards} AS c ON c.shard = e.shard
 		WHERE c.subscription = $1 AND NOT {behind}
 		UNION SELECT id, topic FROM {parked} WHERE subscription = $1`), subscription)
