@@ -7,8 +7,7 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
+	"unsafe"
 )
 
 // StartOnTerminal starts a program on a terminal of its own with so many columns. What would
@@ -51,17 +50,25 @@ func openTerminal(columns uint16) (keys, screen *os.File, err error) {
 			_ = keys.Close()
 		}
 	}()
-	fd := int(keys.Fd())
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
+	var number, unlocked int32
+	size := [4]uint16{24, columns}
+	if err = ioctl(keys, syscall.TIOCGPTN, unsafe.Pointer(&number)); err != nil {
 		return nil, nil, fmt.Errorf("asking for the terminal's number: %w", err)
 	}
-	if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+	if err = ioctl(keys, syscall.TIOCSPTLCK, unsafe.Pointer(&unlocked)); err != nil {
 		return nil, nil, fmt.Errorf("unlocking terminal %d: %w", number, err)
 	}
-	if err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+	if err = ioctl(keys, syscall.TIOCSWINSZ, unsafe.Pointer(&size)); err != nil {
 		return nil, nil, fmt.Errorf("setting the size of terminal %d: %w", number, err)
 	}
 	screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	return keys, screen, err
+}
+
+// ioctl is that of golang.org/x/sys, which the root module does without.
+func ioctl(terminal *os.File, request uintptr, argument unsafe.Pointer) error {
+	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, terminal.Fd(), request, uintptr(argument)); errno != 0 {
+		return errno
+	}
+	return nil
 }
