@@ -60,8 +60,10 @@ func (c *Consumer) Run(ctx context.Context) error {
 		g.member, g.heir = newMember(), returned
 	}
 	r := newRun(c, g)
+	stopKeeping := consume.Every(c.config.MinIdle/4, func() { r.keepAlive(ctx) })
 	r.read(ctx)
 	r.finish()
+	stopKeeping()
 	if passing && !r.unheard.Load() {
 		g.leave(ctx) // a name that does not come back
 	}

@@ -15,6 +15,8 @@ type item struct {
 	// ctx is the handler's. It ends early when another consumer takes the entry over.
 	ctx  context.Context
 	lose context.CancelCauseFunc
+	// running and failed are guarded by the run's lock: it is being handled, or its last try failed.
+	running, failed bool
 }
 
 // add takes an entry in hand, behind the earlier ones of its key. ctx is that of Run.
@@ -25,43 +27,60 @@ func (r *run) add(ctx context.Context, p pending) {
 	}
 	i := &item{id: p.id, delivery: decode(r.config.Topic, p.fields, p.attempt)}
 	i.ctx, i.lose = context.WithCancelCause(r.handling)
-	key := i.delivery.Message.Key
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.inHand[i.id] = i
-	if key == "" {
-		r.running.Go(func() {
-			r.handle(ctx, i)
-			r.drop(i)
-		})
-		return
-	}
-	r.queues[key] = append(r.queues[key], i)
-	if len(r.queues[key]) == 1 {
-		r.running.Go(func() { r.handleKey(ctx, key, i) })
-	}
+	r.mu.Unlock()
+	r.queues.Add(i.delivery.Message.Key, func() (bool, time.Duration) { return r.handle(ctx, i) })
 }
 
-// handleKey handles the entries of a key, one after the other.
-func (r *run) handleKey(ctx context.Context, key string, i *item) {
-	for i != nil {
-		r.handle(ctx, i)
+// handle handles an entry once. One that failed asks to be run again and stays in its place, so that no
+// later one of its key overtakes it.
+func (r *run) handle(ctx context.Context, i *item) (again bool, after time.Duration) {
+	if !r.begin(ctx, i) {
+		return false, 0 // finish gives it back
+	}
+	if i.failed && i.ctx.Err() == nil {
+		ours, err := r.retry(ctx, i)
+		if err != nil {
+			return r.end(ctx, i), time.Second // Redis is away
+		}
+		if !ours {
+			i.lose(errTaken)
+		}
+	}
+	if i.ctx.Err() != nil { // another has it
 		r.drop(i)
-		i = r.following(key)
+		return false, 0
 	}
+	i.failed = false
+	verdict := r.processor.Process(i.ctx, i.delivery)
+	if verdict.Ack {
+		r.ack(i)
+		r.drop(i)
+		return false, 0
+	}
+	i.failed = true
+	return r.end(ctx, i), verdict.After
 }
 
-// following takes the first entry of a key off its queue, and is the one after it.
-func (r *run) following(key string) *item {
+// begin reports whether an entry may be handled: not after the end of ctx.
+func (r *run) begin(ctx context.Context, i *item) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := r.queues[key][1:]
-	if len(left) == 0 {
-		delete(r.queues, key)
-		return nil
+	i.running = ctx.Err() == nil
+	return i.running
+}
+
+// end reports whether an entry that failed is to be tried again. After the end of ctx it is given back.
+func (r *run) end(ctx context.Context, i *item) bool {
+	r.mu.Lock()
+	i.running = false
+	stopped := ctx.Err() != nil
+	r.mu.Unlock()
+	if stopped {
+		r.giveBack(i)
 	}
-	r.queues[key] = left
-	return left[0]
+	return !stopped
 }
 
 // drop lets go of an entry.
@@ -76,68 +95,14 @@ func (r *run) drop(i *item) {
 	}
 }
 
-// handle handles an entry until it is done: one that failed stays in its place, so that no later
-// one of its key overtakes it. When ctx ends, what is not being handled is given back.
-func (r *run) handle(ctx context.Context, i *item) {
-	for {
-		verdict, ran := r.process(ctx, i)
-		switch {
-		case !ran && ctx.Err() != nil:
-			r.giveBack(i, i.delivery.Message.Attempt-1)
-			return
-		case !ran: // another has it
-			return
-		case verdict.Ack:
-			r.ack(i)
-			return
-		}
-		select {
-		case <-time.After(verdict.After):
-		case <-i.ctx.Done():
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil {
-			r.giveBack(i, i.delivery.Message.Attempt)
-			return
-		}
-		if i.ctx.Err() != nil || !r.retry(ctx, i) {
-			return
-		}
+// retry counts one more delivery of an entry. It reports whether the entry is still ours.
+func (r *run) retry(ctx context.Context, i *item) (ours bool, err error) {
+	counts, err := r.group.hold(ctx, again, i.id)
+	if err != nil || counts[0] == taken {
+		return false, err
 	}
-}
-
-// process handles an entry once, when there is a slot for it.
-func (r *run) process(ctx context.Context, i *item) (verdict consume.Verdict, ran bool) {
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-i.ctx.Done():
-	case <-ctx.Done():
-	}
-	if ctx.Err() != nil || i.ctx.Err() != nil {
-		return verdict, false
-	}
-	return r.processor.Process(i.ctx, i.delivery), true
-}
-
-// retry counts one more delivery of an entry. It reports false when it is not ours any more, or
-// when ctx ended and it was given back.
-func (r *run) retry(ctx context.Context, i *item) bool {
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		counts, err := r.group.hold(ctx, again, i.id)
-		switch {
-		case err == nil && counts[0] == taken:
-			return false
-		case err == nil:
-			i.delivery.Message.Attempt = max(int(counts[0]), i.delivery.Message.Attempt+1)
-			return true
-		}
-		consume.Pause(ctx, pause)
-		if ctx.Err() != nil {
-			r.giveBack(i, i.delivery.Message.Attempt)
-			return false
-		}
-	}
+	i.delivery.Message.Attempt = max(int(counts[0]), i.delivery.Message.Attempt+1)
+	return true, nil
 }
 
 // ack tries until Redis knows that an entry is done: its effect has happened.
@@ -156,11 +121,17 @@ func (r *run) ack(i *item) {
 	}
 }
 
-// giveBack lets another consumer have an entry at once. If that fails it comes later, by itself, and
-// so do the others: a Redis that does not answer must not hold up the stop.
-func (r *run) giveBack(i *item, attempt int) {
+// giveBack lets another consumer have an entry at once. A delivery that was not begun does not count. If
+// it fails the entry comes later, by itself, and so do the others: a Redis that does not answer must not
+// hold up the stop.
+func (r *run) giveBack(i *item) {
+	defer r.drop(i)
 	if r.unheard.Load() {
 		return
+	}
+	attempt := i.delivery.Message.Attempt
+	if !i.failed {
+		attempt--
 	}
 	if err := r.group.back(r.handling, i.id, max(attempt, 0)); err != nil && r.unheard.CompareAndSwap(false, true) {
 		r.log.Warn("entries could not be given back; they come again after MinIdle", "error", outbox.ErrorText(err))

@@ -19,17 +19,13 @@ type run struct {
 	log   *slog.Logger
 	// handling is the context of all handlers. It ends after the grace.
 	handling context.Context
-	end      context.CancelFunc
-	// slots has one for every handler that may run.
-	slots   chan struct{}
-	running sync.WaitGroup
-	keeping sync.WaitGroup
-	unheard atomic.Bool // an entry could not be given back
+	abandon  context.CancelFunc
+	queues   *consume.Queues
+	unheard  atomic.Bool // an entry could not be given back
 
 	mu     sync.Mutex
 	inHand map[string]*item
-	queues map[string][]*item // of keys, the first being handled
-	room   chan struct{}      // told when an entry is done with
+	room   chan struct{} // told when an entry is done with
 
 	// The reader's own.
 	resume   bool      // our own entries come first
@@ -40,10 +36,9 @@ type run struct {
 func newRun(c *Consumer, g *group) *run {
 	r := &run{
 		Consumer: c, group: g, log: c.config.Process.Logger.With("stream", g.stream, "group", g.name, "consumer", g.member),
-		slots:  make(chan struct{}, c.config.Process.Concurrency),
-		inHand: make(map[string]*item), queues: make(map[string][]*item), room: make(chan struct{}, 1), resume: true,
+		queues: consume.NewQueues(c.config.Process.Concurrency), inHand: make(map[string]*item), room: make(chan struct{}, 1), resume: true,
 	}
-	r.handling, r.end = context.WithCancel(context.Background())
+	r.handling, r.abandon = context.WithCancel(context.Background())
 	return r
 }
 
@@ -55,7 +50,6 @@ const (
 
 // read takes entries and hands them out until ctx ends.
 func (r *run) read(ctx context.Context) {
-	r.keeping.Go(func() { r.keepAlive(ctx) })
 	pause := firstPause
 	for {
 		n := r.awaitRoom(ctx)
@@ -151,28 +145,19 @@ func (r *run) ids() []string {
 	return ids
 }
 
-// keepAlive shows a sign of life for all entries in hand, until the last is done with.
+// keepAlive shows a sign of life for all entries in hand.
 func (r *run) keepAlive(ctx context.Context) {
-	tick := time.NewTicker(r.config.MinIdle / 4)
-	defer tick.Stop()
-	for {
-		select {
-		case <-r.handling.Done():
-			return
-		case <-tick.C:
-		}
-		ids := r.ids()
-		if len(ids) == 0 {
-			continue
-		}
-		counts, err := r.group.hold(ctx, keep, ids...)
-		if err != nil {
-			continue // the reader tells of it
-		}
-		for i, count := range counts {
-			if count == taken {
-				r.lose(ids[i])
-			}
+	ids := r.ids()
+	if len(ids) == 0 {
+		return
+	}
+	counts, err := r.group.hold(ctx, keep, ids...)
+	if err != nil {
+		return // the reader tells of it
+	}
+	for i, count := range counts {
+		if count == taken {
+			r.lose(ids[i])
 		}
 	}
 }
@@ -188,14 +173,29 @@ func (r *run) lose(id string) {
 
 var errTaken = errors.New("redis: another consumer has taken the entry over")
 
-// finish waits for the handlers: for the grace, and then until they have noticed its end.
+// finish gives back what is not being handled, and waits for the handlers: for the grace, and then until
+// they have noticed its end.
 func (r *run) finish() {
 	grace := time.AfterFunc(r.config.Process.Grace, func() {
 		r.log.Warn("the grace is over; handlers are told to stop")
-		r.end()
+		r.abandon()
 	})
-	r.running.Wait()
+	for _, i := range r.waiting() {
+		r.giveBack(i)
+	}
+	r.queues.Stop()
 	grace.Stop()
-	r.end()
-	r.keeping.Wait()
+	r.abandon()
+}
+
+// waiting are the entries in hand that are not being handled.
+func (r *run) waiting() (list []*item) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, i := range r.inHand {
+		if !i.running {
+			list = append(list, i)
+		}
+	}
+	return list
 }
