@@ -149,64 +149,6 @@ func TestSecondServer(t *testing.T) {
 	t.Parallel()
 	broker := rabbittest.New(t)
 	publishertest.Deliver(t, open(t, strings.Replace(broker.URL(), "//", "//127.0.0.1:1,", 1)+"?create=true"), publishertest.Messages(2))
-	if n := len(broker.Received(t)); n != 20_000 {
-		t.Errorf("%d messages had arrived when it was closed, want 20,000", n)
-	}
-	if err := errors.Join(<-results...); err != nil {
-		t.Error(err)
-	}
-	publishertest.Fails(t, publishertest.Publish(t, publisher, publishertest.Messages(1))[0], outbox.ClassUnavailable, "closed")
-}
-
-// TestOutage takes a server of its own through a memory alarm and a kill.
-func TestOutage(t *testing.T) {
-	t.Parallel()
-	broker := rabbittest.New(t)
-	publisher := open(t, broker.URL())
-	alarm(t, broker, publisher)
-	publishertest.Cut(t, broker, publisher)
-}
-
-// alarm has the server read nothing from publishers, as when it is short of memory.
-func alarm(t *testing.T, broker *rabbittest.Broker, publisher *rabbitmq.Publisher) {
-	t.Helper()
-	if err := publisher.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	// The second answer comes when every connection has been told.
-	broker.Eval(t, "(fun() -> vm_memory_monitor:set_vm_memory_high_watermark(0.000001), [_ | _] = rabbit_alarm:get_alarms(), ok end)()")
-	messages := publishertest.Messages(200)
-	for i := range messages {
-		messages[i].Payload = make([]byte, 100_000) // more than the sockets hold
-	}
-	for _, err := range publishertest.Publish(t, publisher, messages) {
-		if !errors.Is(err, outbox.ErrNotAttempted) {
-			publishertest.Fails(t, err, outbox.ClassUnavailable, "takes no messages for now: low on memory")
-		}
-	}
-	for range 100 {
-		// Now and then the server answers before it stops to read.
-		publishertest.Fails(t, publisher.Ping(t.Context()), outbox.ClassUnavailable, "takes no messages for now")
-	}
-	broker.Eval(t, "(fun() -> vm_memory_monitor:set_vm_memory_high_watermark(0.4), [] = rabbit_alarm:get_alarms(), ok end)()")
-	if err := publisher.Ping(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := errors.Join(publishertest.Publish(t, publisher, messages)...); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestSecondServer has a first address where nobody listens.
-func TestSecondServer(t *testing.T) {
-	t.Parallel()
-	broker := rabbittest.New(t)
-	before, host, found := strings.Cut(broker.URL(), "@")
-	if !found {
-		before, host, _ = strings.Cut(broker.URL(), "//")
-		before += "/" // the slash that Cut took
-	}
-	publishertest.Deliver(t, open(t, before+map[bool]string{true: "@", false: "/"}[found]+"127.0.0.1:1,"+host), publishertest.Messages(2))
 	if n := len(broker.Received(t)); n != 2 {
 		t.Errorf("%d messages arrived", n)
 	}
