@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -80,9 +79,7 @@ func (c *Console) count(r *request, ch change, state ops.State, content *confirm
 	}
 	some := ch.filter
 	some.State = state
-	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
-	defer cancel()
-	list, err := r.outbox.List(ctx, some, ops.Page{Size: 10})
+	list, err := r.outbox.List(r.Context(), some, ops.Page{Size: 10})
 	if err != nil {
 		return err
 	}
@@ -98,45 +95,31 @@ func (c *Console) count(r *request, ch change, state ops.State, content *confirm
 	return nil
 }
 
-func (c *Console) retry(w http.ResponseWriter, r *request) error {
-	return c.act(w, r, ops.OperationRetry)
-}
-
-func (c *Console) replay(w http.ResponseWriter, r *request) error {
-	return c.act(w, r, ops.OperationReplay)
-}
-
-func (c *Console) hold(w http.ResponseWriter, r *request) error {
-	return c.act(w, r, ops.OperationHold)
-}
-
-func (c *Console) release(w http.ResponseWriter, r *request) error {
-	return c.act(w, r, ops.OperationRelease)
-}
-
-// act does what a form asks for, and goes back to where that can be seen.
-func (c *Console) act(w http.ResponseWriter, r *request, operation ops.Operation) error {
-	ch, err := changeOf(operation, r.PostForm)
-	if err != nil {
-		return err
+// acts answers forms for one operation. It makes the change and leads to where that can be seen.
+func acts(operation ops.Operation) func(*Console, http.ResponseWriter, *request) error {
+	return func(c *Console, w http.ResponseWriter, r *request) error {
+		ch, err := changeOf(operation, r.PostForm)
+		if err != nil {
+			return err
+		}
+		begun, err := c.begin(r, ch)
+		if err != nil {
+			return err
+		}
+		to := c.base(r.outbox) + "/"
+		switch {
+		case len(ch.filter.IDs) == 1:
+			to += "events/" + ch.filter.IDs[0].String()
+		case operation == ops.OperationRetry:
+			to += "dead"
+		case operation == ops.OperationReplay:
+			to += "replay"
+		default:
+			to += "events"
+		}
+		seeOther(w, to+"?job="+begun.id)
+		return nil
 	}
-	begun, err := c.begin(r, ch)
-	if err != nil {
-		return err
-	}
-	to := c.base(r.outbox) + "/"
-	switch {
-	case len(ch.filter.IDs) == 1:
-		to += "events/" + ch.filter.IDs[0].String()
-	case operation == ops.OperationRetry:
-		to += "dead"
-	case operation == ops.OperationReplay:
-		to += "replay"
-	default:
-		to += "events"
-	}
-	seeOther(w, to+"?job="+begun.id)
-	return nil
 }
 
 // stopJob interrupts a change. What is done stays done.

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	_ "embed" // for the description
 	"encoding/json"
 	"errors"
@@ -93,9 +92,7 @@ func (c *Console) apiEvents(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
-	defer cancel()
-	list, err := r.outbox.List(ctx, filter, page)
+	list, err := r.outbox.List(r.Context(), filter, page)
 	if err != nil {
 		return err
 	}
@@ -114,9 +111,7 @@ func (c *Console) apiEvent(w http.ResponseWriter, r *request) error {
 }
 
 func (c *Console) apiDead(w http.ResponseWriter, r *request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
-	defer cancel()
-	groups, err := r.outbox.DeadGroups(ctx)
+	groups, err := r.outbox.DeadGroups(r.Context())
 	if err != nil {
 		return err
 	}

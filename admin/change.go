@@ -78,9 +78,7 @@ func (c *Console) preview(r *request, ch change) (*ops.Result, error) {
 	if err := ch.check(r.outbox); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
-	defer cancel()
-	return ch.do(ctx, r.outbox, r.Name, true, nil)
+	return ch.do(r.Context(), r.outbox, r.Name, true, nil)
 }
 
 // begin starts a change, and waits for a moment whether it ends.

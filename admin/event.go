@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -47,9 +46,7 @@ func (r *request) show() (*ops.Details, error) {
 	if err != nil {
 		return nil, notFound("%q is not the id of an event: it must be a UUID.", cut(100, r.PathValue("id")))
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
-	defer cancel()
-	return r.outbox.Show(ctx, id)
+	return r.outbox.Show(r.Context(), id)
 }
 
 // masked reports whether the caller may not see payloads.

@@ -6,15 +6,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox/ops"
 )
-
-// answerTime bounds what one page asks of the database.
-const answerTime = 15 * time.Second
 
 // eventList is the content of the events page.
 type eventList struct {
@@ -47,14 +43,12 @@ func (c *Console) eventsPage(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
-	defer cancel()
 	list := &eventList{Query: strings.TrimSpace(values.Get("q")), First: page.Cursor == ""}
 	if list.Query == "" {
 		list.Filter = filter
-		list.Listing, err = r.outbox.List(ctx, filter, page)
+		list.Listing, err = r.outbox.List(r.Context(), filter, page)
 	} else {
-		err = r.outbox.search(ctx, list, page)
+		err = r.outbox.search(r.Context(), list, page)
 	}
 	if err != nil {
 		return err

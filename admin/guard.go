@@ -1,14 +1,19 @@
 package admin
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 const (
+	// answerTime bounds what one request asks of the database.
+	answerTime = 15 * time.Second
 	// maxForm and maxBody bound what a form and a request of the API may send.
 	maxForm = 256 << 10
 	maxBody = 1 << 20
@@ -68,6 +73,9 @@ func (c *Console) guarded(rt route) http.HandlerFunc {
 		}
 		req, err := c.admit(w, r, rt)
 		if err == nil {
+			ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(rt.time, answerTime))
+			defer cancel()
+			req.Request = r.WithContext(ctx)
 			err = rt.answer(c, w, req)
 		}
 		if err == nil {

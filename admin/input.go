@@ -16,9 +16,9 @@ import (
 // parseFilter reads a filter from a form or an address. Ids may be given several times.
 func parseFilter(values url.Values) (ops.Filter, error) {
 	get := func(name string) string { return strings.TrimSpace(values.Get(name)) }
-	f := ops.Filter{
-		State: ops.State(get("state")), Namespace: get("namespace"), Topic: get("topic"), Type: get("type"),
-		AggregateType: get("aggregateType"), AggregateID: get("aggregateId"), Key: get("key"), Error: values.Get("error"),
+	f := ops.Filter{State: ops.State(get("state")), Error: values.Get("error")}
+	for name, field := range textFields(&f) {
+		*field = get(name)
 	}
 	for _, text := range values["id"] {
 		for _, one := range strings.Fields(strings.ReplaceAll(text, ",", " ")) {
@@ -42,6 +42,14 @@ func parseFilter(values url.Values) (ops.Filter, error) {
 		return f, badInput(err)
 	}
 	return f, nil
+}
+
+// textFields are the fields of a filter that are plain text, by their names in forms and addresses.
+func textFields(f *ops.Filter) map[string]*string {
+	return map[string]*string{
+		"namespace": &f.Namespace, "topic": &f.Topic, "type": &f.Type,
+		"aggregateType": &f.AggregateType, "aggregateId": &f.AggregateID, "key": &f.Key,
+	}
 }
 
 // parseTime reads a time as a program writes it, or as a browser's field does; the latter is UTC,
@@ -70,13 +78,10 @@ func filterValues(f *ops.Filter) url.Values {
 		values.Add("id", id.String())
 	}
 	set("state", string(f.State))
-	set("namespace", f.Namespace)
-	set("topic", f.Topic)
-	set("type", f.Type)
-	set("aggregateType", f.AggregateType)
-	set("aggregateId", f.AggregateID)
-	set("key", f.Key)
 	set("error", f.Error)
+	for name, field := range textFields(f) {
+		set(name, *field)
+	}
 	if f.TenantID != uuid.Nil {
 		set("tenantId", f.TenantID.String())
 	}

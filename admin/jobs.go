@@ -64,13 +64,7 @@ func newJobs(life context.Context) *jobs { return &jobs{life: life} }
 func (js *jobs) start(operation ops.Operation, actor string, do func(context.Context, func(int64)) (*ops.Result, error)) (*job, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	running := 0
-	for _, j := range js.all {
-		if j.running() {
-			running++
-		}
-	}
-	if running >= maxRunning || js.life.Err() != nil {
+	if len(js.running()) >= maxRunning || js.life.Err() != nil {
 		return nil, &failure{http.StatusServiceUnavailable, "Other changes are under way. Wait until one of them has ended."}
 	}
 	ctx, stop := context.WithCancel(js.life)
@@ -95,10 +89,8 @@ func (js *jobs) start(operation ops.Operation, actor string, do func(context.Con
 func (js *jobs) find(id string) *job {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	for _, j := range js.all {
-		if j.id == id {
-			return j
-		}
+	if i := slices.IndexFunc(js.all, func(j *job) bool { return j.id == id }); i >= 0 {
+		return js.all[i]
 	}
 	return nil
 }
@@ -107,13 +99,11 @@ func (js *jobs) find(id string) *job {
 func (js *jobs) current() []*job {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	var running []*job
-	for _, j := range js.all {
-		if j.running() {
-			running = append(running, j)
-		}
-	}
-	return running
+	return js.running()
+}
+
+func (js *jobs) running() []*job {
+	return slices.DeleteFunc(slices.Clone(js.all), func(j *job) bool { return !j.running() })
 }
 
 func (js *jobs) wait() { js.wg.Wait() }
@@ -144,23 +134,17 @@ func (j *job) await(ctx context.Context) {
 	}
 }
 
-// outcome is how it ended, or what is done so far.
-func (j *job) outcome() (running bool, done int64, result *ops.Result, err error) {
-	running = j.running()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return running, j.done, j.result, j.err
-}
-
 // state is what is shown of a job. What went wrong is in the log since it did.
 func (j *job) state() jobState {
-	running, done, result, err := j.outcome()
-	s := jobState{ID: j.id, Operation: j.operation, Actor: j.actor, Running: running, Events: done, Result: result}
-	if result != nil {
-		s.Events = result.Events
+	s := jobState{ID: j.id, Operation: j.operation, Actor: j.actor, Running: j.running()}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s.Events, s.Result = j.done, j.result
+	if j.result != nil {
+		s.Events = j.result.Events
 	}
-	if err != nil {
-		_, s.Error, _ = explain(err)
+	if j.err != nil {
+		_, s.Error, _ = explain(j.err)
 	}
 	return s
 }

@@ -32,13 +32,13 @@ func TestJobs(t *testing.T) {
 	if _, err := js.start(ops.OperationRetry, "ann", until); err == nil {
 		t.Error("there is no bound to what runs")
 	}
-	if goes, done, _, _ := running[0].outcome(); !goes || done != 3 {
-		t.Errorf("it runs: %t, and has done %d", goes, done)
+	if s := running[0].state(); !s.Running || s.Events != 3 {
+		t.Errorf("while it runs it is %+v", s)
 	}
 	running[0].stop()
 	<-running[0].finished
-	if goes, _, result, err := running[0].outcome(); goes || err != nil || !result.Interrupted || result.Events != 4 {
-		t.Errorf("after the stop: %t %+v %v", goes, result, err)
+	if s := running[0].state(); s.Running || s.Error != "" || !s.Result.Interrupted || s.Events != 4 {
+		t.Errorf("after the stop it is %+v", s)
 	}
 	if n := len(js.current()); n != maxRunning-1 {
 		t.Errorf("%d are running", n)

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 
@@ -17,9 +16,7 @@ type deadGroup struct {
 
 // deadPage shows the dead events in groups.
 func (c *Console) deadPage(w http.ResponseWriter, r *request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
-	defer cancel()
-	found, err := r.outbox.DeadGroups(ctx)
+	found, err := r.outbox.DeadGroups(r.Context())
 	if err != nil {
 		return err
 	}
@@ -70,7 +67,5 @@ func (r *request) audit() (*audit.Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
-	defer cancel()
-	return r.outbox.Audit(ctx, page)
+	return r.outbox.Audit(r.Context(), page)
 }

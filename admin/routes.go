@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/packfinderz/outbox/ops"
 )
@@ -13,7 +14,9 @@ type route struct {
 	// role is what it takes to use it.
 	role Role
 	// api is set for what programs use: it answers in JSON.
-	api    bool
+	api bool
+	// time bounds the answer. Default answerTime.
+	time   time.Duration
 	answer func(*Console, http.ResponseWriter, *request) error
 }
 
@@ -35,15 +38,15 @@ func routes() []route {
 		page("GET", "/t/{target}/events/{id}", Viewer, (*Console).eventPage),
 		page("GET", "/t/{target}/dead", Viewer, (*Console).deadPage),
 		page("GET", "/t/{target}/retry", Operator, (*Console).retryPreview),
-		page("POST", "/t/{target}/retry", Operator, (*Console).retry),
+		page("POST", "/t/{target}/retry", Operator, acts(ops.OperationRetry)),
 		page("GET", "/t/{target}/replay", Viewer, (*Console).replayPage),
-		page("POST", "/t/{target}/replay", Operator, (*Console).replay),
-		page("POST", "/t/{target}/hold", Operator, (*Console).hold),
-		page("POST", "/t/{target}/release", Operator, (*Console).release),
+		page("POST", "/t/{target}/replay", Operator, acts(ops.OperationReplay)),
+		page("POST", "/t/{target}/hold", Operator, acts(ops.OperationHold)),
+		page("POST", "/t/{target}/release", Operator, acts(ops.OperationRelease)),
 		page("POST", "/t/{target}/jobs/{job}/stop", Operator, (*Console).stopJob),
 		page("GET", "/t/{target}/relays", Viewer, (*Console).relaysPage),
 		page("GET", "/t/{target}/audit", Viewer, (*Console).auditPage),
-		page("GET", "/t/{target}/doctor", Viewer, (*Console).doctorPage),
+		{method: "GET", path: "/t/{target}/doctor", role: Viewer, time: examineTime, answer: (*Console).doctorPage},
 		page("GET", "/", Viewer, (*Console).noSuchPage),
 
 		{method: "GET", path: "/api/openapi.json", role: Nobody, api: true, answer: (*Console).apiDescription},
@@ -55,7 +58,7 @@ func routes() []route {
 		api("GET", "/targets/{target}/events/{id}", Viewer, (*Console).apiEvent),
 		api("GET", "/targets/{target}/dead", Viewer, (*Console).apiDead),
 		api("GET", "/targets/{target}/audit", Viewer, (*Console).apiAudit),
-		api("GET", "/targets/{target}/doctor", Viewer, (*Console).apiDoctor),
+		{method: "GET", path: "/api/v1/targets/{target}/doctor", role: Viewer, api: true, time: examineTime, answer: (*Console).apiDoctor},
 		api("POST", "/targets/{target}/retry", Operator, apiChanges(ops.OperationRetry)),
 		api("POST", "/targets/{target}/replay", Operator, apiChanges(ops.OperationReplay)),
 		api("POST", "/targets/{target}/hold", Operator, apiChanges(ops.OperationHold)),

@@ -101,13 +101,13 @@ func (t streamPatient) relays(ctx context.Context, e *exam) error {
 		}
 		if w.Relays > 0 && w.Closed == w.Relays {
 			e.add(Warning, fmt.Sprintf("subscription %s: the first event has waited for %s; %s there, waiting for the destination",
-				w.Subscription, span(waits), isOrAre(w.Relays, "relay")),
+				w.Subscription, span(waits), count(int64(w.Relays), "relay is", "relays are")),
 				"The relay's log and its /readyz say why the destination takes nothing. Publishing goes on by itself.")
 			continue
 		}
 		if w.Relays > 0 {
 			e.add(Note, fmt.Sprintf("subscription %s: the first event has waited for %s; %s at work",
-				w.Subscription, span(waits), isOrAre(w.Relays, "relay")),
+				w.Subscription, span(waits), count(int64(w.Relays), "relay is", "relays are")),
 				"If it does not get better, run more relays, or look at what the destination takes.")
 			continue
 		}
@@ -116,15 +116,8 @@ func (t streamPatient) relays(ctx context.Context, e *exam) error {
 				"If nobody wants its events any more: outbox subscriptions drop%s --force %s.",
 				t.flags(), shell(w.Subscription), t.flags(), shell(w.Subscription)))
 	}
-	e.well("%s alive; no event has waited for longer than %s", isOrAre(relays, "relay"), span(e.config.Patience))
+	e.well("%s alive; no event has waited for longer than %s", count(int64(relays), "relay is", "relays are"), span(e.config.Patience))
 	return nil
-}
-
-func isOrAre(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing + " is"
-	}
-	return fmt.Sprintf("%d %ss are", n, thing)
 }
 
 func (t streamPatient) stuck(ctx context.Context, e *exam) error {
@@ -153,7 +146,7 @@ func (t streamPatient) keys(ctx context.Context, e *exam) error {
 		b := &list[i]
 		behind := map[string]string{"dead": "a dead event", "held": "a held event", "retry": "an event that is being retried"}[b.State]
 		seen := fmt.Sprintf("subscription %s: %s behind %s, with %s behind, the first for %s; such as key %q, event %s",
-			b.Subscription, waits(b.Keys), behind, plural(b.Waiting, "event"), span(b.Since), b.Key, b.ID)
+			b.Subscription, count(b.Keys, "key waits", "keys wait"), behind, plural(b.Waiting, "event"), span(b.Since), b.Key, b.ID)
 		event := fmt.Sprintf("%s --subscription %s %s", t.flags(), shell(b.Subscription), b.ID)
 		switch b.State {
 		case "dead":
@@ -168,13 +161,6 @@ func (t streamPatient) keys(ctx context.Context, e *exam) error {
 	}
 	e.well("no key waits for a person")
 	return nil
-}
-
-func waits(keys int64) string {
-	if keys == 1 {
-		return "1 key waits"
-	}
-	return fmt.Sprintf("%d keys wait", keys)
 }
 
 func (t streamPatient) retention(ctx context.Context, e *exam) error {

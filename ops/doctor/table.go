@@ -174,13 +174,10 @@ func (t tablePatient) retention(ctx context.Context, e *exam) error {
 	return nil
 }
 
-// atLeast is a number that stopped at its limit, in words.
+// atLeast is count of a number that may have stopped at its limit.
 func atLeast(n int64, one, many string) string {
-	switch {
-	case n >= pgstore.WaitingLimit:
-		return fmt.Sprintf("%d or more %s", n, many)
-	case n == 1:
-		return "1 " + one
+	if n >= pgstore.WaitingLimit {
+		many = "or more " + many
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return count(n, one, many)
 }

@@ -39,16 +39,9 @@ FROM `+t.at("outbox_parked")+` WHERE state = 'stopped' GROUP BY subscription, ro
 			severity = Warning
 		}
 		e.add(severity, fmt.Sprintf("subscription %s: topic %q takes nothing; %s for it, the first for %s: %s",
-			s.subscription, s.topic, waiting(s.events), span(since), s.lastError),
+			s.subscription, s.topic, count(s.events, "event waits", "events wait"), span(since), s.lastError),
 			"Mend the topic; the events then go out by themselves. See them: outbox list"+t.flags()+" --subscription "+shell(s.subscription)+" --state stopped")
 	}
 	e.well("no event waits for a topic that takes nothing; whether the whole destination does, /readyz of the relays says")
 	return nil
-}
-
-func waiting(events int64) string {
-	if events == 1 {
-		return "1 event waits"
-	}
-	return fmt.Sprintf("%d events wait", events)
 }

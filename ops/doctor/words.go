@@ -34,13 +34,16 @@ func short(d time.Duration) string {
 // seconds turns the server's seconds into a duration.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// plural is a number of things in words.
-func plural(n int64, thing string) string {
+// count is a number with the words that go with one or with many.
+func count(n int64, one, many string) string {
 	if n == 1 {
-		return "1 " + thing
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return fmt.Sprintf("%d %s", n, many)
 }
+
+// plural is a number of things.
+func plural(n int64, thing string) string { return count(n, thing, thing+"s") }
 
 // plain words need no quotes in a shell.
 var plain = regexp.MustCompile(`^[\w./:-]+$`)

@@ -18,9 +18,10 @@ import (
 // The log has no index on ids, nor on times. But its events stand nearly in the order of
 // time, so that a time is found by halving, and an id that tells its time with it.
 
-// seqAtSQL is when the events from a place on were emitted: the first of each shard. $1 seq.
+// seqAtSQL is when the events from a place on were emitted: the first of each shard. $1 subscription,
+// $2 seq.
 const seqAtSQL = `
-SELECT min(e.created_at), max(e.created_at), min(e.seq)
+SELECT min(e.created_at), max(e.created_at), coalesce(min(e.seq), 0)
 FROM {shards} AS c CROSS JOIN LATERAL (
   SELECT e.created_at, e.seq FROM {stream} AS e WHERE e.shard = c.shard AND e.seq >= $2 ORDER BY e.seq LIMIT 1
 ) AS e
@@ -30,22 +31,30 @@ WHERE c.subscription = $1`
 // at or after a time. A transaction that was open for long leaves its events, with the time of
 // its beginning, among later ones: one such event does not lead astray.
 func (s *Subscription) seqAt(ctx context.Context, tx pgx.Tx, at time.Time, late bool) (int64, error) {
-	var low, high int64
+	return s.bisect(ctx, tx, func(middle int64) (reached bool, seq int64, err error) {
+		var first, last *time.Time
+		err = tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, seqAtSQL), query.Unprepared, s.name, middle).Scan(&first, &last, &seq)
+		return first == nil || !late && !last.Before(at) || late && !first.Before(at), seq, err
+	})
+}
+
+// bisect finds the first place in the log at which reached is true. It is asked of a place, and returns the seq of the
+// first event from there on, too: there are gaps.
+func (s *Subscription) bisect(ctx context.Context, tx pgx.Tx, reached func(middle int64) (bool, int64, error)) (low int64, err error) {
+	var high int64
 	if err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, lastSeqSQL)).Scan(&high); err != nil {
 		return 0, err
 	}
 	for low < high {
 		middle := low + (high-low)/2
-		var first, last *time.Time
-		var seq *int64
-		if err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, seqAtSQL), query.Unprepared, s.name, middle).Scan(&first, &last, &seq); err != nil {
+		is, seq, err := reached(middle)
+		if err != nil {
 			return 0, err
 		}
-		switch {
-		case seq == nil, !late && !last.Before(at), late && !first.Before(at):
+		if is {
 			high = middle
-		default:
-			low = max(middle, *seq) + 1
+		} else {
+			low = max(middle, seq) + 1
 		}
 	}
 	return low, nil
@@ -63,17 +72,9 @@ WHERE c.subscription = $1`
 // seqOf is about where in the log an id that tells its time stands: ids rise along the log, but
 // for those of callers, and for transactions that ran beside each other.
 func (s *Subscription) seqOf(ctx context.Context, tx pgx.Tx, id uuid.UUID) (int64, error) {
-	var low, high int64
-	if err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, lastSeqSQL)).Scan(&high); err != nil {
-		return 0, err
-	}
-	for low < high {
-		middle := low + (high-low)/2
+	return s.bisect(ctx, tx, func(middle int64) (reached bool, seq int64, err error) {
 		var plain [][16]byte
-		var seq int64
-		if err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, seqOfSQL), query.Unprepared, s.name, middle).Scan(&plain, &seq); err != nil {
-			return 0, err
-		}
+		err = tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, seqOfSQL), query.Unprepared, s.name, middle).Scan(&plain, &seq)
 		telling, later := 0, 0
 		for _, other := range plain {
 			if _, tells := query.IDTime(other); tells {
@@ -83,13 +84,8 @@ func (s *Subscription) seqOf(ctx context.Context, tx pgx.Tx, id uuid.UUID) (int6
 				}
 			}
 		}
-		if 2*later >= telling { // with none that tells, as if at the end
-			high = middle
-		} else {
-			low = max(middle, seq) + 1
-		}
-	}
-	return low, nil
+		return 2*later >= telling, seq, err // with none that tells, as if at the end
+	})
 }
 
 const (

@@ -17,6 +17,14 @@ import (
 // only defers the row.
 const claimWindow = "interval '30 s'"
 
+// due is the column that orders the claim.
+func (t *Table) due() pgstore.Column {
+	if due := t.layout.Columns.NextAttemptAt; !due.IsZero() {
+		return due
+	}
+	return t.layout.Columns.CreatedAt
+}
+
 // state is the SQL of a row's state.
 func (t *Table) state() string {
 	c := &t.layout.Columns

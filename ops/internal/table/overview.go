@@ -37,10 +37,6 @@ func (t *Table) Overview(ctx context.Context, o *view.Overview) error {
 // the claim's index goes.
 func (t *Table) waiting(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 	c := &t.layout.Columns
-	due := c.NextAttemptAt
-	if due.IsZero() {
-		due = c.CreatedAt
-	}
 	const name = "coalesce(%s::text, '')"
 	sql := fmt.Sprintf(`
 WITH waiting AS MATERIALIZED (
@@ -55,7 +51,7 @@ SELECT CASE WHEN grouping(state) = 0 THEN 'state' WHEN grouping(topic) = 0 THEN 
 FROM waiting
 GROUP BY GROUPING SETS ((state), (topic), (type), (tenant))`,
 		t.state(), orElse(c.Topic, name, "''"), orElse(c.Type, name, "''"), orElse(c.TenantID, name, "''"), col(c.CreatedAt),
-		t.is.Table, t.is.Pending, col(due), query.CountLimit)
+		t.is.Table, t.is.Pending, col(t.due()), query.CountLimit)
 	rows, err := tx.Query(ctx, sql, query.Unprepared)
 	if err != nil {
 		return err

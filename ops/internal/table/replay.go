@@ -5,9 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/internal/view"
 )
 
@@ -44,3 +50,170 @@ func (t *Table) Replay(ctx context.Context, f *view.Filter, replay view.Replay) 
 	}
 	return store.published, err
 }
+
+// replayStore gives a relay the delivered events of a table, in order, and one batch at a time.
+type replayStore struct {
+	table  *Table
+	filter *view.Filter
+	replay *view.Replay
+	began  time.Time
+	// fail ends the replay: the database, unlike a broker, is not waited for.
+	fail context.CancelCauseFunc
+
+	mu sync.Mutex
+	// pending are events that were read and not published yet, in order.
+	pending []outbox.Message
+	walk    *walk
+	from    *view.Position
+	read    bool // to the end
+	handed  int64
+	// published counts the events that the destination took.
+	published int64
+	// dead are the events that the destination refused for good.
+	dead      int64
+	deadError string
+}
+
+var (
+	_ outbox.Store = (*replayStore)(nil)
+	_ outbox.Idler = (*replayStore)(nil)
+)
+
+// Traits are those of a store that keeps order, with one batch at a time.
+func (s *replayStore) Traits() outbox.Traits {
+	return outbox.Traits{Name: "replay of " + s.table.layout.Table, Lease: time.Minute, OpenBatches: 1, InOrder: true}
+}
+
+// Sweep has nothing to do.
+func (s *replayStore) Sweep(context.Context) (int64, error) { return 0, nil }
+
+// Purge has nothing to do.
+func (s *replayStore) Purge(context.Context, outbox.Purge) (int64, error) { return 0, nil }
+
+// Stats is not asked: Idle says what is left.
+func (s *replayStore) Stats(context.Context) (outbox.Stats, error) { return outbox.Stats{}, nil }
+
+// Idle reports whether all is published.
+func (s *replayStore) Idle(context.Context) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.read && len(s.pending) == 0, nil
+}
+
+// Claim takes the next events, when the rate allows.
+func (s *replayStore) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.Batch, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.pending) == 0 && !s.read {
+		if err := s.readMore(ctx); err != nil {
+			s.fail(err)
+			return nil, err
+		}
+	}
+	n := min(request.Limit, len(s.pending))
+	// Nothing goes past an event that waits for its next attempt: a replay keeps the order.
+	if waits := slices.IndexFunc(s.pending[:n], func(m outbox.Message) bool { return slices.Contains(request.Except, m.ID) }); waits >= 0 {
+		n = waits
+	}
+	if n == 0 {
+		return &replayBatchOf{store: s}, nil // the relay asks again
+	}
+	if rate := s.replay.Rate; rate > 0 {
+		n = min(n, max(1, rate/10))
+		due := s.began.Add(time.Duration(float64(s.handed) / float64(rate) * float64(time.Second)))
+		if time.Until(due) > 0 {
+			return &replayBatchOf{store: s}, nil // the relay asks again
+		}
+	}
+	s.handed += int64(n)
+	return &replayBatchOf{store: s, messages: s.pending[:n:n]}, nil
+}
+
+// readMore reads the next events of the table.
+func (s *replayStore) readMore(ctx context.Context) error {
+	r := request{filter: s.filter, ascending: true, from: s.from, want: replayRead, limit: query.ScanLimit, whole: true}
+	err := pgx.BeginTxFunc(ctx, s.table.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		found, err := s.table.stepIn(ctx, tx, &s.walk, &r)
+		if err != nil {
+			return err
+		}
+		s.from, s.read = r.from, r.from == nil
+		for i := range found.events {
+			event := &found.events[i]
+			s.pending = append(s.pending, outbox.Message{Event: event.Event, CreatedAt: event.CreatedAt, Attempt: 1, ReplayedAt: s.began})
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read delivered events: %w", err)
+	}
+	return nil
+}
+
+// settle takes what was published off the list, and keeps the rest in its place.
+func (s *replayStore) settle(ctx context.Context, messages []outbox.Message, outcomes []outbox.Outcome) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []uuid.UUID
+	var left []outbox.Message
+	for i := range messages {
+		switch outcomes[i].Kind {
+		case outbox.Delivered:
+			ids = append(ids, messages[i].ID)
+			continue
+		case outbox.Died:
+			s.dead++
+			if s.deadError == "" {
+				s.deadError = fmt.Sprintf("%s: %s", messages[i].ID, outcomes[i].Error)
+			}
+			continue
+		case outbox.Failed:
+			messages[i].Attempt++
+		case outbox.Released:
+		}
+		left = append(left, messages[i])
+	}
+	s.pending = append(left, s.pending[len(messages):]...)
+	s.handed -= int64(len(left))
+	s.published += int64(len(ids))
+	if s.replay.Progress != nil {
+		s.replay.Progress(s.published)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	err := s.replay.Note(ctx, nil, ids)
+	if err != nil {
+		s.fail(err) // nothing is published that the log cannot record
+	}
+	return err
+}
+
+// replayBatchOf is a batch of a replay.
+type replayBatchOf struct {
+	store    *replayStore
+	messages []outbox.Message
+}
+
+// Messages are the events to publish.
+func (b *replayBatchOf) Messages() []outbox.Message { return b.messages }
+
+// Exhausted is empty.
+func (b *replayBatchOf) Exhausted() []outbox.Message { return nil }
+
+// Reclaimed is zero.
+func (b *replayBatchOf) Reclaimed() int { return 0 }
+
+// Renew has nothing to renew: nobody else has these.
+func (b *replayBatchOf) Renew(context.Context) error { return nil }
+
+// Settle notes what became of the events.
+func (b *replayBatchOf) Settle(ctx context.Context, outcomes []outbox.Outcome) ([]uuid.UUID, error) {
+	if len(outcomes) != len(b.messages) {
+		return nil, fmt.Errorf("outbox: %d outcomes for %d messages", len(outcomes), len(b.messages))
+	}
+	return nil, b.store.settle(ctx, b.messages, outcomes)
+}
+
+// Abandon has nothing to free.
+func (b *replayBatchOf) Abandon() {}

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/packfinderz/outbox/internal/sqlname"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/internal/view"
 )
@@ -52,17 +51,9 @@ func (t *Table) letters(ctx context.Context, id uuid.UUID) ([]letter, error) {
 		return nil, nil
 	}
 	c := &t.layout.DeadLetter.Columns
-	lastError := "''"
-	if !c.LastError.IsZero() {
-		lastError = "coalesce(d." + sqlname.Quote(c.LastError.Name) + "::text, '')"
-	}
-	retried := "NULL::timestamptz"
-	if !c.RetriedAt.IsZero() {
-		retried = "d." + sqlname.Quote(c.RetriedAt.Name)
-	}
-	rows, err := t.pool.Query(ctx, fmt.Sprintf("SELECT d.%[2]s, %[3]s, d.%[4]s::text, %[5]s FROM %[1]s AS d WHERE d.%[6]s = $1 ORDER BY d.%[2]s",
-		t.is.Letters, sqlname.Quote(c.FailedAt.Name), retried, sqlname.Quote(c.Reason.Name), lastError,
-		sqlname.Quote(c.EventID.Name)), [16]byte(id))
+	rows, err := t.pool.Query(ctx, fmt.Sprintf("SELECT %[2]s, %[3]s, %[4]s::text, %[5]s FROM %[1]s AS t WHERE %[6]s = $1 ORDER BY %[2]s",
+		t.is.Letters, col(c.FailedAt), orElse(c.RetriedAt, "%s", "NULL::timestamptz"), col(c.Reason),
+		orElse(c.LastError, "coalesce(%s::text, '')", "''"), col(c.EventID)), [16]byte(id))
 	if err != nil {
 		return nil, err
 	}

@@ -65,10 +65,6 @@ func (t *Table) candidates(f *view.Filter) []walk {
 			list = append(list, walk{name: name, base: base, at: at})
 		}
 	}
-	due := c.NextAttemptAt
-	if due.IsZero() {
-		due = c.CreatedAt
-	}
 	switch f.State {
 	case view.StateDue, view.StateScheduled, view.StateRetrying, view.StateClaimed:
 		if f.State == view.StateClaimed && t.layout.Hold == pgstore.HoldLease {
@@ -76,7 +72,7 @@ func (t *Table) candidates(f *view.Filter) []walk {
 			add("leased-due", t.is.Leased, c.NextAttemptAt)
 			break
 		}
-		add("pending", t.is.Pending, due)
+		add("pending", t.is.Pending, t.due())
 	case view.StateDead:
 		if t.layout.DeadLetter != nil {
 			list = append(list, walk{name: "letters", base: t.is.OpenLetters, letters: true})

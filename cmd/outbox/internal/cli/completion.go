@@ -6,15 +6,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
-	"github.com/packfinderz/outbox/ops"
 )
 
 // completeFlags teaches the shell the values of flags that have few, in every command.
 func completeFlags(root *cobra.Command) {
-	var states []string
-	for _, state := range ops.States() {
-		states = append(states, string(state))
-	}
 	var kinds []string
 	for _, usage := range dest.List() {
 		scheme, _, _ := strings.Cut(usage.URL, ":")
@@ -23,7 +18,7 @@ func completeFlags(root *cobra.Command) {
 	values := map[string]func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective){
 		"layout": cobra.FixedCompletions(strings.Split(shippedNames(), ", "), cobra.ShellCompDirectiveDefault), // or a file
 		"to":     cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoSpace),
-		"state":  cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp),
+		"state":  cobra.FixedCompletions(strings.Split(stateNames(), ", "), cobra.ShellCompDirectiveNoFileComp),
 	}
 	for _, cmd := range root.Commands() {
 		for name, complete := range values {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox/ops/doctor"
@@ -31,38 +32,30 @@ reached.`,
 			"--layout modkit --retention 168h --json",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			found, conn, err := from.locate()
-			if err != nil {
-				return err
-			}
 			if err := config.Validate(); err != nil {
 				return &usageError{err}
 			}
-			ctx := cmd.Context()
-			pool, err := connectPool(ctx, conn, 1)
-			if err != nil {
-				return err
-			}
-			defer pool.Close()
 			config.Layout = from.layout
-			events, err := found.outbox(pool, "")
-			if err != nil {
-				return &usageError{err}
-			}
-			report, err := doctor.Examine(ctx, events, config)
-			if err != nil {
-				return classify(err, found.ifMissing())
-			}
-			if err := a.printExamination(report); err != nil {
-				return err
-			}
-			switch report.Worst() {
-			case doctor.Problem:
-				return exitError(exitProblems)
-			case doctor.Warning:
-				return exitError(exitWarnings)
-			}
-			return nil
+			return from.connected(cmd.Context(), 1, func(found place, pool *pgxpool.Pool) error {
+				events, err := found.outbox(pool, "")
+				if err != nil {
+					return err
+				}
+				report, err := doctor.Examine(cmd.Context(), events, config)
+				if err != nil {
+					return err
+				}
+				if err := a.printExamination(report); err != nil {
+					return err
+				}
+				switch report.Worst() {
+				case doctor.Problem:
+					return exitError(exitProblems)
+				case doctor.Warning:
+					return exitError(exitWarnings)
+				}
+				return nil
+			})
 		},
 	}
 	from.flags(cmd)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/user"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox/ops"
@@ -45,23 +46,16 @@ func (o *operated) actor() string {
 
 // operate runs work on the outbox that the flags name.
 func (o *operated) operate(ctx context.Context, work func(*ops.Outbox) error) error {
-	found, conn, err := o.locate()
-	if err != nil {
-		return err
-	}
-	pool, err := connectPool(ctx, conn, 3)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	named, err := found.outbox(pool, o.subscription)
-	if err == nil {
-		err = named.Verify(ctx)
-	}
-	if err == nil {
-		err = work(named)
-	}
-	return classify(err, found.ifMissing())
+	return o.connected(ctx, 3, func(found place, pool *pgxpool.Pool) error {
+		named, err := found.outbox(pool, o.subscription)
+		if err != nil {
+			return err
+		}
+		if err := named.Verify(ctx); err != nil {
+			return err
+		}
+		return work(named)
+	})
 }
 
 // printResult says what became of a change, to people and machines. A change that was cut

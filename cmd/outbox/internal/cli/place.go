@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
@@ -37,27 +36,15 @@ type place interface {
 	// ifMissing is the hint for a database that lacks the tables.
 	ifMissing() string
 	// verify compares the tables with what this program needs; emits is set for a command that writes events.
-	verify(ctx context.Context, db reader, emits bool) error
+	verify(ctx context.Context, conn *pgx.Conn, emits bool) error
 	// wake tells relays that there are events.
-	wake(ctx context.Context, db execer) error
+	wake(ctx context.Context, conn *pgx.Conn) error
 	// open connects a relay's store, and checks that the tables are what the place says.
 	open(ctx context.Context, conn *pgx.ConnConfig, options storeOptions) (*opened, error)
 	// outbox is the table, or a subscription of the stream; empty is the default subscription.
 	outbox(pool *pgxpool.Pool, subscription string) (*ops.Outbox, error)
 	// subscriptions are the names of all that outbox can be asked for; a table has one without a name.
 	subscriptions(ctx context.Context, pool *pgxpool.Pool) ([]string, error)
-}
-
-// reader is a connection or a pool.
-type reader interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
-}
-
-// execer is a connection or a pool.
-type execer interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
 // migrationOptions are the flags of migrate.
@@ -130,6 +117,20 @@ func (s *source) open(ctx context.Context, options storeOptions) (*opened, error
 		return nil, err
 	}
 	return found.open(ctx, conn, options)
+}
+
+// connected runs work on what the flags name, with a pool of so many connections.
+func (s *source) connected(ctx context.Context, connections int, work func(place, *pgxpool.Pool) error) error {
+	found, conn, err := s.locate()
+	if err != nil {
+		return err
+	}
+	pool, err := connectPool(ctx, conn, connections)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return classify(work(found, pool), found.ifMissing())
 }
 
 // outboxes are the outbox of a subscription or, if none is named, of each. They are there and are what this program

@@ -145,8 +145,10 @@ func (s stream) subscriptions(ctx context.Context, pool *pgxpool.Pool) ([]string
 	return names, err
 }
 
-func (s stream) verify(ctx context.Context, db reader, _ bool) error { return s.CheckSchema(ctx, db) }
+func (s stream) verify(ctx context.Context, conn *pgx.Conn, _ bool) error {
+	return s.CheckSchema(ctx, conn)
+}
 
-func (s stream) wake(ctx context.Context, db execer) error {
-	return pgstream.Wake(ctx, db, s.Stream)
+func (s stream) wake(ctx context.Context, conn *pgx.Conn) error {
+	return pgstream.Wake(ctx, conn, s.Stream)
 }

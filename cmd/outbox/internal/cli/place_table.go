@@ -114,13 +114,13 @@ func (q queueTable) subscriptions(context.Context, *pgxpool.Pool) ([]string, err
 	return []string{""}, nil
 }
 
-func (q queueTable) verify(ctx context.Context, db reader, emits bool) error {
+func (q queueTable) verify(ctx context.Context, conn *pgx.Conn, emits bool) error {
 	if emits {
-		return q.VerifyEmit(ctx, db)
+		return q.VerifyEmit(ctx, conn)
 	}
-	return q.Verify(ctx, db)
+	return q.Verify(ctx, conn)
 }
 
-func (q queueTable) wake(ctx context.Context, db execer) error {
-	return pgstore.Wake(ctx, db, q.Layout)
+func (q queueTable) wake(ctx context.Context, conn *pgx.Conn) error {
+	return pgstore.Wake(ctx, conn, q.Layout)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox"
@@ -81,18 +82,11 @@ func (o *operated) anySubscription(ctx context.Context) error {
 	if o.subscription != "" {
 		return nil
 	}
-	found, conn, err := o.locate()
-	if err != nil {
+	return o.connected(ctx, 1, func(found place, pool *pgxpool.Pool) error {
+		names, err := found.subscriptions(ctx, pool)
+		if len(names) > 0 && !slices.Contains(names, pgstream.DefaultSubscription) {
+			o.subscription = names[0]
+		}
 		return err
-	}
-	pool, err := connectPool(ctx, conn, 1)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	names, err := found.subscriptions(ctx, pool)
-	if err == nil && len(names) > 0 && !slices.Contains(names, pgstream.DefaultSubscription) {
-		o.subscription = names[0]
-	}
-	return classify(err, found.ifMissing())
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox/ops"
@@ -35,26 +36,19 @@ backlog is divided by topic, type and tenant.`,
 }
 
 func (a *app) stats(ctx context.Context, from *source, subscription string) error {
-	found, conn, err := from.locate()
-	if err != nil {
-		return err
-	}
-	pool, err := connectPool(ctx, conn, 1)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	list, err := outboxes(ctx, found, pool, subscription)
-	if err != nil {
-		return classify(err, found.ifMissing())
-	}
-	all := make([]*ops.Stats, len(list))
-	for i, one := range list {
-		if all[i], err = one.Stats(ctx); err != nil {
-			return classify(err, found.ifMissing())
+	return from.connected(ctx, 1, func(found place, pool *pgxpool.Pool) error {
+		list, err := outboxes(ctx, found, pool, subscription)
+		if err != nil {
+			return err
 		}
-	}
-	return a.printStats(all)
+		all := make([]*ops.Stats, len(list))
+		for i, one := range list {
+			if all[i], err = one.Stats(ctx); err != nil {
+				return err
+			}
+		}
+		return a.printStats(all)
+	})
 }
 
 func (a *app) printStats(all []*ops.Stats) error {

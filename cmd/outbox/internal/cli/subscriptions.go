@@ -3,12 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,24 +36,14 @@ of its own. Every stream has one from the start, called default.`,
 
 // onStream runs work on the stream that the flags name.
 func (s *source) onStream(ctx context.Context, work func(pgstream.Stream, *pgxpool.Pool) error) error {
-	found, err := s.stream()
-	if err != nil {
-		return err
-	}
-	conn, err := s.config()
-	if err != nil {
-		return err
-	}
-	pool, err := connectPool(ctx, conn, 2)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	err = found.verify(ctx, pool, false)
-	if err == nil {
-		err = work(found.Stream, pool)
-	}
-	return classify(err, found.ifMissing())
+	s.layout = pgstream.LayoutName
+	return s.connected(ctx, 2, func(_ place, pool *pgxpool.Pool) error {
+		stream := pgstream.Stream{Schema: s.schema}
+		if err := stream.CheckSchema(ctx, pool); err != nil {
+			return err
+		}
+		return work(stream, pool)
+	})
 }
 
 func newSubscriptionsCreate(a *app) *cobra.Command {
@@ -168,28 +157,21 @@ func (a *app) printSubscriptions(list []pgstream.Subscription) error {
 		}
 		return nil
 	}
-	table := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "NAME\tTAKES\tDESTINATION\tA DEAD EVENT\tMADE") // Flush reports what fails
-	for i := range list {
-		sub := &list[i]
-		onDead := "is skipped"
-		if sub.OnDead == pgstream.DeadBlocks {
-			onDead = "blocks its key"
+	return a.columns(func(w io.Writer) {
+		row(w, "NAME", "TAKES", "DESTINATION", "A DEAD EVENT", "MADE")
+		for i := range list {
+			sub := &list[i]
+			onDead := "is skipped"
+			if sub.OnDead == pgstream.DeadBlocks {
+				onDead = "blocks its key"
+			}
+			made := sub.CreatedAt.Format(time.RFC3339)
+			if sub.HalfMade {
+				made = "not to the end; drop it"
+			}
+			row(w, sub.Name, takes(sub.Filter), dash(sub.Destination), onDead, made)
 		}
-		to := sub.Destination
-		if to == "" {
-			to = "-"
-		}
-		made := sub.CreatedAt.Format(time.RFC3339)
-		if sub.HalfMade {
-			made = "not to the end; drop it"
-		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", printable(sub.Name), printable(takes(sub.Filter)), printable(to), onDead, made)
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("write the answer: %w", err)
-	}
-	return nil
+	})
 }
 
 // hidePassword keeps the password of a broker out of lists.
