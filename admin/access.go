@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Access says who may use the console. The zero value is for the person at the machine: requests
-// that come from the loopback and are addressed to it are an operator's, all others are refused.
+// Access says who may use the console. The zero value is for the person at this machine: requests that come from the
+// loopback and are addressed to it have the role Operator, all others are refused.
 type Access struct {
-	// Credentials are users with passwords, and tokens.
+	// Credentials are the users and tokens.
 	Credentials Credentials
-	// Proxy is a reverse proxy in front, which may log users in.
+	// Proxy is a trusted reverse proxy, which may authenticate users.
 	Proxy Proxy
-	// Authenticate asks the server that the console is mounted in who makes a request; false is
-	// nobody. Default: not asked.
+	// Authenticate identifies the user of a request, for a console mounted in another server; it returns false if
+	// there is none. Default: not called.
 	Authenticate func(*http.Request) (Identity, bool)
 	// MaskPayloads hides payloads and the values of headers from viewers.
 	MaskPayloads bool

@@ -37,8 +37,8 @@ type Outbox struct {
 	// Name is its name on pages and in addresses.
 	Name string
 	*ops.Outbox
-	// Publisher publishes replayed events of a queue table, which cannot be replayed without. A stream does not
-	// use it: its relay publishes them.
+	// Publisher publishes replayed events of a queue table; without it they cannot be replayed. A stream does not use
+	// it: its relay publishes them.
 	Publisher outbox.Publisher
 	// DefaultTopic is the topic of replayed events that have none.
 	DefaultTopic string
@@ -86,7 +86,7 @@ func address(name string) string {
 	return "~" + hex.EncodeToString([]byte(name))
 }
 
-// New makes a console. Close it in the end.
+// New returns a console. Close it when done.
 func New(config Config) (*Console, error) {
 	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("outbox: the console: %w", err)
@@ -140,7 +140,7 @@ func (c *Config) validate() error {
 	return errors.Join(c.Doctor.Validate(), c.Access.Proxy.validate())
 }
 
-// Close interrupts what is under way for people, after a whole batch, and waits until it has ended.
+// Close interrupts the changes that run, each after its batch, and waits for them.
 func (c *Console) Close() {
 	c.end()
 	for _, t := range c.outboxes {

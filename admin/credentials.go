@@ -20,8 +20,7 @@ const tokenMark = "sha256:"
 // maxPassword is bcrypt's own limit; what is beyond it would not be looked at.
 const maxPassword = 72
 
-// Credentials are the users who log in with a password, and the bearer tokens of programs. Only
-// hashes are kept. The zero value has none.
+// Credentials are users with passwords, and bearer tokens of programs. Only hashes are kept. The zero value has none.
 type Credentials struct {
 	users  map[string]user
 	tokens []token
@@ -37,8 +36,8 @@ type token struct {
 	hash [sha256.Size]byte
 }
 
-// ParseCredentials reads one user or token per line, name:role:hash; empty lines and those that
-// begin with # count for nothing. NewUser and NewToken make such lines.
+// ParseCredentials reads one user or token per line, as name:role:hash. It ignores empty lines and lines that begin with
+// #. NewUser and NewToken make such lines.
 func ParseCredentials(r io.Reader) (Credentials, error) {
 	found := Credentials{users: map[string]user{}}
 	lines := bufio.NewScanner(r)
@@ -87,7 +86,7 @@ func (c *Credentials) add(line string) error {
 	return nil
 }
 
-// NewUser is the line of a user, for ParseCredentials.
+// NewUser returns the line of a user for ParseCredentials.
 func NewUser(name string, role Role, password string) (string, error) {
 	if err := checkName(name); err != nil {
 		return "", err
@@ -105,7 +104,8 @@ func NewUser(name string, role Role, password string) (string, error) {
 	return name + ":" + role.String() + ":" + string(hash), nil
 }
 
-// NewToken makes a bearer token: the secret, which is kept nowhere, and its line for ParseCredentials.
+// NewToken makes a bearer token. It returns the secret, which is stored nowhere, and the token's line for
+// ParseCredentials.
 func NewToken(name string, role Role) (secret, line string, err error) {
 	if err := checkName(name); err != nil {
 		return "", "", err

@@ -2,6 +2,6 @@
 // It shows what waits, what is dead and why, and retries, replays, holds and releases events. It
 // is an http.Handler for any Go server, and has a careful server of its own; see docs/console.md.
 //
-// It is safe where nothing is said: without credentials it answers only requests that come from
+// It is safe by default: without credentials it answers only requests that come from
 // this machine and are addressed to it.
 package admin

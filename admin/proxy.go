@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// Proxy is a reverse proxy in front of the console that is believed what it says of a request.
+// Proxy is a trusted reverse proxy.
 type Proxy struct {
-	// Addresses are where its requests come from; from anywhere else its headers mean nothing.
-	// X-Forwarded-For and X-Forwarded-Proto are believed from there, too.
+	// Addresses are the proxy's addresses. Its headers, with X-Forwarded-For and X-Forwarded-Proto, are trusted in
+	// requests from these only.
 	Addresses []netip.Prefix
-	// UserHeader is the header with the name of who has logged in at the proxy. Empty: it does
-	// not log in anybody.
+	// UserHeader is the header with the name of the authenticated user; empty if the proxy authenticates nobody.
 	UserHeader string
-	// RoleHeader is the header with their role, viewer or operator; empty for none.
+	// RoleHeader is the header with the user's role, viewer or operator; empty for none.
 	RoleHeader string
-	// Role is that of users without a role of their own. Default Viewer.
+	// Role is the role of users that RoleHeader gives none. Default Viewer.
 	Role Role
 }
 

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// Role is what somebody may do.
+// Role says what a user may do.
 type Role int
 
-// Each role may do what those before it may.
+// The roles. Each may do what the ones before it may.
 const (
-	// Nobody may not even look.
+	// Nobody may do nothing.
 	Nobody Role = iota
-	// Viewer may look.
+	// Viewer may look at events.
 	Viewer
-	// Operator may also retry, replay, hold and release.
+	// Operator may also retry, replay, hold and release them.
 	Operator
 )
 
-// ParseRole reads a role's name.
+// ParseRole parses the name of a role.
 func ParseRole(name string) (Role, error) {
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case "viewer":
@@ -29,7 +29,7 @@ func ParseRole(name string) (Role, error) {
 	return Nobody, fmt.Errorf("there is no role %q; choose viewer or operator", name)
 }
 
-// String is the role's name.
+// String returns the role's name.
 func (r Role) String() string {
 	switch r {
 	case Viewer:
@@ -40,10 +40,10 @@ func (r Role) String() string {
 	return "nobody"
 }
 
-// Identity is who makes a request.
+// Identity is the user of a request.
 type Identity struct {
-	// Name is what the audit calls them.
+	// Name is the user's name in the audit log.
 	Name string
-	// Role is what they may do.
+	// Role says what the user may do.
 	Role Role
 }

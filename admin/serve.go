@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrExposed means that a console without credentials was to listen where others can reach it.
+// ErrExposed means that a console without credentials was asked to listen on an address that others can reach.
 var ErrExposed = errors.New("the console has no credentials and would be open to everybody who reaches this address; " +
 	"give it credentials, or listen on 127.0.0.1")
 
@@ -29,15 +29,15 @@ const (
 
 // Server is a console that listens.
 type Server struct {
-	// URL is where its first page is.
+	// URL is the address of its first page.
 	URL    string
 	server *http.Server
 	done   chan struct{}
 	err    error
 }
 
-// Listen serves the console on an address, such as 127.0.0.1:8090, with TLS where a configuration
-// is given. It returns ErrExposed where that would let everybody in. Close the server in the end.
+// Listen serves the console on an address, such as 127.0.0.1:8090; with TLS if a config is given. It returns ErrExposed
+// if the address lets everybody in. Close the server when done.
 func (c *Console) Listen(address string, secure *tls.Config) (*Server, error) {
 	place, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Console) Listen(address string, secure *tls.Config) (*Server, error) {
 // Done is closed when the server has stopped, by Close or by itself.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Close stops listening, lets pages under way be finished for a moment, and says what went wrong.
+// Close stops listening and gives open requests a moment to finish.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()

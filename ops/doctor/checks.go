@@ -2,9 +2,9 @@ package doctor
 
 import "context"
 
-// Check is one of the things that an examination looks at.
+// Check is one part of an examination.
 type Check struct {
-	// Name is what it is called in findings.
+	// Name is its name in findings.
 	Name string `json:"name"`
 	// About says in one line what it looks for.
 	About string `json:"about"`
@@ -22,7 +22,7 @@ var checks = []Check{
 	{"privileges", "the rights of the connected role", false, lookAtPrivileges},
 	{"durability", "settings with which a crash of the server loses events", false, lookAtDurability},
 	{"standby", "standbys that a failover would lose events on", false, lookAtStandbys},
-	{"promotion", "a standby that was promoted, and deliveries that it knows nothing of", true, ofStream(streamPatient.promotion,
+	{"promotion", "a standby that was promoted and lacks deliveries", true, ofStream(streamPatient.promotion,
 		"a table does not remember its server; what was settled in the last moments before a failover is published again")},
 	{"clock", "the difference between this machine's clock and the server's", false, lookAtClock},
 	{"notifications", "whether LISTEN works through this connection", true, lookAtNotifications},
@@ -30,16 +30,16 @@ var checks = []Check{
 	{"locks", "locks that keep others from the tables", true, lookAtLocks},
 	{"dead-rows", "dead rows that autovacuum does not remove", true, lookAtDeadRows},
 	{"vacuum-horizon", "who keeps vacuum from removing dead rows", false, lookAtHorizon},
-	{"subscriptions", "subscriptions that were not made to the end, or whose names are refused today", true, ofStream(streamPatient.subscriptions, "a table has no subscriptions")},
+	{"subscriptions", "subscriptions that are unfinished, or whose names are refused today", true, ofStream(streamPatient.subscriptions, "a table has no subscriptions")},
 	{"relays", "events that wait while no relay takes them", true, of(patient.relays)},
-	{"stuck", "events and shards whose lease is over and that nobody took back", true, of(patient.stuck)},
-	{"keys", "keys that wait for a person", true, ofStream(streamPatient.keys, "a queue table keeps no order of keys, so that none waits")},
-	{"topics", "topics that take nothing, and the events that wait for them", true, ofStream(streamPatient.topics,
+	{"stuck", "events and shards that nobody took back after their lease ended", true, of(patient.stuck)},
+	{"keys", "keys whose events wait for a person", true, ofStream(streamPatient.keys, "a queue table keeps no order of keys, so that none waits")},
+	{"topics", "topics that accept nothing, and the events that wait for them", true, ofStream(streamPatient.topics,
 		"the table does not know of topics that take nothing; /readyz of the relays does")},
 	{"retention", "delivered events that should have been purged", true, of(patient.retention)},
 }
 
-// Checks are all checks, in the order of the report.
+// Checks returns all checks in the order of the report.
 func Checks() []Check { return append([]Check(nil), checks...) }
 
 // of makes a check of a patient's method.

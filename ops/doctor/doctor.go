@@ -1,7 +1,6 @@
 // Package doctor examines an outbox and its server, and says what is wrong and what to do
-// about it. It changes nothing: every check runs in a read-only transaction of its own and
-// neither waits long for a lock nor runs long. A check that may not look says so and stops
-// no other.
+// about it. It changes nothing: every check runs in a read-only transaction of its own, with short
+// timeouts. A check that lacks rights says so and stops no other.
 package doctor
 
 import (
@@ -21,29 +20,29 @@ import (
 
 // Config says what is normal for an outbox. The zero value is ready to use.
 type Config struct {
-	// Retention is how long delivered events are meant to be kept. Default 30 days.
+	// Retention is how long delivered events should be kept. Default 30 days.
 	Retention time.Duration
-	// Lease is that of the relays. Default 30 s.
+	// Lease is the relays' lease. Default 30 s.
 	Lease time.Duration
-	// Patience is how long an event may be due, a lease be over, or somebody wait for a lock of
-	// the tables. Default a minute.
+	// Patience is the longest time that an event may be due, a lease may be over, or a session may wait for a lock
+	// of the tables. Default a minute.
 	Patience time.Duration
-	// LongTransaction is how long a transaction may run. Default ten minutes.
+	// LongTransaction is the longest time that a transaction may run. Default ten minutes.
 	LongTransaction time.Duration
 
-	// For is what the connected role is for. It is a problem if it lacks a right for that. Default: one of
-	// the uses, whichever; a role that has all rights for one is well.
+	// For says what the connected role is for; a right that it lacks for that is a problem. By default a role needs
+	// all rights of one use, whichever that is.
 	For Use
-	// Checks are the names of the checks to make. Default: all.
+	// Checks are the names of the checks to run. Default: all.
 	Checks []string
-	// Layout is what --layout is given in the commands of the advice. Default: the layout's name.
+	// Layout is the value of --layout in the commands of the advice. Default: the layout's name.
 	Layout string
 
-	// now is the client's clock; tests set another.
+	// now is the client's clock; tests replace it.
 	now func() time.Time
 }
 
-// Use is what a role is for.
+// Use says what a role is for.
 type Use string
 
 // The uses of roles.
@@ -52,7 +51,8 @@ const (
 	UseEmit Use = "emit"
 	// UseRelay is the role of a relay.
 	UseRelay Use = "relay"
-	// UsePurge is the role of a relay that purges, too. It is for Rights only: Examine warns of a relay's role that may not purge.
+	// UsePurge is the role of a relay that also purges. Only Rights takes it: Examine warns of any relay's role that
+	// may not purge.
 	UsePurge Use = "purge"
 )
 
@@ -63,7 +63,7 @@ const (
 	DefaultLongTransaction = 10 * time.Minute
 )
 
-// Validate refuses times that cannot be, and checks that there are not.
+// Validate rejects negative durations and unknown check names.
 func (config Config) Validate() error {
 	for name, value := range map[string]time.Duration{
 		"retention": config.Retention, "lease": config.Lease, "patience": config.Patience,

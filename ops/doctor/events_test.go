@@ -284,7 +284,7 @@ func TestHalfMadeSubscription(t *testing.T) {
 	p.config = impatient
 	pgtest.Exec(t, p.pool, `INSERT INTO outbox_subscriptions (name, ready, created_at) VALUES ('half made', false, now() - interval '1 hour')`)
 	pgtest.Exec(t, p.pool, `INSERT INTO outbox_subscriptions (name) VALUES ('a/b')`)
-	found := p.finds(t, "subscriptions", doctor.Warning, "half made", "not made to the end")
+	found := p.finds(t, "subscriptions", doctor.Warning, "half made", "is unfinished")
 	if !strings.Contains(found.Do, "outbox subscriptions drop -- 'half made'") {
 		t.Errorf("what to do is %q", found.Do)
 	}

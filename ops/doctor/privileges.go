@@ -51,7 +51,7 @@ SELECT quote_ident(current_user), EXISTS (SELECT FROM pg_namespace WHERE nspname
 		rights func(relation) []string
 	}{
 		{"purge", func(r relation) []string { return r.purge }},
-		{"look at events or retry them, nor write down who does", func(r relation) []string { return r.operate }},
+		{"look at events, retry them or write the audit log", func(r relation) []string { return r.operate }},
 	} {
 		lacks, err := lacking(ctx, e.tx, relations, use.rights)
 		if err != nil {

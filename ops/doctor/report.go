@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// Severity is how bad a finding is.
+// Severity says how bad a finding is.
 type Severity int
 
-// How bad a finding is.
+// The severities.
 const (
-	// OK is what is as it should be.
+	// OK means that nothing is wrong.
 	OK Severity = iota
-	// Note is worth knowing, and needs nobody now; also what could not be looked at.
+	// Note is worth knowing and needs no action, or says what could not be checked.
 	Note
-	// Warning will cause trouble: do something soon.
+	// Warning will cause trouble: act soon.
 	Warning
-	// Problem stops events, or loses them: do something now.
+	// Problem stops events or loses them: act now.
 	Problem
 )
 
 var severities = [...]string{OK: "ok", Note: "note", Warning: "warning", Problem: "problem"}
 
-// String is the severity in one word.
+// String returns the severity as one word.
 func (s Severity) String() string {
 	if s < OK || s > Problem {
 		return fmt.Sprintf("severity %d", int(s))
@@ -30,10 +30,10 @@ func (s Severity) String() string {
 	return severities[s]
 }
 
-// MarshalText makes a severity its word in JSON.
+// MarshalText returns the word.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads the word.
+// UnmarshalText parses the word.
 func (s *Severity) UnmarshalText(text []byte) error {
 	for i, word := range severities {
 		if word == string(text) {
@@ -44,30 +44,29 @@ func (s *Severity) UnmarshalText(text []byte) error {
 	return fmt.Errorf("outbox: there is no severity %q; there are %s", text, strings.Join(severities[:], ", "))
 }
 
-// Finding is one thing that a check saw.
+// Finding is one result of a check.
 type Finding struct {
 	// Check is the name of the check; docs/doctor.md has a section for each.
 	Check string `json:"check"`
-	// Severity is how bad it is.
+	// Severity says how bad it is.
 	Severity Severity `json:"severity"`
-	// Seen is what was seen, with numbers.
+	// Seen describes what the check saw.
 	Seen string `json:"seen"`
-	// Do is what to do about it, where possible as a command or a statement; empty if nothing is.
+	// Do says what to do, as a command or a statement where possible; empty if there is nothing to do.
 	Do string `json:"do,omitempty"`
 }
 
-// Report is what an examination saw: at least one finding for each check that was made, in
-// the order of Checks.
+// Report is the result of an examination. It has at least one finding of each check that ran, in the order of Checks.
 type Report struct {
-	// Target is what was examined.
+	// Target names the outbox.
 	Target string `json:"target"`
-	// Server is the server's version, as it says it.
+	// Server is the server's version.
 	Server string `json:"server"`
-	// Findings are what was seen.
+	// Findings are the results of the checks.
 	Findings []Finding `json:"findings"`
 }
 
-// Worst is the severity of the worst finding.
+// Worst returns the severity of the worst finding.
 func (r Report) Worst() Severity {
 	worst := OK
 	for i := range r.Findings {
@@ -76,7 +75,7 @@ func (r Report) Worst() Severity {
 	return worst
 }
 
-// Count is how many findings have a severity.
+// Count returns the number of findings of a severity.
 func (r Report) Count(severity Severity) int {
 	n := 0
 	for i := range r.Findings {

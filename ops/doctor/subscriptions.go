@@ -8,8 +8,8 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// subscriptions looks for those that were not made to the end. They hold no events, but whoever
-// made one believes that it is there. One that is being made at this moment is none.
+// subscriptions looks for unfinished ones. They hold no events, but whoever made one believes that it is there. One that
+// is being made at this moment does not count.
 func (t streamPatient) subscriptions(ctx context.Context, e *exam) error {
 	half, err := t.stream.HalfMade(ctx, e.tx)
 	if err != nil {
@@ -22,7 +22,7 @@ func (t streamPatient) subscriptions(ctx context.Context, e *exam) error {
 	for i := range half {
 		name := half[i].Name
 		if age := now.Sub(half[i].CreatedAt); age > e.config.Patience {
-			e.add(Warning, fmt.Sprintf("subscription %s was not made to the end, %s ago: it takes nothing", name, span(age)),
+			e.add(Warning, fmt.Sprintf("subscription %s is unfinished: making it was interrupted %s ago, and it takes nothing", name, span(age)),
 				fmt.Sprintf("Drop it, and make it again: outbox subscriptions drop%s -- %s", t.flags(), shell(name)))
 		}
 	}
@@ -40,6 +40,6 @@ func (t streamPatient) subscriptions(ctx context.Context, e *exam) error {
 				"When it is convenient, make one of another name in its place: outbox subscriptions create --help says which names there can be")
 		}
 	}
-	e.well("%s, all made to the end", plural(int64(len(list)), "subscription"))
+	e.well("%s, none of them unfinished", plural(int64(len(list)), "subscription"))
 	return nil
 }

@@ -98,8 +98,8 @@ func from(after *view.Position, walk string) (int64, error) {
 	return after.Seq, nil
 }
 
-// listLog goes back along the log, in windows of seqs that grow until the page is full or as
-// many events were looked at as a search may.
+// listLog reads the log backwards, in windows of seqs that grow until the page is full or the search has read as many
+// events as it may.
 func (s *Subscription) listLog(
 	ctx context.Context, tx pgx.Tx, is *pgstream.Subscription, f *view.Filter, after *view.Position, size int,
 ) (*view.Listing, error) {
@@ -188,7 +188,7 @@ ORDER BY e.seq DESC LIMIT %d`, eventList("e", logState, false), where, theirs, l
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (found, error) { return scanFound(row, false) })
 }
 
-// parkedBase is what an index has of a state, on a row p.
+// parkedBase is the condition of the index that has a state, on a row p.
 func parkedBase(state view.State) string {
 	if state == view.StateDead || state == view.StateHeld {
 		return "p.state = '" + string(state) + "'"
@@ -196,8 +196,7 @@ func parkedBase(state view.State) string {
 	return "true"
 }
 
-// lookedSQL are the newest parked events of every shard, and the place above which nothing is missing
-// of them. $1 subscription, $2 the seq to begin before, $3 how many of a shard.
+// lookedSQL reads the newest parked events of every shard; above the seq of cut none of them is missing. $1 subscription, $2 the seq to begin before, $3 how many of a shard.
 const lookedSQL = `
 WITH looked AS MATERIALIZED (
   SELECT p.id, p.namespace, p.topic, p.type, p.key, p.aggregate_type, p.aggregate_id, p.tenant_id, p.not_before, p.max_attempts,
@@ -212,7 +211,7 @@ WITH looked AS MATERIALIZED (
   SELECT coalesce(max(seq), 0) AS seq FROM (SELECT min(seq) AS seq FROM looked GROUP BY shard HAVING count(*) >= $3) AS cut
 )`
 
-// listParked goes back along the parked events of every shard.
+// listParked reads the parked events of every shard backwards.
 func (s *Subscription) listParked(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view.Position, size int) (*view.Listing, error) {
 	high, err := from(after, walkParked)
 	if err != nil {

@@ -15,11 +15,10 @@ import (
 	"github.com/packfinderz/outbox/ops/internal/view"
 )
 
-// The log has no index on ids, nor on times. But its events stand nearly in the order of
-// time, so that a time is found by halving, and an id that tells its time with it.
+// The log has no index on ids or times. But its events are nearly in the order of time, so a binary search finds a time,
+// and an id that begins with one.
 
-// seqAtSQL is when the events from a place on were emitted: the first of each shard. $1 subscription,
-// $2 seq.
+// seqAtSQL is when the first event of each shard from a place on was emitted. $1 subscription, $2 seq.
 const seqAtSQL = `
 SELECT min(e.created_at), max(e.created_at), coalesce(min(e.seq), 0)
 FROM {shards} AS c CROSS JOIN LATERAL (
@@ -27,9 +26,9 @@ FROM {shards} AS c CROSS JOIN LATERAL (
 ) AS e
 WHERE c.subscription = $1`
 
-// seqAt is a place in the log before which (with late) or from which on there is next to nothing emitted
-// at or after a time. A transaction that was open for long leaves its events, with the time of
-// its beginning, among later ones: one such event does not lead astray.
+// seqAt is the first place in the log from which on the next event of some shard, or with late of every shard, was
+// emitted at or after a time. A transaction that was open for long leaves its events, with the time of its beginning,
+// among later ones: one such event does not lead astray.
 func (s *Subscription) seqAt(ctx context.Context, tx pgx.Tx, at time.Time, late bool) (int64, error) {
 	return s.bisect(ctx, tx, func(middle int64) (reached bool, seq int64, err error) {
 		var first, last *time.Time
@@ -38,8 +37,8 @@ func (s *Subscription) seqAt(ctx context.Context, tx pgx.Tx, at time.Time, late 
 	})
 }
 
-// bisect finds the first place in the log at which reached is true. It is asked of a place, and returns the seq of the
-// first event from there on, too: there are gaps.
+// bisect finds the first place in the log for which reached returns true. It also returns the seq of the next event
+// from there on, so that gaps are skipped.
 func (s *Subscription) bisect(ctx context.Context, tx pgx.Tx, reached func(middle int64) (bool, int64, error)) (low int64, err error) {
 	var high int64
 	if err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, lastSeqSQL)).Scan(&high); err != nil {
@@ -60,8 +59,7 @@ func (s *Subscription) bisect(ctx context.Context, tx pgx.Tx, reached func(middl
 	return low, nil
 }
 
-// seqOfSQL are the ids of the events from a place on: the first of each shard. $1 subscription,
-// $2 seq.
+// seqOfSQL is the id of the first event of each shard from a place on. $1 subscription, $2 seq.
 const seqOfSQL = `
 SELECT array_agg(e.id), coalesce(min(e.seq), 0)
 FROM {shards} AS c CROSS JOIN LATERAL (

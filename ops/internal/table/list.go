@@ -59,8 +59,8 @@ func (t *Table) list(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view
 	return listing, nil
 }
 
-// find answers a filter by an index that leads to what it asks for, unless that is too much to
-// sort: then the events are so many that a walk meets them soon.
+// find answers a filter by an index on its fields, unless there are too many events to sort: a walk meets such events
+// soon.
 func (t *Table) find(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view.Position, size int) (*view.Listing, error) {
 	var args query.Args
 	equal, err := t.equal(f, &args)

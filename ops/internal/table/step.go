@@ -13,33 +13,33 @@ import (
 	"github.com/packfinderz/outbox/ops/internal/view"
 )
 
-// step is what one step of a walk found.
+// step is the result of one step of a walk.
 type step struct {
 	events []view.Event
-	// places are where the events stand.
+	// places are the positions of the events.
 	places []view.Position
-	// last is the last place that was looked at, if it was not the end; nil if it was.
+	// last is the last position read; nil at the end of the walk.
 	last *view.Position
-	// lastCreated is when that row was emitted.
+	// lastCreated is when the event at last was emitted.
 	lastCreated time.Time
-	// looked is how many rows were looked at, if it did not find enough.
+	// looked is the number of rows read, if they had too few events.
 	looked int
 }
 
-// request is what a step looks for.
+// request says what a step looks for.
 type request struct {
 	filter    *view.Filter
 	ascending bool
 	from      *view.Position
-	// want is how many events are enough; limit how many rows are looked at.
+	// want is the number of events that are enough, limit the number of rows to read for them.
 	want, limit int
-	// before leaves out what changed at or after it; zero for nothing.
+	// before leaves out rows that changed at or after it, unless it is zero.
 	before time.Time
-	// whole reads payloads, too.
+	// whole reads payloads and headers, too.
 	whole bool
 }
 
-// look goes one step of a walk.
+// look takes one step of a walk.
 func (t *Table) look(ctx context.Context, tx pgx.Tx, w *walk, r request) (*step, error) {
 	var args query.Args
 	inner := t.rows(w, t.within(w, r.filter, &args), r.ascending, r.from, r.limit, &args)
@@ -80,7 +80,7 @@ func (t *Table) look(ctx context.Context, tx pgx.Tx, w *walk, r request) (*step,
 	return s, t.end(ctx, tx, w, inner, args[:innerArgs], r.limit, s)
 }
 
-// end finds where a step ended that did not find enough.
+// end finds the position at which a step with too few events ended.
 func (t *Table) end(ctx context.Context, tx pgx.Tx, w *walk, inner string, args query.Args, limit int, s *step) error {
 	sql := fmt.Sprintf("SELECT t.outbox_at, t.outbox_id, %s FROM (\n%s\n) AS t OFFSET %d", col(t.layout.Columns.CreatedAt), inner, limit-1)
 	last := view.Position{Walk: w.name}

@@ -15,24 +15,23 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// walk is an order in which the rows of a table can be gone through by an index, from any
-// place on. Its base is what the index itself is limited to; whatever else a filter asks for
-// is looked at row by row, and how many rows are looked at is bounded.
+// walk is an order in which an index reads the rows of a table, from any position on. Its base is the condition of the
+// index. The rest of a filter is checked row by row, on a bounded number of rows.
 type walk struct {
 	name string
 	base string
 	// at is the column that orders the rows, before their ids; zero for ids alone.
 	at pgstore.Column
-	// letters is set where it goes along the dead letters.
+	// letters is set if it follows the dead letters.
 	letters bool
-	// unordered is set where the order is not that of time.
+	// unordered is set if its order is not that of time.
 	unordered bool
 }
 
-// byID reports whether the walk goes along the ids alone.
+// byID reports whether the walk follows the ids alone.
 func (w *walk) byID() bool { return !w.letters && w.at.IsZero() }
 
-// order is an ORDER BY list of the walk.
+// order is the walk's ORDER BY list.
 func (w *walk) order(at, id string, ascending bool) string {
 	direction := " DESC"
 	if ascending {
@@ -44,7 +43,7 @@ func (w *walk) order(at, id string, ascending bool) string {
 	return at + direction + ", " + id + direction
 }
 
-// place are the expressions that a walk is ordered by.
+// place returns the expressions that a walk is ordered by.
 func (t *Table) place(w *walk) (at, id string) {
 	if w.letters {
 		letter := &t.layout.DeadLetter.Columns
@@ -56,7 +55,7 @@ func (t *Table) place(w *walk) (at, id string) {
 	return col(w.at), col(t.layout.Columns.ID)
 }
 
-// candidates are the walks that would serve a state, best first. The last one always does.
+// candidates are the walks for a state, best first. The last one is always possible.
 func (t *Table) candidates(f *view.Filter) []walk {
 	c := &t.layout.Columns
 	var list []walk
@@ -96,7 +95,7 @@ func (t *Table) candidates(f *view.Filter) []walk {
 	return append(list, walk{name: "ids"})
 }
 
-// choose finds the first walk that an index serves, or the one that a list was begun with.
+// choose returns the first walk that an index serves, or the one that a list began with.
 func (t *Table) choose(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view.Position) (*walk, error) {
 	candidates := t.candidates(f)
 	if len(f.IDs) > 0 {
@@ -153,7 +152,7 @@ func (t *Table) idsInOrder(ctx context.Context, tx pgx.Tx) (bool, error) {
 	return tells && at.Sub(created).Abs() < 24*time.Hour, err
 }
 
-// rows is the part of a table that one step of a walk looks at, at most limit rows from a place on.
+// rows selects what one step of a walk reads: at most limit rows from a position on.
 func (t *Table) rows(w *walk, more string, ascending bool, from *view.Position, limit int, args *query.Args) string {
 	at, id := t.place(w)
 	compare, keyset := "<", ""
@@ -177,7 +176,7 @@ func (t *Table) rows(w *walk, more string, ascending bool, from *view.Position, 
 		at, id, letter, tables, query.And(w.base, more, keyset), w.order(at, id, ascending), limit)
 }
 
-// within bounds a walk by a filter's ids and times, as far as its order knows them.
+// within bounds a walk by a filter's ids and times, as far as its order has them.
 func (t *Table) within(w *walk, f *view.Filter, args *query.Args) string {
 	c := &t.layout.Columns
 	var list []string

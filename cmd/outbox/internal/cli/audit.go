@@ -16,9 +16,9 @@ func newAudit(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "List who retried, replayed, held, released or purged events",
-		Long: `Lists what was done to the events of a table or a subscription, newest first. The log has
-tables of its own, which outbox migrate up --audit makes. An entry that stays "running" was
-cut off; its number of events is right all the same.`,
+		Long: `Lists what people did to the events of a table or a subscription, newest first. The log needs
+its own tables: outbox migrate up --audit makes them. An entry that stays "running" was cut
+off; its number of events is right all the same.`,
 		Example: "  outbox audit --from postgres://localhost/shop",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,8 +38,8 @@ cut off; its number of events is right all the same.`,
 		},
 	}
 	from.flags(cmd)
-	cmd.Flags().IntVar(&page.Size, "limit", 0, "entries of a page, up to 1000 (default 50)")
-	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "where to go on, as the page before said")
+	cmd.Flags().IntVar(&page.Size, "limit", 0, "entries per page, up to 1000 (default 50)")
+	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "the `cursor` that the page before ended with")
 	return cmd
 }
 

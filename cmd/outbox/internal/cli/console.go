@@ -36,14 +36,14 @@ type consoleFlags struct {
 // flags adds the flags, their names beginning with a word of the command's.
 func (f *consoleFlags) flags(cmd *cobra.Command, word string) {
 	s := cmd.Flags()
-	s.StringVar(&f.credentials, word+"credentials", "", "`file` of users and tokens; see outbox console user, or "+usersVariable)
+	s.StringVar(&f.credentials, word+"credentials", "", "`file` with users and tokens; see outbox console user, or "+usersVariable)
 	s.BoolVar(&f.mask, word+"mask-payloads", false, "hide payloads and headers from viewers")
 	s.StringVar(&f.prefix, word+"prefix", "", "`path` under which a proxy shows the console, such as /outbox")
-	s.StringSliceVar(&f.proxies, word+"trust-proxy", nil, "`address` or network of a reverse proxy whose X-Forwarded headers are believed; may be repeated")
-	s.StringVar(&f.userHeader, word+"user-header", "", "`header` in which that proxy says who has logged in")
-	s.StringVar(&f.roleHeader, word+"role-header", "", "`header` in which it says their role, viewer or operator (default: all are viewers)")
-	s.StringVar(&f.certificate, word+"tls-cert", "", "`file` of the certificate to serve TLS with")
-	s.StringVar(&f.key, word+"tls-key", "", "`file` of its key")
+	s.StringSliceVar(&f.proxies, word+"trust-proxy", nil, "`address` or network of a trusted reverse proxy; may be repeated")
+	s.StringVar(&f.userHeader, word+"user-header", "", "`header` in which that proxy sends the user's name")
+	s.StringVar(&f.roleHeader, word+"role-header", "", "`header` in which it sends the user's role, viewer or operator (default: all are viewers)")
+	s.StringVar(&f.certificate, word+"tls-cert", "", "`file` with the certificate to serve TLS")
+	s.StringVar(&f.key, word+"tls-key", "", "`file` with the certificate's key")
 }
 
 // access reads who may use the console.
@@ -159,12 +159,12 @@ func newConsole(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "console",
 		Short: "Serve the web console and the JSON API",
-		Long: `Serves pages that show what waits, what is dead and why, and that retry, replay, hold and
-release events; and a JSON API beside them, described at /api/openapi.json.
+		Long: `Serves web pages that show what waits, what is dead and why, and that retry, replay, hold and
+release events. The JSON API beside them is described at /api/openapi.json.
 
-It listens on the loopback. On another address it needs credentials, or a proxy that logs
-people in; without, it does not start. Make a file of users and tokens with
-outbox console user and outbox console token.
+It listens on the loopback. On another address it starts only with credentials, or with a
+proxy that authenticates users. outbox console user and outbox console token make the lines
+of a credentials file.
 
 Every flag can be set in the environment: --credentials as OUTBOX_CREDENTIALS, and so on.`,
 		Example: `  outbox console --from postgres://localhost/shop
@@ -206,7 +206,7 @@ Every flag can be set in the environment: --credentials as OUTBOX_CREDENTIALS, a
 	s := cmd.Flags()
 	s.StringVar(&options.listen, "listen", "127.0.0.1:8090", "`address` to serve on")
 	s.StringVar(&options.subscription, "subscription", "", "`name` of one subscription of a stream (default: all)")
-	s.StringVar(&to, "to", "", "destination `URL` that a queue table's events are replayed to; see outbox destinations")
+	s.StringVar(&to, "to", "", "destination `URL` for replays of a queue table; see outbox destinations")
 	s.StringVar(&options.defaultTopic, "topic-default", "", "`topic` of replayed events that have none")
 	cmd.AddCommand(newConsoleUser(a), newConsoleToken(a))
 	return cmd

@@ -19,12 +19,12 @@ func newDoctor(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Examine the outbox and its server, and say what to do",
-		Long: `Looks at the tables, the server and the events, and says what is wrong and what to do about
-it. It changes nothing, and can be run at any time; examine with the URL of the relays, so
-that it meets what they meet. What a role may not see is noted: pg_monitor sees it all.
+		Long: `Examines the tables, the server and the events, and says what is wrong and what to do about
+it. It changes nothing and can be run at any time. Use the URL of the relays, so that it sees
+what they see. It notes what the role may not see; members of pg_monitor see everything.
 
-Producers and relays may have roles of their own. --for says which of them the role is meant to
-be: without it, a role that may either emit or relay is well.
+Producers and relays may have different roles. --for says which of them this role is for;
+without it, rights to emit or rights to relay are enough.
 
 Exit codes: 0 nothing above a note, 3 warnings, 4 problems; 2 if the database cannot be
 reached.`,
@@ -60,12 +60,12 @@ reached.`,
 	}
 	from.flags(cmd)
 	f := cmd.Flags()
-	listFlag(f, &config.Checks, "check", "`name` of a check to make; may be repeated (default: all)")
+	listFlag(f, &config.Checks, "check", "`name` of a check to run; may be repeated (default: all)")
 	f.StringVar((*string)(&config.For), "for", "", "what the role is for: `emit` or relay (default: either)")
-	f.DurationVar(&config.Retention, "retention", doctor.DefaultRetention, "how long delivered events are meant to be kept")
+	f.DurationVar(&config.Retention, "retention", doctor.DefaultRetention, "how long delivered events should be kept")
 	f.DurationVar(&config.Lease, "lease", pgstore.DefaultLease, "the relays' --lease")
-	f.DurationVar(&config.Patience, "patience", doctor.DefaultPatience, "how long an event may be due, or somebody wait for a lock")
-	f.DurationVar(&config.LongTransaction, "long-transaction", doctor.DefaultLongTransaction, "how long a transaction may run")
+	f.DurationVar(&config.Patience, "patience", doctor.DefaultPatience, "longest time that an event may be due, or a session may wait for a lock")
+	f.DurationVar(&config.LongTransaction, "long-transaction", doctor.DefaultLongTransaction, "longest time that a transaction may run")
 	return cmd
 }
 

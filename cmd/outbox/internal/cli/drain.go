@@ -19,15 +19,15 @@ func newDrain(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain",
 		Short: "Deliver events until none is left, then exit",
-		Long: `Like relay, but exits with 0 as soon as no event is due, held or waiting for a retry.
-Events scheduled for later are left, as are dead ones, those that somebody holds, and those
-that wait behind such. At the end it says how many it delivered and what is left, by state: on
-standard output, or on standard error if the events go to standard output.
+		Long: `Like relay, but exits with 0 as soon as no event is due, claimed or waiting for a retry. It
+leaves events that are scheduled for later, dead or held, and those that wait behind such an
+event. At the end it prints how many events it delivered and how many are left, by state: to
+standard output, or to standard error if the events go to standard output.
 
-A destination that is closed is waited for while there are events for it; --timeout limits that. When the
-time is over, or on SIGTERM or SIGINT, it exits with 1 and says what is left, and why. It
-exits with 1, too, if the table has rows that no relay will ever take; outbox doctor shows how to
-find them.`,
+It waits for a destination that accepts nothing while there are events for it; --timeout
+limits that. When the time is over, or on SIGTERM or SIGINT, it exits with 1 and says what is
+left, and why. It also exits with 1 if the table has rows that no relay ever takes; outbox
+doctor shows how to find them.`,
 		Example: "  outbox drain --from postgres://localhost/shop --to file:events.jsonl --timeout 10m",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -12,9 +12,9 @@ func newHold(a *app) *cobra.Command {
 	return a.holdCommand(&cobra.Command{
 		Use:   "hold [ID…]",
 		Short: "Keep parked events of a stream from being published",
-		Long: `Holds events that are parked, to be retried or waiting behind another, and with each the later
-events of its key, until they are released. What has not failed is not parked, and cannot
-be held. Queue tables have no state for it.`,
+		Long: `Holds parked events, which wait for a retry or behind another event, and with each all later
+events of its key, until they are released. An event that has not failed is not parked and
+cannot be held. Queue tables have no such state.`,
 		Example: "  outbox hold --from postgres://localhost/shop --key order/42",
 	}, "held", "would hold", "parked", (*ops.Outbox).Hold)
 }

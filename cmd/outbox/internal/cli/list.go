@@ -23,10 +23,9 @@ func newList(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [ID…]",
 		Short: "Find events, newest first",
-		Long: `Lists events, newest first, a page at a time: --cursor takes what the page before ended with.
-A search that no index serves looks at a part of the events, says how far it came, and goes
-on from there with --cursor. With --dead-groups the dead events are grouped by what they
-died of.`,
+		Long: `Lists events, newest first, a page at a time. Each page ends with the --cursor of the next.
+A search that no index serves reads a part of the events and says how far it got; --cursor
+continues from there. --dead-groups groups the dead events by type and error.`,
 		Example: `  outbox list --from postgres://localhost/shop --state dead
   outbox list --from postgres://localhost/shop --layout packfinderz --aggregate vendor_order/0b9c2a52-4f0c-4f0e-9d61-0f9d3c1f7a11`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,8 +55,8 @@ died of.`,
 	filter.errorFlag(cmd)
 	f := cmd.Flags()
 	f.StringVar(&state, "state", "", "only events in this `state`: "+stateNames())
-	f.IntVar(&page.Size, "limit", 0, "events of a page, up to 1000 (default 50)")
-	f.StringVar(&page.Cursor, "cursor", "", "where to go on, as the page before said")
+	f.IntVar(&page.Size, "limit", 0, "events per page, up to 1000 (default 50)")
+	f.StringVar(&page.Cursor, "cursor", "", "the `cursor` that the page before ended with")
 	f.BoolVar(&groups, "dead-groups", false, "group the dead events by type and error")
 	return cmd
 }
@@ -88,7 +87,7 @@ func (a *app) printListing(listing *ops.Listing) error {
 		a.note(listing.Note)
 	}
 	if listing.Unindexed {
-		a.note(fmt.Sprintf("no index serves this search: %d events were looked at, back to %s", listing.Searched, listing.SearchedTo.Format(time.RFC3339)))
+		a.note(fmt.Sprintf("no index serves this search: it read %d events, back to %s", listing.Searched, listing.SearchedTo.Format(time.RFC3339)))
 	}
 	if listing.Next != "" {
 		a.note("more with --cursor " + listing.Next)

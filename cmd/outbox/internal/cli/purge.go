@@ -24,12 +24,12 @@ func newPurge(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge",
 		Short: "Delete delivered events that are older than the retention",
-		Long: `Deletes delivered events older than --retention, in small steps. What is undelivered, held
-or dead is never touched. With --dlq-retention, dead letters older than that are deleted,
-too, and with them their events.
+		Long: `Deletes delivered events older than --retention, in small steps. It never deletes events that
+are undelivered or held. With --dlq-retention it also deletes dead letters older than that,
+with their events.
 
-A stream is emptied slot by slot: one whose events are all older than --retention and
-settled by every subscription. Its dead events are a subscription's own: --dlq-retention
+A stream is emptied by whole slots, each when all its events are older than --retention and
+settled by every subscription. Each subscription has its own dead events: --dlq-retention
 deletes those of --subscription.`,
 		Example: "  outbox purge --from postgres://localhost/shop --retention 720h --dry-run",
 		Args:    noArgs,
@@ -46,7 +46,7 @@ deletes those of --subscription.`,
 	from.changeFlags(cmd, &change)
 	s := cmd.Flags()
 	s.DurationVar(&purge.Retention, "retention", defaultRetention, "how long delivered events are kept")
-	s.DurationVar(&purge.DeadLetterRetention, "dlq-retention", 0, "how long dead letters are kept (default: for ever)")
+	s.DurationVar(&purge.DeadLetterRetention, "dlq-retention", 0, "how long dead letters are kept (default: forever)")
 	s.IntVar(&change.BatchSize, "batch-size", 1000, "rows per step")
 	return cmd
 }

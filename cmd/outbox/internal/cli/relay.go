@@ -22,12 +22,12 @@ func newRelay(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "relay",
 		Short: "Deliver events to a destination until stopped",
-		Long: `Claims events, publishes them and settles what became of them, at least once each,
-until it gets SIGTERM or SIGINT. Then it claims no more, finishes and settles what is
-being published, gives the rest back and exits with 0.
+		Long: `Claims events, publishes each at least once and records the outcome, until SIGTERM or
+SIGINT. Then it stops claiming, finishes and settles what is being published, releases
+the rest and exits with 0.
 
-On a stream it serves one subscription, which it shares with the other relays of that
-subscription. Without --to it publishes where the subscription says.
+On a stream it serves one subscription and shares it with the other relays of that
+subscription. Without --to it publishes to the subscription's destination.
 
 Every flag can be set in the environment: --batch-size as OUTBOX_BATCH_SIZE, and so on.`,
 		Example: `  outbox relay --from postgres://localhost/shop --to stdout:

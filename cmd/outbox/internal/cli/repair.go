@@ -12,16 +12,16 @@ func newRepair(a *app) *cobra.Command {
 	var options pgstream.RepairOptions
 	cmd := &cobra.Command{
 		Use:   "repair",
-		Short: "Make a stream usable that was restored from a dump",
-		Long: `The cursors of a stream hold snapshots of the server they were taken on. After a dump and
-restore, a server that went back in time, or a sequence that was set back, relays refuse to
-start. This parks what no cursor has settled, and what is in doubt, due now and in order, and
-lets every subscription go on from there. Events in doubt may be delivered twice; none is
-lost. Producers may write meanwhile. A stream that needs no repair is left as it is. The role
-must own the tables.
+		Short: "Repair a stream that was restored from a dump",
+		Long: `The cursors of a stream hold snapshots of their server. After a restore from a dump, a server
+that went back in time, or a sequence that was set back, they mean nothing and relays refuse to
+start. Repair parks the events that no cursor has settled, and those in doubt, due now and in
+order, and lets every subscription continue from there. Events in doubt may be delivered
+twice; none is lost. Producers may write meanwhile. A stream that needs no repair is not
+changed. The role must own the tables.
 
-With --subscription, the other subscriptions stay refused until they are repaired, too.
-Nothing of theirs is lost.`,
+With --subscription, relays of the other subscriptions are refused until these are repaired,
+too. None of their events is lost.`,
 		Example: "  outbox repair --from postgres://localhost/shop --dry-run\n  outbox repair --from postgres://localhost/shop",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,7 +40,7 @@ Nothing of theirs is lost.`,
 	}
 	from.databaseFlags(cmd)
 	f := cmd.Flags()
-	listFlag(f, &options.Subscriptions, "subscription", "`name` of a subscription that may go on; may be repeated (default: all)")
+	listFlag(f, &options.Subscriptions, "subscription", "`name` of a subscription to repair; may be repeated (default: all)")
 	f.BoolVar(&options.DryRun, "dry-run", false, "count only")
 	return cmd
 }

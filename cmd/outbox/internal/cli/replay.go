@@ -29,13 +29,13 @@ func newReplay(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay",
 		Short: "Publish delivered events again",
-		Long: `Publishes delivered events again, with the same ids and in order. The conditions narrow each
-other; at least one is needed.
+		Long: `Publishes delivered events again, with the same ids and in order. An event has to match all
+conditions; at least one is needed.
 
-The relay of a stream's subscription does it: copies are parked for it, the cursors do not
-move, and new events do not wait behind replayed ones. Events are there until their slot of
-the ring is emptied. Events of a queue table are published by this command, to --to, and
-their rows are not changed.`,
+On a stream it parks copies for the subscription's relay, which publishes them. The cursors
+do not move, and new events do not wait behind replayed ones. Events can be replayed until
+their slot of the ring is emptied. The events of a queue table are published by this command,
+to --to; their rows do not change.`,
 		Example: `  outbox replay --subscription billing --since 2030-01-31T12:00:00Z --until 2030-01-31T13:00:00Z --rate 100/s
   outbox replay --key order-42 --dry-run
   outbox replay --layout modkit --topic orders --since 2030-01-31T12:00:00Z --to nats://localhost:4222`,

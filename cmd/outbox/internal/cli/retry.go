@@ -22,11 +22,11 @@ func newRetry(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry [ID…]",
 		Short: "Bring dead events back",
-		Long: `Makes dead events due again, with the same ids and no attempts counted: those named by their
-ids, or all that the flags narrow down to. It works in batches, each committed whole with
-its entry in the audit log. Interrupted, it finishes the batch and says how to go on.
+		Long: `Makes dead events due again, with the same ids and no attempts counted: those with the given
+ids, or all that match the flags. It works in batches; each is committed together with its
+entry in the audit log. When interrupted it finishes the batch and says how to continue.
 
-With ids it exits with 1 if one of them is not dead; the others are retried all the same.`,
+With ids it exits with 1 if one of them is not dead; it retries the others all the same.`,
 		Example: `  outbox retry --from postgres://localhost/shop 01890000-0000-7000-8000-000000000000
   outbox retry --from postgres://localhost/shop --type order_paid --error 'connection # refused' --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +52,7 @@ With ids it exits with 1 if one of them is not dead; the others are retried all 
 	f := cmd.Flags()
 	f.BoolVar(&all, "all", false, "all dead events")
 	f.IntVar(&change.BatchSize, "batch-size", 1000, "events per transaction")
-	f.StringVar(&before, "before", "", "only events that died before this `time`: goes on with a retry that was interrupted")
+	f.StringVar(&before, "before", "", "only events that died before this `time`, to continue an interrupted retry")
 	return cmd
 }
 

@@ -62,7 +62,7 @@ func newRoot(streams Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "outbox",
 		Short: "The transactional outbox for Go on PostgreSQL",
-		Long: `outbox makes and serves transactional outboxes on PostgreSQL: streams, and tables you have.
+		Long: `outbox runs transactional outboxes on PostgreSQL: streams, and tables that you already have.
 
 Exit codes: 0 done, 1 tried and failed, 2 not tried (bad flags or input, no database, no table);
 doctor exits with 3 for warnings and 4 for problems.`,

@@ -20,10 +20,10 @@ func newStats(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Show what waits, what failed, and why",
-		Long: `Shows, for every subscription of a stream or for one of them, how far each shard is behind
-and which relay has it, the parked events by state, the relays, and the transaction of
-the server that has been running longest. For a queue table it counts the events. The
-backlog is divided by topic, type and tenant.`,
+		Long: `Shows, for one or every subscription of a stream, how far each shard is behind and which relay
+has it, the parked events by state, the relays, and the server's longest-running transaction.
+For a queue table it counts the events by state. It divides the backlog by topic, type and
+tenant.`,
 		Example: "  outbox stats --from postgres://localhost/shop --subscription billing",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

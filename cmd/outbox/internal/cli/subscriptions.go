@@ -54,9 +54,9 @@ func newSubscriptionsCreate(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a subscription",
-		Long: `Makes a subscription that takes the events of its filter, from the oldest that the stream
-still has, or from now on. Filters and destination are stored with it: "outbox relay
---subscription NAME" needs nothing more.
+		Long: `Makes a subscription. It takes the events that match its filter, from the oldest that the
+stream still has, or from now on. The filter and the destination are stored with it, so that
+"outbox relay --subscription NAME" needs no more flags.
 
 A name has letters, digits, '_', '-' and '.', begins with a letter or a digit, and has at most
 100 characters.`,
@@ -113,9 +113,9 @@ func definitionFlags(f *pflag.FlagSet, sub *pgstream.Subscription, tenant *strin
 	listFlag(f, &sub.Filter.Topics, "topic", "only events of this `topic`; may be repeated")
 	listFlag(f, &sub.Filter.Types, "type", "only events of this `type`; may be repeated")
 	f.StringVar(tenant, "tenant", "", "only events of this tenant's `UUID`")
-	f.StringVar(&sub.Destination, "to", "", "destination `URL` of its relays, where they are not told otherwise")
+	f.StringVar(&sub.Destination, "to", "", "destination `URL` of its relays, unless they have --to")
 	f.StringVar((*string)(&sub.OnDead), "on-dead", string(onDead),
-		"what a dead event does to its key: skip, or block until somebody retries it")
+		"what a dead event does to the later events of its key: skip lets them pass, block stops them until it is retried")
 }
 
 func newSubscriptionsList(a *app) *cobra.Command {
@@ -123,8 +123,8 @@ func newSubscriptionsList(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the subscriptions",
-		Long: `Lists the subscriptions, and those that were not made to the end, because the program that
-made them was stopped: drop these, and make them again.`,
+		Long: `Lists the subscriptions. Those that are marked as unfinished were interrupted while they were
+made: drop them, and make them again.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
@@ -167,7 +167,7 @@ func (a *app) printSubscriptions(list []pgstream.Subscription) error {
 			}
 			made := sub.CreatedAt.Format(time.RFC3339)
 			if sub.HalfMade {
-				made = "not to the end; drop it"
+				made = "unfinished; drop it"
 			}
 			row(w, sub.Name, takes(sub.Filter), dash(sub.Destination), onDead, made)
 		}
@@ -221,10 +221,9 @@ func newSubscriptionsDrop(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drop NAME",
 		Short: "Drop a subscription",
-		Long: `Drops a subscription with its cursors and its parked events. The events of the stream, and
-the other subscriptions, stay. One that a relay serves, or that has events to deliver or
-dead ones, is not dropped without --force. Its relays stop. One that was not made to the end is
-removed.`,
+		Long: `Drops a subscription with its cursors and its parked events. The events of the stream and the
+other subscriptions stay. Without --force it refuses to drop a subscription that a relay
+serves, or that has undelivered or dead events. Relays of a dropped subscription stop.`,
 		Args: exactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, name := cmd.Context(), args[0]

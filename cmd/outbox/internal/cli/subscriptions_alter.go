@@ -22,19 +22,19 @@ func newSubscriptionsAlter(a *app) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "alter NAME",
-		Short: "Alter what a subscription takes, or where to",
-		Long: `Changes the filter, the destination or the policy of a subscription; what is not named stays
-as it is. --topic and --type replace the whole list. --clear takes a part of it back: "--clear
-topic" takes events of every topic again.
+		Short: "Change the filter, destination or policy of a subscription",
+		Long: `Changes the filter, the destination or the policy of a subscription; the rest stays as it is.
+--topic and --type replace the whole list. --clear removes a part of the definition: after
+"--clear topic" the subscription takes events of every topic.
 
-Relays that run notice it within ten seconds, or a third of their lease. They settle the page
-that is out and go on under the new definition: no event goes out twice for it. The place in
-the stream stays: events that were passed under the old filter are not looked at again, and
-events that wait for a retry stay. After --on-dead skip, keys that wait behind dead events go
-on; after --on-dead block, events that are dead already block nothing.
+Running relays notice the change within ten seconds, or a third of their lease. They settle
+the page that they are publishing and continue with the new definition; no event is published
+twice because of it. The cursors stay where they are: events that the old filter left out are
+not read again, and events that wait for a retry stay. After --on-dead skip, keys that wait
+behind dead events continue; after --on-dead block, events that are already dead block nothing.
 
-A relay without --to goes on with a new destination by itself. One of an earlier version
-notices nothing: while it runs, nothing is altered without --force.`,
+A relay without --to continues with the new destination by itself. A relay of an earlier
+version does not notice the change: while one runs, --force is needed.`,
 		Example: `  outbox subscriptions alter billing --topic orders --topic refunds --topic credits
   outbox subscriptions alter billing --clear topic --to file:all.jsonl`,
 		Args: exactArgs("NAME"),

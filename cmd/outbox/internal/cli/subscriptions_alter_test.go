@@ -52,7 +52,7 @@ func TestSubscriptionsHalfMade(t *testing.T) {
 	s := newStandard(t)
 	s.run("", "subscriptions create half --from-now")
 	pgtest.Exec(t, s.pool, `UPDATE outbox_subscriptions SET ready = false WHERE name = 'half'`)
-	if got := s.run("", "subscriptions list"); !strings.Contains(got, "not to the end; drop it") {
+	if got := s.run("", "subscriptions list"); !strings.Contains(got, "unfinished; drop it") {
 		t.Errorf("the list is\n%s", got)
 	}
 	if got := s.run("", "subscriptions list --json"); !strings.Contains(got, `"halfMade":true`) {

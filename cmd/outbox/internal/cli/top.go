@@ -25,8 +25,8 @@ func newTop(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch the backlog, the relays and what is dead",
-		Long: `Shows, every second, what waits, what failed, what was delivered and which relays are alive,
-until Ctrl-C, or q and Enter. Where the output is no terminal it prints once.`,
+		Long: `Shows every second what waits, what failed, what was delivered and which relays are alive,
+until Ctrl-C, or q and Enter. If the output is not a terminal it prints once.`,
 		Example: "  outbox top --from postgres://localhost/shop",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
