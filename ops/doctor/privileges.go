@@ -92,7 +92,7 @@ func mayNot(role, what string, lacking []right) string {
 	return fmt.Sprintf("role %s may not %s: it lacks %s", role, what, strings.Join(inWords(lacking), "; "))
 }
 
-// auditLog are the tables of the audit log, which stands beside the target's where somebody made it. A
+// auditLog are the tables of the audit log, which may stand beside the outbox's. A
 // relay writes nothing there; a person who changes events, or looks at one, does so with its role.
 func auditLog(schema string) []relation {
 	return []relation{

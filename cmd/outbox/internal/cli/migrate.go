@@ -177,7 +177,7 @@ func (o *migrationOptions) auditFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.audit, "audit", false, "the tables of the audit log, instead of the layout's")
 }
 
-// auditMigration says how the audit log's tables are made, beside those of a target.
+// auditMigration says how the audit log's tables are made, beside those of an outbox.
 func auditMigration(conn *pgx.ConnConfig, schema string, options migrationOptions) (migrate.Config, error) {
 	if options.adopt || options.shape != (pgstream.Shape{}) {
 		return migrate.Config{}, usagef("--audit makes the audit log's tables and nothing else; run it without --adopt, --slots, --slot-length and --shards")

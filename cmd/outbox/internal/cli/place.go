@@ -50,7 +50,7 @@ type place interface {
 // migrationOptions are the flags of migrate.
 type migrationOptions struct {
 	adopt, force bool
-	// audit is set where the audit log's tables are meant, not the target's own.
+	// audit is set if the audit log's tables are meant instead of the place's own.
 	audit bool
 	// shape is that of a stream; what is zero was not given.
 	shape pgstream.Shape

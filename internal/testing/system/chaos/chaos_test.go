@@ -154,5 +154,5 @@ func testRestart(t *testing.T, p plan) *result {
 	p.url = server.URL("postgres")
 	r := newRun(t, p)
 	r.each(r.restarting(server))
-	return &result{r, r.finish(Limits{PerFault: len(r.relays) * (inFlight + r.target.undone())}, false)}
+	return &result{r, r.finish(Limits{PerFault: len(r.relays) * (inFlight + r.oracle.undone())}, false)}
 }

@@ -67,7 +67,7 @@ func TestFailover(t *testing.T) {
 	for _, problem := range report.Problems(Limits{PerFault: len(arrived)}) {
 		t.Error(problem)
 	}
-	problems, err := r.target.problems(t.Context(), r.producers.committed, false)
+	problems, err := r.oracle.problems(t.Context(), r.producers.committed, false)
 	f.check(err)
 	for _, problem := range problems {
 		t.Error(problem)

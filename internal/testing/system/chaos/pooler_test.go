@@ -38,7 +38,7 @@ func TestPooler(t *testing.T) {
 			p.through = pgbouncer.Start(t, p.url, pgbouncer.Config{Mode: pgbouncer.Transaction, Servers: poolerServers})
 			r := newRun(t, p)
 			r.each(r.restarting(server))
-			r.finish(Limits{PerFault: len(r.relays) * (inFlight + r.target.undone())}, false)
+			r.finish(Limits{PerFault: len(r.relays) * (inFlight + r.oracle.undone())}, false)
 		})
 	}
 }

@@ -62,7 +62,7 @@ func (r *run) move(number, share int) (doubtful int) {
 	r.check(r.producers.finish())
 
 	r.pool = connect(r.T, r.url, nil)
-	r.target = &stream{pool: r.pool, think: r.think}
+	r.oracle = &stream{pool: r.pool, think: r.think}
 	kept := r.forget()
 	r.produce()
 	r.producers.commit(kept)

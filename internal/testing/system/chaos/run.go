@@ -68,7 +68,7 @@ type run struct {
 	*testing.T
 	plan
 	pool      *pgxpool.Pool
-	target    target
+	oracle    oracle
 	inbox     inbox
 	producers *producers
 	choose    *rand.Rand
@@ -87,10 +87,10 @@ func newRun(t *testing.T, p plan) *run {
 		choose: rand.New(rand.NewPCG(p.seed, 1)), //nolint:gosec // choices that can be repeated, not secrets
 	}
 	var err error
-	if r.target, err = newTarget(pool, &p); err != nil {
+	if r.oracle, err = newOracle(pool, &p); err != nil {
 		t.Fatal(err)
 	}
-	r.inbox = r.target.inbox(t, r.folder)
+	r.inbox = r.oracle.inbox(t, r.folder)
 	t.Logf("seed %d", p.seed)
 	r.command("migrate", append([]string{"up", "--layout", p.layout}, p.migrate...)...).MustSucceed(t)
 	r.produce()
@@ -132,7 +132,7 @@ func connect(t *testing.T, url string, address func() string) *pgxpool.Pool {
 func (r *run) produce() {
 	r.Helper()
 	ledger := &ledger{committed: make(map[uuid.UUID]time.Time)}
-	load, count, err := r.target.load(r.Context(), ledger)
+	load, count, err := r.oracle.load(r.Context(), ledger)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func (r *run) arrives(mailbox *mailbox, what string) bool {
 // undelivered is how many events are committed and not settled.
 func (r *run) undelivered() int {
 	r.Helper()
-	n, err := r.target.undelivered(r.Context())
+	n, err := r.oracle.undelivered(r.Context())
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func (r *run) finish(limits Limits, triedOnce bool) *Report {
 	drain.MustSucceed(r.T)
 
 	report := r.judge(r.inbox, limits)
-	problems, err := r.target.problems(r.Context(), r.producers.committed, triedOnce)
+	problems, err := r.oracle.problems(r.Context(), r.producers.committed, triedOnce)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func (r *run) judge(inbox inbox, limits Limits) *Report {
 // left to the end of a lease.
 func (r *run) checkNothingHeld() {
 	r.Helper()
-	held, err := r.target.held(r.Context())
+	held, err := r.oracle.held(r.Context())
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -33,10 +33,10 @@ type storm struct {
 
 func newStorm(r *run) *storm {
 	r.Helper()
-	stream, isStream := r.target.(*stream)
+	stream, isStream := r.oracle.(*stream)
 	mailbox, isMailbox := r.inbox.(*mailbox)
 	if !isStream || !isMailbox {
-		r.Fatalf("%T and %T are not the stream and its mailbox", r.target, r.inbox)
+		r.Fatalf("%T and %T are not the stream and its mailbox", r.oracle, r.inbox)
 	}
 	return &storm{
 		run: r, stream: stream, mailbox: mailbox, guest: &relay{name: "guest"},

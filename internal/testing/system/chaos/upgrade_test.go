@@ -93,9 +93,9 @@ func (u *upgrade) works(at *relay) {
 // shared waits until both versions have shards.
 func (u *upgrade) shared(relays ...*relay) {
 	u.Helper()
-	stream, ok := u.target.(*stream)
+	stream, ok := u.oracle.(*stream)
 	if !ok {
-		u.Fatalf("%T is not the stream", u.target)
+		u.Fatalf("%T is not the stream", u.oracle)
 	}
 	u.await("every relay to have a share", func() bool {
 		u.keepBusy()

@@ -17,8 +17,9 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// target is an outbox that a run emits to and relays from.
-type target interface {
+// oracle is an outbox that a run emits to and relays from. It reads the tables itself, and not by package ops: what is
+// under test cannot be its own judge.
+type oracle interface {
 	// load is what producers do to it, and how many of them there are.
 	load(ctx context.Context, ledger *ledger) (load, int, error)
 	// inbox is where what is relayed from it arrives.
@@ -34,8 +35,8 @@ type target interface {
 	problems(ctx context.Context, committed map[uuid.UUID]time.Time, tried bool) ([]string, error)
 }
 
-// newTarget is what the program knows under the name of the plan's layout.
-func newTarget(pool *pgxpool.Pool, p *plan) (target, error) {
+// newOracle is the oracle of what the program knows under the name of the plan's layout.
+func newOracle(pool *pgxpool.Pool, p *plan) (oracle, error) {
 	if p.layout == pgstream.LayoutName {
 		return &stream{pool: pool, think: p.think}, nil
 	}
