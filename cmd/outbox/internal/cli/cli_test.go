@@ -77,7 +77,7 @@ func TestBadCommandLines(t *testing.T) {
 	for words, args := range map[string]string{
 		"unknown command":                  "frobnicate",
 		"unknown flag":                     "emit --frobnicate",
-		"up, down, status or print":               "migrate",
+		"up, down, status or print":        "migrate",
 		"--layout is empty":                "migrate up --from postgres://localhost/x --layout=",
 		"there is no layout":               "migrate up --from postgres://localhost/x --layout nope",
 		"no such file":                     "migrate up --from postgres://localhost/x --layout ./nope.yaml",
