@@ -14,7 +14,7 @@ const (
 	MaxHeaders = 64 << 10
 )
 
-// EmitConfig adjusts an emitter. The zero value, or a nil pointer, is ready to use.
+// EmitConfig adjusts an emitter. The zero value is ready to use.
 type EmitConfig struct {
 	// MaxPayload is the largest payload accepted, in bytes. Default 1 MiB; at most
 	// 256 MiB.

@@ -154,7 +154,7 @@ func ExampleRetryPolicy() {
 }
 
 func emitExample(ctx context.Context, pool *pgxpool.Pool, event outbox.Event) error {
-	emitter, err := outboxpgx.New(doorito.Layout(), nil)
+	emitter, err := outboxpgx.New(doorito.Layout(), outbox.EmitConfig{})
 	if err != nil {
 		return err
 	}

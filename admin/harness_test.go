@@ -81,7 +81,7 @@ func newTable(t *testing.T) *ops.Outbox {
 // emit commits some events.
 func (s *shop) emit(events ...outbox.Event) {
 	s.t.Helper()
-	emitter, err := outboxpgx.New(s.emits, nil)
+	emitter, err := outboxpgx.New(s.emits, outbox.EmitConfig{})
 	if err != nil {
 		s.t.Fatal(err)
 	}

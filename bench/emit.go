@@ -127,7 +127,7 @@ func benchEmitTarget(ctx context.Context, b *bench, name string, target outboxpg
 	if err := migrateFiles(ctx, pool, files); err != nil {
 		return err
 	}
-	emitter, err := outboxpgx.New(target, nil)
+	emitter, err := outboxpgx.New(target, outbox.EmitConfig{})
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func relayed(
 		if err != nil {
 			return nil, nil, err
 		}
-		config := &outbox.EmitConfig{}
+		config := outbox.EmitConfig{}
 		if nudged {
 			config.Nudge = relay.Nudge
 		}

@@ -18,7 +18,7 @@ import (
 
 func emit(t *testing.T, pool *pgxpool.Pool, layout pgstore.Layout, event outbox.Event, n int) {
 	t.Helper()
-	emitter, err := outboxpgx.New(layout, nil)
+	emitter, err := outboxpgx.New(layout, outbox.EmitConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func Example() {
 		return
 	}
 	defer done()
-	emitter, err := outboxpgx.New(layout, nil)
+	emitter, err := outboxpgx.New(layout, outbox.EmitConfig{})
 	if err != nil {
 		fmt.Println(err)
 		return

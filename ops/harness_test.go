@@ -94,7 +94,7 @@ func (h *harness) must(err error) {
 // emit emits events that differ as change says.
 func (h *harness) emit(n int, change func(i int, event *outbox.Event)) []uuid.UUID {
 	h.Helper()
-	emitter, err := outboxpgx.New(h.emits, nil)
+	emitter, err := outboxpgx.New(h.emits, outbox.EmitConfig{})
 	h.must(err)
 	events := make([]outbox.Event, n)
 	for i := range events {

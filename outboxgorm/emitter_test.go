@@ -26,7 +26,7 @@ func TestEmitter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			emittest.Run(t, func(t *testing.T, url string, target emit.Target, emitConfig *outbox.EmitConfig) emittest.Emitter {
+			emittest.Run(t, func(t *testing.T, url string, target emit.Target, emitConfig outbox.EmitConfig) emittest.Emitter {
 				t.Helper()
 				emitter, err := outboxgorm.New(target, emitConfig)
 				if err != nil {
@@ -55,7 +55,7 @@ func open(t *testing.T, url string, config gorm.Config) *gorm.DB {
 
 func TestOutsideTransaction(t *testing.T) {
 	t.Parallel()
-	emitter, err := outboxgorm.New(modkit.Layout(), nil)
+	emitter, err := outboxgorm.New(modkit.Layout(), outbox.EmitConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestOutsideTransaction(t *testing.T) {
 func TestNudgeWaitsForTheOuterTransaction(t *testing.T) {
 	t.Parallel()
 	nudges := 0
-	emitter, err := outboxgorm.New(modkit.Layout(), &outbox.EmitConfig{Nudge: func() { nudges++ }})
+	emitter, err := outboxgorm.New(modkit.Layout(), outbox.EmitConfig{Nudge: func() { nudges++ }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func Example() {
 	}
 
 	ctx := context.Background()
-	emitter, err := outboxgorm.New(doorito.Layout(), nil)
+	emitter, err := outboxgorm.New(doorito.Layout(), outbox.EmitConfig{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -21,8 +21,8 @@ type Beginner interface {
 // Emitter writes events to one target. It is safe for concurrent use.
 type Emitter struct{ emitter *emit.Emitter }
 
-// New makes an emitter for a target. A nil config means the defaults.
-func New(target Target, config *outbox.EmitConfig) (*Emitter, error) {
+// New makes an emitter for a target.
+func New(target Target, config outbox.EmitConfig) (*Emitter, error) {
 	emitter, err := emit.New(target, config)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 
 func TestEmitter(t *testing.T) {
 	t.Parallel()
-	emittest.Run(t, func(t *testing.T, url string, target emit.Target, config *outbox.EmitConfig) emittest.Emitter {
+	emittest.Run(t, func(t *testing.T, url string, target emit.Target, config outbox.EmitConfig) emittest.Emitter {
 		t.Helper()
 		pool, err := pgxpool.New(t.Context(), url)
 		if err != nil {

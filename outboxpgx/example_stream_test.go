@@ -22,7 +22,7 @@ func ExampleEmitter_stream() {
 	defer done()
 
 	ctx := context.Background()
-	emitter, err := outboxpgx.New(pgstream.Stream{}, &outbox.EmitConfig{DefaultTopic: "orders"})
+	emitter, err := outboxpgx.New(pgstream.Stream{}, outbox.EmitConfig{DefaultTopic: "orders"})
 	if err != nil {
 		fmt.Println(err)
 		return

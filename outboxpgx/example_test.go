@@ -16,7 +16,7 @@ import (
 
 // placeOrder is the example of the README: the order and its event, in one commit.
 func placeOrder(ctx context.Context, pool *pgxpool.Pool) error {
-	emitter, err := outboxpgx.New(pgstream.Stream{}, nil)
+	emitter, err := outboxpgx.New(pgstream.Stream{}, outbox.EmitConfig{})
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func ExampleEmitter_Emit() {
 		return
 	}
 	defer done()
-	emitter, err := outboxpgx.New(modkit.Layout(), nil)
+	emitter, err := outboxpgx.New(modkit.Layout(), outbox.EmitConfig{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -92,7 +92,7 @@ func ExampleEmitter_EmitMany() {
 		return
 	}
 	defer done()
-	emitter, err := outboxpgx.New(modkit.Layout(), &outbox.EmitConfig{DefaultNamespace: "shop", DefaultTopic: "orders"})
+	emitter, err := outboxpgx.New(modkit.Layout(), outbox.EmitConfig{DefaultNamespace: "shop", DefaultTopic: "orders"})
 	if err != nil {
 		fmt.Println(err)
 		return

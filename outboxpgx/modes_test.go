@@ -45,7 +45,7 @@ func emitInMode(t *testing.T, mode, name string) {
 		t.Fatal(err)
 	}
 	pgtest.Migrate(t, pool, "", files)
-	emitter, err := outboxpgx.New(target, &outbox.EmitConfig{})
+	emitter, err := outboxpgx.New(target, outbox.EmitConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 func TestEmitter(t *testing.T) {
 	t.Parallel()
-	emittest.Run(t, func(t *testing.T, url string, target emit.Target, config *outbox.EmitConfig) emittest.Emitter {
+	emittest.Run(t, func(t *testing.T, url string, target emit.Target, config outbox.EmitConfig) emittest.Emitter {
 		t.Helper()
 		db, err := sql.Open("pgx", url)
 		if err != nil {

@@ -34,7 +34,7 @@ func Example() {
 	defer func() { _ = db.Close() }()
 
 	ctx := context.Background()
-	emitter, err := outboxsql.New(packfinderz.Layout(), nil)
+	emitter, err := outboxsql.New(packfinderz.Layout(), outbox.EmitConfig{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -144,7 +144,7 @@ func (h *harness) defers(t *testing.T) {
 	h.layout.Hold, h.layout.Count = pgstore.HoldDefer, pgstore.CountOnFailure
 	h.layout.Columns.LockedBy, h.layout.Columns.LockedUntil = pgstore.Column{}, pgstore.Column{}
 	var err error
-	if h.emitter, err = outboxpgx.New(h.layout, nil); err != nil {
+	if h.emitter, err = outboxpgx.New(h.layout, outbox.EmitConfig{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -16,7 +16,7 @@ func TestCustomLayout(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	pgtest.Exec(t, pool, oursSQL)
-	emitter, err := outboxpgx.New(ours(), nil)
+	emitter, err := outboxpgx.New(ours(), outbox.EmitConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func newHarness(t *testing.T, name string) *harness {
 		pgtest.Exec(t, h.pool, oursSQL)
 	}
 	var err error
-	if h.emitter, err = outboxpgx.New(h.layout, nil); err != nil {
+	if h.emitter, err = outboxpgx.New(h.layout, outbox.EmitConfig{}); err != nil {
 		t.Fatal(err)
 	}
 	return h

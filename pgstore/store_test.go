@@ -61,7 +61,7 @@ func otherTeams(t *testing.T) *harness {
 	h.layout.Columns.Payload.Name, h.layout.DeadLetter.Columns.Payload.Name = "payload", "payload"
 	h.layout.DeadLetter.Columns.RetriedAt = pgstore.Column{}
 	var err error
-	if h.emitter, err = outboxpgx.New(h.layout, nil); err != nil {
+	if h.emitter, err = outboxpgx.New(h.layout, outbox.EmitConfig{}); err != nil {
 		t.Fatal(err)
 	}
 	return h

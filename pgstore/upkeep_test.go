@@ -108,7 +108,7 @@ func TestLettersOfOthers(t *testing.T) {
 	pgtest.Exec(t, h.pool, fmt.Sprintf(`ALTER TABLE %s ADD COLUMN topic text`, h.table()))
 	h.layout.Columns.Topic = pgstore.Column{Name: "topic"}
 	var err error
-	if h.emitter, err = outboxpgx.New(h.layout, nil); err != nil {
+	if h.emitter, err = outboxpgx.New(h.layout, outbox.EmitConfig{}); err != nil {
 		t.Fatal(err)
 	}
 	mine, other := h.event(), h.event()

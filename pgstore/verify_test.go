@@ -223,7 +223,7 @@ func (h *harness) fullEvent() outbox.Event {
 // tryEmit emits an event twice, which has to find the first, and reads it.
 func (h *harness) tryEmit(t *testing.T) error {
 	t.Helper()
-	emitter, err := outboxpgx.New(h.layout, nil)
+	emitter, err := outboxpgx.New(h.layout, outbox.EmitConfig{})
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func emitSQL(ctx context.Context, db querier, event outbox.Event) (id uuid.UUID,
 // emitGo emits the event with pgx, in a transaction of its own.
 func emitGo(t *testing.T, pool *pgxpool.Pool, event outbox.Event) (done outbox.Emitted, err error) {
 	t.Helper()
-	e := emitter(t, pgstream.Stream{}, nil)
+	e := emitter(t, pgstream.Stream{}, outbox.EmitConfig{})
 	err = e.InTx(t.Context(), pool, func(tx pgx.Tx) (err error) {
 		done, err = e.Emit(t.Context(), tx, event)
 		return err
@@ -314,7 +314,7 @@ func TestEmitSQLRace(t *testing.T) {
 func TestEmitSQLSerialize(t *testing.T) {
 	t.Parallel()
 	pool := emitPool(t, "", pgstream.Shape{})
-	e := emitter(t, pgstream.Stream{}, &outbox.EmitConfig{Serialize: true})
+	e := emitter(t, pgstream.Stream{}, outbox.EmitConfig{Serialize: true})
 	event := layouttest.Event(pgstream.LayoutName)
 	event.AggregateType, event.AggregateID = "order", "42"
 	viaGo := func(tx pgx.Tx) error {
@@ -403,7 +403,7 @@ func TestEmitSQLHostileSearchPath(t *testing.T) {
 	run(`SET search_path TO evil, pg_temp, pg_catalog`)
 	run(`SELECT ` + quoted + `.outbox_emit('made', '{}', 'orders', p_key => 'k', p_dedupe_key => 'd', p_headers => '{"a": "b"}', p_serialize => true)`)
 	run(`SELECT ` + quoted + `.outbox_emit_bytes('made', '', 'orders')`)
-	e := emitter(t, pgstream.Stream{Schema: schema}, &outbox.EmitConfig{Serialize: true})
+	e := emitter(t, pgstream.Stream{Schema: schema}, outbox.EmitConfig{Serialize: true})
 	event := layouttest.Event(pgstream.LayoutName)
 	event.Key, event.DedupeKey = "k", "d"
 	err = pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {

@@ -28,7 +28,7 @@ func emitPool(t *testing.T, schema string, shape pgstream.Shape) *pgxpool.Pool {
 }
 
 // emitter emits to a stream with pgx.
-func emitter(t *testing.T, stream pgstream.Stream, config *outbox.EmitConfig) *outboxpgx.Emitter {
+func emitter(t *testing.T, stream pgstream.Stream, config outbox.EmitConfig) *outboxpgx.Emitter {
 	t.Helper()
 	emitter, err := outboxpgx.New(stream, config)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestEmitShards(t *testing.T) {
 					events[i].Key = fmt.Sprintf("Schlüssel %d", i)
 				}
 			}
-			e := emitter(t, pgstream.Stream{}, nil)
+			e := emitter(t, pgstream.Stream{}, outbox.EmitConfig{})
 			err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 				if _, err := e.EmitMany(t.Context(), tx, events[:n/2]); err != nil {
 					return err
@@ -98,7 +98,7 @@ func TestEmitShards(t *testing.T) {
 func TestEmitLeavesDefaults(t *testing.T) {
 	t.Parallel()
 	pool := emitPool(t, "", pgstream.Shape{})
-	e := emitter(t, pgstream.Stream{}, nil)
+	e := emitter(t, pgstream.Stream{}, outbox.EmitConfig{})
 	event := layouttest.Event(pgstream.LayoutName)
 	keyed := event
 	keyed.DedupeKey = "key"
@@ -141,7 +141,7 @@ func TestEmitSchema(t *testing.T) {
 	event := layouttest.Event(pgstream.LayoutName)
 	event.ID, event.Key = uuid.New(), "key"
 	for _, schema := range []string{"one", "two"} {
-		e := emitter(t, pgstream.Stream{Schema: schema}, &outbox.EmitConfig{Serialize: true})
+		e := emitter(t, pgstream.Stream{Schema: schema}, outbox.EmitConfig{Serialize: true})
 		for _, already := range []bool{false, true} {
 			err := e.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 				done, err := e.Emit(t.Context(), tx, event)
@@ -155,7 +155,7 @@ func TestEmitSchema(t *testing.T) {
 			}
 		}
 	}
-	if _, err := outboxpgx.New(pgstream.Stream{Schema: "a\x00b"}, nil); err == nil {
+	if _, err := outboxpgx.New(pgstream.Stream{Schema: "a\x00b"}, outbox.EmitConfig{}); err == nil {
 		t.Error("a schema name with a NUL byte was taken")
 	}
 }

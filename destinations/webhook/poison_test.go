@@ -35,7 +35,7 @@ func TestUnknownEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	pgtest.Migrate(t, pool, "", files)
-	emitter, err := outboxpgx.New(pgstream.Stream{}, nil)
+	emitter, err := outboxpgx.New(pgstream.Stream{}, outbox.EmitConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestGoEmits(t *testing.T) {
 	pool := pgtest.Connect(t, p.database)
 	layout := doorito.Layout()
 	layout.Table = "common_outboxevent"
-	emitter, err := outboxpgx.New(layout, nil)
+	emitter, err := outboxpgx.New(layout, outbox.EmitConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,6 +85,6 @@ func newService(db *database.Database, lease time.Duration, say *narrator, log *
 		return nil, err
 	}
 	// Events are delivered at once: each commit wakes the relay.
-	s.emitter, err = outboxpgx.New(doorito.Layout(), &outbox.EmitConfig{Nudge: s.relay.Nudge})
+	s.emitter, err = outboxpgx.New(doorito.Layout(), outbox.EmitConfig{Nudge: s.relay.Nudge})
 	return s, err
 }

@@ -89,7 +89,7 @@ func run(ctx context.Context, url string, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, relay.Stop(context.WithoutCancel(ctx))) }()
 
 	// The business transaction: the order and its event, or neither.
-	emitter, err := outboxpgx.New(pgstream.Stream{}, &outbox.EmitConfig{DefaultTopic: "orders", Nudge: relay.Nudge})
+	emitter, err := outboxpgx.New(pgstream.Stream{}, outbox.EmitConfig{DefaultTopic: "orders", Nudge: relay.Nudge})
 	if err != nil {
 		return err
 	}

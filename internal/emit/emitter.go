@@ -44,15 +44,12 @@ type Emitter struct {
 }
 
 // New compiles the target and fills in the defaults.
-func New(target Target, config *outbox.EmitConfig) (*Emitter, error) {
+func New(target Target, config outbox.EmitConfig) (*Emitter, error) {
 	plan, err := target.EmitPlan()
 	if err != nil {
 		return nil, err
 	}
-	e := &Emitter{plan: plan}
-	if config != nil {
-		e.config = *config
-	}
+	e := &Emitter{plan: plan, config: config}
 	if e.config.MaxPayload == 0 {
 		e.config.MaxPayload = outbox.DefaultMaxPayload
 	}

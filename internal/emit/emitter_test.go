@@ -12,7 +12,7 @@ import (
 
 func TestSerializeNeedsOrderPerKey(t *testing.T) {
 	t.Parallel()
-	serialize := &outbox.EmitConfig{Serialize: true}
+	serialize := outbox.EmitConfig{Serialize: true}
 	for _, shipped := range layouts.All() {
 		_, err := emit.New(shipped.Layout, serialize)
 		if err == nil || !strings.Contains(err.Error(), "layout "+shipped.Layout.Name+" keeps no order per key") {
@@ -27,7 +27,7 @@ func TestSerializeNeedsOrderPerKey(t *testing.T) {
 func TestMaxPayloadRange(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int{-1, 256<<20 + 1} {
-		if _, err := emit.New(pgstream.Stream{}, &outbox.EmitConfig{MaxPayload: limit}); err == nil {
+		if _, err := emit.New(pgstream.Stream{}, outbox.EmitConfig{MaxPayload: limit}); err == nil {
 			t.Errorf("a limit of %d was taken", limit)
 		}
 	}

@@ -135,7 +135,7 @@ func TestEmitEventRefuses(t *testing.T) {
 	b := newBed(t)
 	db := stdlib.OpenDBFromPool(b.pool)
 	defer func() { _ = db.Close() }()
-	emitter, err := outboxsql.New(doorito.Layout(), nil)
+	emitter, err := outboxsql.New(doorito.Layout(), outbox.EmitConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func ExampleEmitEvent() {
 		return
 	}
 	defer done()
-	emitter, err := outboxpgx.New(doorito.Layout(), nil)
+	emitter, err := outboxpgx.New(doorito.Layout(), outbox.EmitConfig{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -103,7 +103,7 @@ func deliver(ctx context.Context, pool *pgxpool.Pool) (err error) {
 	}
 	defer func() { err = errors.Join(err, relay.Stop(context.WithoutCancel(ctx))) }()
 
-	emitter, err := outboxpgx.New(doorito.Layout(), &outbox.EmitConfig{Nudge: relay.Nudge})
+	emitter, err := outboxpgx.New(doorito.Layout(), outbox.EmitConfig{Nudge: relay.Nudge})
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (b *bed) deploy() {
 func (b *bed) nudges(nudge func()) {
 	b.Helper()
 	var err error
-	if b.emitter, err = outboxpgx.New(b.layout, &outbox.EmitConfig{Nudge: nudge}); err != nil {
+	if b.emitter, err = outboxpgx.New(b.layout, outbox.EmitConfig{Nudge: nudge}); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -38,7 +38,7 @@ func Enqueue(ctx context.Context, tx Tx, messages ...Message) ([]Enqueued, error
 }
 
 // contract is the contract's table, compiled once: it is the same for everybody.
-var contract = sync.OnceValues(func() (*emit.Emitter, error) { return emit.New(Layout(), nil) })
+var contract = sync.OnceValues(func() (*emit.Emitter, error) { return emit.New(Layout(), outbox.EmitConfig{}) })
 
 func enqueue(ctx context.Context, emitter *emit.Emitter, tx Tx, messages []Message) ([]Enqueued, error) {
 	conn, err := connOf(tx)

@@ -40,7 +40,7 @@ func newBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	pgtest.Migrate(t, b.pool, "", files)
-	if b.emitter, err = outboxpgx.New(modkit.Layout(), nil); err != nil {
+	if b.emitter, err = outboxpgx.New(modkit.Layout(), outbox.EmitConfig{}); err != nil {
 		t.Fatal(err)
 	}
 	return b

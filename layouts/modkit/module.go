@@ -96,7 +96,7 @@ func NewModule[DB *pgxpool.Pool | *sql.DB](db DB, config Config) (*Module, error
 	if m.retry, err = config.Retry.WithDefaults(); err != nil {
 		return nil, err
 	}
-	if m.emitter, err = emit.New(layout, nil); err != nil {
+	if m.emitter, err = emit.New(layout, outbox.EmitConfig{}); err != nil {
 		return nil, err
 	}
 	if _, err := m.store(ClaimCfg{}); err != nil {

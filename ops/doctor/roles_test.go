@@ -109,11 +109,11 @@ func (w *workplace) worst(t *testing.T) doctor.Severity {
 func (w *workplace) emitAll(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	ctx := t.Context()
-	byPgx, err := outboxpgx.New(w.emits, nil)
+	byPgx, err := outboxpgx.New(w.emits, outbox.EmitConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bySQL, err := outboxsql.New(w.emits, nil)
+	bySQL, err := outboxsql.New(w.emits, outbox.EmitConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.relay.Stop(context.WithoutCancel(ctx))) }()
-	emitter, err := outboxpgx.New(pgstream.Stream{}, &outbox.EmitConfig{DefaultTopic: topic, Nudge: d.relay.Nudge})
+	emitter, err := outboxpgx.New(pgstream.Stream{}, outbox.EmitConfig{DefaultTopic: topic, Nudge: d.relay.Nudge})
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func testCommitAndRollback(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 
 	tx := b.begin(e)
 	if _, err := tx.Emit(b.Context(), b.event()); err != nil {
@@ -43,7 +43,7 @@ func testCommitAndRollback(_ *testing.T, b *bed) {
 
 // testNewRow holds a fresh row against the contract, column by column.
 func testNewRow(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	event := b.event()
 	event.ID = uuid.New()
 	later := time.Date(2031, 3, 30, 1, 30, 0, 123000, time.UTC)
@@ -112,7 +112,7 @@ func testNewRow(_ *testing.T, b *bed) {
 }
 
 func testMany(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	const n = 2500
 	events := make([]outbox.Event, n)
 	for i := range events {
@@ -144,7 +144,7 @@ func testMany(_ *testing.T, b *bed) {
 // testLostCommit is the caller's view of a connection that dies at COMMIT: it cannot
 // know whether the event is there, and emits again.
 func testLostCommit(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	event := b.event()
 	event.ID = uuid.New()
 
@@ -214,7 +214,7 @@ func killBackends(b *bed) {
 
 func testInTx(_ *testing.T, b *bed) {
 	nudges := 0
-	e := b.emitter(&outbox.EmitConfig{Nudge: func() { nudges++; panic("a nudge that fails") }})
+	e := b.emitter(outbox.EmitConfig{Nudge: func() { nudges++; panic("a nudge that fails") }})
 	emitOne := func(tx Tx) error {
 		_, err := tx.Emit(b.Context(), b.event())
 		return err

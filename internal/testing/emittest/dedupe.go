@@ -16,7 +16,7 @@ import (
 )
 
 func testSameID(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	event := b.event()
 	event.ID = uuid.New()
 	other := b.event()
@@ -42,7 +42,7 @@ func testSameID(_ *testing.T, b *bed) {
 }
 
 func testSameDedupeKey(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	event := b.event()
 	event.DedupeKey = "order-1"
 	tx := b.begin(e)
@@ -121,7 +121,7 @@ func testDedupeRace(_ *testing.T, b *bed) {
 
 func raceOn(b *bed, event outbox.Event) {
 	b.Helper()
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	first, second := b.begin(e), b.begin(e)
 	winner, err := first.Emit(b.Context(), event)
 	b.must(err)
@@ -148,7 +148,7 @@ func raceOn(b *bed, event outbox.Event) {
 
 // testBatchRace would deadlock if rows were written in the order given.
 func testBatchRace(_ *testing.T, b *bed) {
-	raceBatches(b, nil, raceSize, func(i int) outbox.Event {
+	raceBatches(b, outbox.EmitConfig{}, raceSize, func(i int) outbox.Event {
 		event := b.event()
 		if b.place.dedupe {
 			event.DedupeKey = fmt.Sprintf("key-%03d", i)
@@ -161,7 +161,7 @@ func testBatchRace(_ *testing.T, b *bed) {
 
 // testScopeRace would deadlock if rows were written in the order of their keys alone.
 func testScopeRace(_ *testing.T, b *bed) {
-	raceBatches(b, nil, raceSize, func(i int) outbox.Event {
+	raceBatches(b, outbox.EmitConfig{}, raceSize, func(i int) outbox.Event {
 		event := b.eventIn(i)
 		event.DedupeKey = "key"
 		return event
@@ -173,7 +173,7 @@ const raceSize = 400
 
 // raceBatches emits the same events in opposite orders at the same time, several times, and
 // expects so many rows each time.
-func raceBatches(b *bed, config *outbox.EmitConfig, rows int, event func(i int) outbox.Event) {
+func raceBatches(b *bed, config outbox.EmitConfig, rows int, event func(i int) outbox.Event) {
 	b.Helper()
 	e := b.emitter(config)
 	const rounds = 10
@@ -205,7 +205,7 @@ func raceBatches(b *bed, config *outbox.EmitConfig, rows int, event func(i int) 
 }
 
 func testSerializationFailure(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	event := b.event()
 	event.ID = uuid.New()
 	tx := b.begin(e)
@@ -224,7 +224,7 @@ func testSerializationFailure(_ *testing.T, b *bed) {
 
 // testForeignConstraint gives the table a constraint of its owner's.
 func testForeignConstraint(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	column := pgx.Identifier{b.place.payload}.Sanitize()
 	b.exec(`CREATE UNIQUE INDEX ON ` + b.table() + ` ((` + column + `->>'order'))`)
 	event := b.event()

@@ -29,7 +29,7 @@ func (b *bed) wantOrder(want ...uuid.UUID) {
 // testBatchOrder emits batches whose dedupe keys and ids fall in the order given: what is
 // sorted to avoid deadlocks must not show in the log.
 func testBatchOrder(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	const n = 500
 	for name, change := range map[string]func(i int, event *outbox.Event){
 		"fresh": func(int, *outbox.Event) {},
@@ -64,7 +64,7 @@ func testBatchOrder(_ *testing.T, b *bed) {
 }
 
 func testAggregateKey(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	for _, c := range []struct{ key, aggregateType, aggregateID, want string }{
 		{"own", "order", "42", "own"},
 		{"", "order", "42", "order/42"},
@@ -95,7 +95,7 @@ func testAggregateKey(_ *testing.T, b *bed) {
 // testPlaceAfterWait lets an event wait for a dedupe key whose holder rolls back. What was
 // committed meanwhile comes before it.
 func testPlaceAfterWait(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	event := b.event()
 	event.DedupeKey = "key"
 	for _, emit := range []func(tx Tx) (uuid.UUID, error){
@@ -142,7 +142,7 @@ func testSerialize(_ *testing.T, b *bed) {
 	event := b.event()
 	event.Key = "order-42"
 	for _, serialize := range []bool{false, true} {
-		e := b.emitter(&outbox.EmitConfig{Serialize: serialize})
+		e := b.emitter(outbox.EmitConfig{Serialize: serialize})
 		first, second := b.begin(e), b.begin(e)
 		one, err := first.Emit(b.Context(), event)
 		b.must(err)
@@ -179,7 +179,7 @@ func testSerialize(_ *testing.T, b *bed) {
 
 // testSerializedBatches would deadlock if keys were locked in the order given.
 func testSerializedBatches(_ *testing.T, b *bed) {
-	raceBatches(b, &outbox.EmitConfig{Serialize: true}, 2*raceSize, func(i int) outbox.Event {
+	raceBatches(b, outbox.EmitConfig{Serialize: true}, 2*raceSize, func(i int) outbox.Event {
 		event := b.event()
 		event.Key = fmt.Sprintf("key-%d", i)
 		return event

@@ -30,7 +30,7 @@ func wantRefused(b *bed, err error, field, words string) {
 // testRefusals tries what the target cannot take. All of it runs in one transaction,
 // which still commits: nothing reached the database.
 func testRefusals(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	tx := b.begin(e)
 	tenant := uuid.New()
 	long := strings.Repeat("x", 2000)
@@ -130,7 +130,7 @@ func testRefusals(_ *testing.T, b *bed) {
 
 func testPayloadLimit(_ *testing.T, b *bed) {
 	const limit = 4096
-	e := b.emitter(&outbox.EmitConfig{MaxPayload: limit})
+	e := b.emitter(outbox.EmitConfig{MaxPayload: limit})
 	sized := func(n int) outbox.Event {
 		event := b.event()
 		event.Payload = []byte(`"` + strings.Repeat("x", n-2) + `"`)
@@ -147,7 +147,7 @@ func testPayloadLimit(_ *testing.T, b *bed) {
 	b.wantCount(2)
 
 	// Unless set, the limit is 1 MiB.
-	tx = b.begin(b.emitter(nil))
+	tx = b.begin(b.emitter(outbox.EmitConfig{}))
 	_, err = tx.Emit(b.Context(), sized(outbox.DefaultMaxPayload))
 	b.must(err)
 	_, err = tx.Emit(b.Context(), sized(outbox.DefaultMaxPayload+1))
@@ -157,7 +157,7 @@ func testPayloadLimit(_ *testing.T, b *bed) {
 // testHostilePayloads sends what breaks other outboxes. What is refused is refused
 // before the server sees it; what is taken is there afterwards.
 func testHostilePayloads(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	refused := map[string]string{
 		`{"a": "\u0000"}`:                          "U+0000",
 		"{\"a\": \"\x00\"}":                        "not valid JSON",
@@ -220,7 +220,7 @@ func testHostilePayloads(_ *testing.T, b *bed) {
 
 // testTimeZones emits from sessions in three zones, at moments around a clock change.
 func testTimeZones(_ *testing.T, b *bed) {
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	berlin := time.FixedZone("CET", 3600)
 	moments := []time.Time{
 		time.Date(2030, 3, 31, 1, 59, 59, 0, berlin),
@@ -262,7 +262,7 @@ func testTimeZones(_ *testing.T, b *bed) {
 // testHostileNames runs the target under names that would hurt if they were not quoted.
 func testHostileNames(_ *testing.T, b *bed) {
 	b.place = b.place.elsewhere(`my "schema"; DROP TABLE x; --`, `Événements "d'ordre"; SELECT 1 --`)
-	e := b.emitter(nil)
+	e := b.emitter(outbox.EmitConfig{})
 	b.exec(`CREATE TABLE x ()`)
 	tx := b.begin(e)
 	event := b.event()

@@ -35,7 +35,7 @@ type Emitter interface {
 }
 
 // Open connects an emitter to a database; it closes with the test.
-type Open func(t *testing.T, url string, target emit.Target, config *outbox.EmitConfig) Emitter
+type Open func(t *testing.T, url string, target emit.Target, config outbox.EmitConfig) Emitter
 
 // Run runs the suite.
 func Run(t *testing.T, open Open) {
@@ -104,7 +104,7 @@ func (b *bed) migrate() {
 }
 
 // emitter makes the tables and opens an emitter on them.
-func (b *bed) emitter(config *outbox.EmitConfig) Emitter {
+func (b *bed) emitter(config outbox.EmitConfig) Emitter {
 	b.Helper()
 	if b.pool == nil {
 		b.migrate()

@@ -70,7 +70,7 @@ func newBed(t *testing.T, d Destination) *bed {
 		t.Fatal(err)
 	}
 	pgtest.Migrate(t, b.pool, "", files)
-	if b.emitter, err = outboxpgx.New(pgstream.Stream{}, nil); err != nil {
+	if b.emitter, err = outboxpgx.New(pgstream.Stream{}, outbox.EmitConfig{}); err != nil {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.NewTextHandler(b.log, nil))

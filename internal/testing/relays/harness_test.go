@@ -61,7 +61,7 @@ func newBedOn(t *testing.T, name, url string) *bed {
 		b.layout = shipped.Layout
 		b.migrate(shipped.Migrations(b.layout))
 	}
-	b.emitter = b.newEmitter(nil)
+	b.emitter = b.newEmitter(outbox.EmitConfig{})
 	return b
 }
 
@@ -73,7 +73,7 @@ func (b *bed) migrate(files fs.FS, err error) {
 	pgtest.Migrate(b.T, b.pool, "", files)
 }
 
-func (b *bed) newEmitter(config *outbox.EmitConfig) *outboxpgx.Emitter {
+func (b *bed) newEmitter(config outbox.EmitConfig) *outboxpgx.Emitter {
 	b.Helper()
 	var target outboxpgx.Target = b.layout
 	if b.name == stream {

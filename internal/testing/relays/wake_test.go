@@ -132,7 +132,7 @@ func TestNotifier(t *testing.T) {
 	forEachStore(t, func(b *bed) {
 		notifier := b.notifier()
 		defer notifier.Close()
-		b.emitter = b.newEmitter(&outbox.EmitConfig{Nudge: notifier.Notify})
+		b.emitter = b.newEmitter(outbox.EmitConfig{Nudge: notifier.Notify})
 		config, store := b.sleepy()
 		relay := b.start(config)
 		store.fallAsleep(b.T)
@@ -236,7 +236,7 @@ func TestNudgeInProcess(t *testing.T) {
 	config.Listen = false
 	relay := b.start(config)
 	var err error
-	if b.emitter, err = outboxpgx.New(b.layout, &outbox.EmitConfig{Nudge: relay.Nudge}); err != nil {
+	if b.emitter, err = outboxpgx.New(b.layout, outbox.EmitConfig{Nudge: relay.Nudge}); err != nil {
 		t.Fatal(err)
 	}
 	store.fallAsleep(t)

@@ -65,7 +65,7 @@ func NewService(config Config) (*Service, error) {
 	if err := registry.CheckValues(layout); err != nil {
 		return nil, err
 	}
-	emitter, err := outboxgorm.New(layout, nil)
+	emitter, err := outboxgorm.New(layout, outbox.EmitConfig{})
 	if err != nil {
 		return nil, fmt.Errorf("set up the emitter: %w", err)
 	}

@@ -37,7 +37,7 @@ All events go into one transaction: if one line is refused, nothing is written.`
 			if err != nil {
 				return err
 			}
-			return a.emit(cmd.Context(), &from, &config, input)
+			return a.emit(cmd.Context(), &from, config, input)
 		},
 	}
 	from.flags(cmd)
@@ -56,7 +56,7 @@ type events interface {
 	place(n int) string
 }
 
-func (a *app) emit(ctx context.Context, from *source, config *outbox.EmitConfig, input events) error {
+func (a *app) emit(ctx context.Context, from *source, config outbox.EmitConfig, input events) error {
 	found, err := from.resolve()
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func TestDead(t *testing.T) {
 	t.Parallel()
 	pool := table(t)
-	emitter, err := outboxpgx.New(modkit.Layout(), nil)
+	emitter, err := outboxpgx.New(modkit.Layout(), outbox.EmitConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func (s *shop) relay() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if s.emitter, err = outboxpgx.New(pgstream.Stream{}, &outbox.EmitConfig{DefaultTopic: "orders", Nudge: relay.Nudge}); err != nil {
+	if s.emitter, err = outboxpgx.New(pgstream.Stream{}, outbox.EmitConfig{DefaultTopic: "orders", Nudge: relay.Nudge}); err != nil {
 		s.t.Fatal(err)
 	}
 	if err := relay.Start(s.t.Context()); err != nil {

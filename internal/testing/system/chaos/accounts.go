@@ -51,7 +51,7 @@ type accounts struct {
 }
 
 func newAccounts(ctx context.Context, pool *pgxpool.Pool, ledger *ledger, think time.Duration) (*accounts, error) {
-	emitter, err := outboxpgx.New(pgstream.Stream{}, nil)
+	emitter, err := outboxpgx.New(pgstream.Stream{}, outbox.EmitConfig{})
 	if err != nil {
 		return nil, err
 	}

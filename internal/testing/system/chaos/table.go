@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstore"
 )
@@ -25,7 +26,7 @@ type table struct {
 }
 
 func (q *table) load(_ context.Context, ledger *ledger) (load, int, error) {
-	emitter, err := outboxpgx.New(q.layout, nil)
+	emitter, err := outboxpgx.New(q.layout, outbox.EmitConfig{})
 	return &tableLoad{ledger: ledger, layout: q.layout, pool: q.pool, emitter: emitter}, tableProducers, err
 }
 

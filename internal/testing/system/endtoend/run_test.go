@@ -52,7 +52,7 @@ func newRun(t *testing.T, program string, broker publishertest.Broker) *run {
 	}
 	process.Start(t, filepath.Join(r.folder, "migrate.log"), nil, program, "migrate", "up", "--from", url).MustSucceed(t)
 	var err error
-	if r.emitter, err = outboxpgx.New(pgstream.Stream{}, nil); err != nil {
+	if r.emitter, err = outboxpgx.New(pgstream.Stream{}, outbox.EmitConfig{}); err != nil {
 		t.Fatal(err)
 	}
 	return r
