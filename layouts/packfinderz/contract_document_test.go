@@ -38,7 +38,7 @@ func document() ticket {
 		line("a known event is acknowledged without an effect",
 			compliance+"TestDuplicatesDoNotRunTheEffectAgain", worker+"TestWorkerRole"),
 		line("the key, its command and its TTL",
-			idempotency+"TestKey", "destinations/redis.TestCheckAndMarkProcessed"),
+			idempotency+"TestKey", "consume/inbox/redisinbox.TestCheckAndMarkProcessed"),
 		line("every upload, approval and rejection emits, with licence, store, status and reason",
 			"packfinderz/internal/licensing.TestEveryChangeEmits"),
 		line("the worker listens on the domain subscription",
