@@ -12,8 +12,8 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/kafka/kafkatest"
 	"github.com/packfinderz/outbox/internal/testing/outagetest"
-	"github.com/packfinderz/outbox/internal/testing/tcpproxy"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
+	"github.com/packfinderz/outbox/outboxtest/tcpproxy"
 )
 
 const otherTopic = "payments"

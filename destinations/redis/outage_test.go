@@ -9,8 +9,8 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/redis/redistest"
 	"github.com/packfinderz/outbox/internal/testing/outagetest"
-	"github.com/packfinderz/outbox/internal/testing/tcpproxy"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
+	"github.com/packfinderz/outbox/outboxtest/tcpproxy"
 	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 

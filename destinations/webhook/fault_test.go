@@ -21,8 +21,8 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/webhook"
 	"github.com/packfinderz/outbox/destinations/webhook/webhooktest"
-	"github.com/packfinderz/outbox/internal/testing/tcpproxy"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
+	"github.com/packfinderz/outbox/outboxtest/tcpproxy"
 )
 
 // one publishes a single message.

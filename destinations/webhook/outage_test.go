@@ -15,7 +15,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/outagetest"
-	"github.com/packfinderz/outbox/internal/testing/tcpproxy"
+	"github.com/packfinderz/outbox/outboxtest/tcpproxy"
 	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 

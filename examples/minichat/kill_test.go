@@ -16,8 +16,8 @@ import (
 
 	"github.com/packfinderz/outbox/destinations/natsjs/natstest"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
-	"github.com/packfinderz/outbox/internal/testing/tcpproxy"
 	"github.com/packfinderz/outbox/outboxtest/await"
+	"github.com/packfinderz/outbox/outboxtest/tcpproxy"
 )
 
 const (

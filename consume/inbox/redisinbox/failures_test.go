@@ -13,8 +13,8 @@ import (
 	"github.com/packfinderz/outbox/consume/inbox"
 	"github.com/packfinderz/outbox/consume/inbox/redisinbox"
 	"github.com/packfinderz/outbox/destinations/redis/redistest"
-	"github.com/packfinderz/outbox/internal/testing/tcpproxy"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
+	"github.com/packfinderz/outbox/outboxtest/tcpproxy"
 )
 
 // counted is an effect that counts itself.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/packfinderz/outbox/destinations/gcppubsub"
 	"github.com/packfinderz/outbox/destinations/wire"
-	"github.com/packfinderz/outbox/internal/testing/tcpproxy"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
+	"github.com/packfinderz/outbox/outboxtest/tcpproxy"
 )
 
 // Project is the project of every Broker.

@@ -12,8 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/packfinderz/outbox/destinations/kafka"
-	"github.com/packfinderz/outbox/internal/testing/tcpproxy"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
+	"github.com/packfinderz/outbox/outboxtest/tcpproxy"
 )
 
 const (

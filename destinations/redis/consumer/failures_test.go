@@ -18,11 +18,11 @@ import (
 	"github.com/packfinderz/outbox/consume/inbox"
 	"github.com/packfinderz/outbox/destinations/redis/consumer"
 	"github.com/packfinderz/outbox/destinations/redis/redistest"
-	"github.com/packfinderz/outbox/internal/testing/tcpproxy"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/outboxtest/consumetest"
 	"github.com/packfinderz/outbox/outboxtest/inboxtest"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
+	"github.com/packfinderz/outbox/outboxtest/tcpproxy"
 )
 
 // TestConsumeRestart stops Redis in the middle: nothing is lost, and the order holds. Duplicates may

@@ -16,7 +16,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/outagetest"
-	"github.com/packfinderz/outbox/internal/testing/tcpproxy"
+	"github.com/packfinderz/outbox/outboxtest/tcpproxy"
 )
 
 // own is a publisher as a user writes one: it dials for every batch, writes a line for each message and reads one back,

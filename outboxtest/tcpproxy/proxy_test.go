@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packfinderz/outbox/internal/testing/tcpproxy"
+	"github.com/packfinderz/outbox/outboxtest/tcpproxy"
 )
 
 // echo is a server that says everything back.
