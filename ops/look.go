@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox/ops/audit"
-	"github.com/packfinderz/outbox/ops/internal/view"
+	"github.com/packfinderz/outbox/ops/view"
 )
 
 // Overview returns the outbox's present state.

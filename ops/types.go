@@ -1,6 +1,6 @@
 package ops
 
-import "github.com/packfinderz/outbox/ops/internal/view"
+import "github.com/packfinderz/outbox/ops/view"
 
 // What people see of an outbox.
 type (

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox/internal/migrations"
-	"github.com/packfinderz/outbox/ops/internal/view"
+	"github.com/packfinderz/outbox/ops/view"
 )
 
 //go:embed migrations/*.sql

@@ -8,7 +8,7 @@ import (
 
 	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/ops/internal/query"
-	"github.com/packfinderz/outbox/ops/internal/view"
+	"github.com/packfinderz/outbox/ops/view"
 )
 
 // DeadGroups groups the newest dead events.

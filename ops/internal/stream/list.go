@@ -12,7 +12,7 @@ import (
 
 	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/ops/internal/query"
-	"github.com/packfinderz/outbox/ops/internal/view"
+	"github.com/packfinderz/outbox/ops/view"
 	"github.com/packfinderz/outbox/pgstream"
 )
 

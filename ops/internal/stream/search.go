@@ -12,7 +12,7 @@ import (
 
 	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/ops/internal/query"
-	"github.com/packfinderz/outbox/ops/internal/view"
+	"github.com/packfinderz/outbox/ops/view"
 )
 
 // The log has no index on ids or times. But its events are nearly in the order of time, so a binary search finds a time,

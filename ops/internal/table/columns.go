@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/packfinderz/outbox/ops/internal/query"
-	"github.com/packfinderz/outbox/ops/internal/view"
+	"github.com/packfinderz/outbox/ops/view"
 	"github.com/packfinderz/outbox/pgstore"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox/ops/internal/query"
-	"github.com/packfinderz/outbox/ops/internal/view"
+	"github.com/packfinderz/outbox/ops/view"
 )
 
 // DeadGroups groups the newest dead events.

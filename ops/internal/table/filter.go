@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox/ops/internal/query"
-	"github.com/packfinderz/outbox/ops/internal/view"
+	"github.com/packfinderz/outbox/ops/view"
 	"github.com/packfinderz/outbox/pgstore"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/packfinderz/outbox/ops/internal/query"
-	"github.com/packfinderz/outbox/ops/internal/view"
+	"github.com/packfinderz/outbox/ops/view"
 )
 
 // byAge is the order of events that an index found by themselves: all of them are sorted.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/packfinderz/outbox/internal/sqlname"
 	"github.com/packfinderz/outbox/ops/internal/query"
-	"github.com/packfinderz/outbox/ops/internal/view"
+	"github.com/packfinderz/outbox/ops/view"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
