@@ -32,7 +32,7 @@ func TestChecklist(t *testing.T) {
 			Asks: "an admin class that shows how events stand",
 			Tests: []string{
 				"examples/django.TestPython/admin", "examples/django.TestRun",
-				"cmd/outbox/internal/cli.TestStats", "ops.TestStates", "ops.TestFilters", "admin.TestEveryTarget",
+				"cmd/outbox/internal/cli.TestStats", "ops.TestStates", "ops.TestFilters", "admin.TestEveryOutbox",
 			},
 		}, {
 			Asks:  "tests of the model, the service and the task",

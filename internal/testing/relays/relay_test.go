@@ -309,7 +309,7 @@ func TestNilPointerError(t *testing.T) {
 			return nil
 		})
 		relay := b.start(b.config(4, pgstore.Config{MaxAttempts: 1}))
-		b.logs.Await(b, "nil pointer of type *outbox_test.bankError")
+		b.logs.Await(b, "nil pointer of type *relays_test.bankError")
 		broken.Store(false)
 		b.waitReceived(1)
 		outboxtest.Stop(b, relay)
