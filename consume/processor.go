@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume/inbox"
 )
@@ -21,6 +23,9 @@ import (
 // consumer. An event whose deliveries have ended here is not: while something is away, it may come
 // any number of times.
 const fatal = 2
+
+// rememberEnded is for how many events it is remembered, at least, that a delivery ended here.
+const rememberEnded = 10_000
 
 // minRetry keeps an event that is tried again from spinning.
 const minRetry = 10 * time.Millisecond
@@ -46,7 +51,9 @@ type Verdict struct {
 // Processor handles deliveries. It is safe for concurrent use.
 type Processor struct {
 	config Config
-	ended  ended
+	// ended has the events of which a delivery came to an end here, and which come again. Whatever keeps
+	// them from being handled, it is not that they end their consumer.
+	ended *Recent[uuid.UUID]
 }
 
 // New checks the configuration and fills in the defaults.
@@ -55,7 +62,7 @@ func New(config Config) (*Processor, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	return &Processor{config: config}, nil
+	return &Processor{config: config, ended: NewRecent[uuid.UUID](rememberEnded)}, nil
 }
 
 // Config is the processor's configuration, with the defaults filled in.
@@ -69,15 +76,15 @@ func (p *Processor) Process(ctx context.Context, delivery Delivery) Verdict {
 	err := p.handle(ctx, &delivery)
 	took := time.Since(start)
 	if err == nil {
-		p.ended.forget(message.ID)
+		p.ended.Forget(message.ID)
 		p.report(Report{Message: message, Outcome: Handled, Took: took})
 		return Verdict{Ack: true}
 	}
 	verdict, outcome := p.judge(ctx, &message, err)
 	if verdict.Ack {
-		p.ended.forget(message.ID)
+		p.ended.Forget(message.ID)
 	} else {
-		p.ended.add(message.ID)
+		p.ended.Add(message.ID)
 	}
 	p.log(&message, outcome, err)
 	p.report(Report{Message: message, Outcome: outcome, Err: err, Took: took})
@@ -88,7 +95,7 @@ func (p *Processor) handle(ctx context.Context, delivery *Delivery) error {
 	if delivery.Err != nil {
 		return outbox.Terminal(delivery.Err)
 	}
-	if p.config.DeadLetters != nil && delivery.Message.Attempt > fatal*p.config.MaxDeliveries && !p.ended.has(delivery.Message.ID) {
+	if p.config.DeadLetters != nil && delivery.Message.Attempt > fatal*p.config.MaxDeliveries && p.ended.Count(delivery.Message.ID) == 0 {
 		return errNeverEnds
 	}
 	if p.config.Registry != nil {

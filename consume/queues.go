@@ -10,7 +10,7 @@ import (
 // else: while it waits, another key's work runs in its place. Consumers that try again by
 // themselves are built on them.
 //
-// Queues take whatever they are given; how much that is, is their user's to bound.
+// Queues are unbounded; the caller limits how much work they are given.
 type Queues struct {
 	mu      sync.Mutex
 	keys    map[string]*queue
@@ -35,8 +35,7 @@ func NewQueues(n int) *Queues {
 	return &Queues{keys: make(map[string]*queue), pausing: make(map[*queue]*time.Timer), free: max(n, 1)}
 }
 
-// Add gives work to its key's queue; without a key it waits for no other. After Stop it is
-// dropped.
+// Add appends work to its key's queue; work without a key waits for no other. After Stop it is dropped.
 func (q *Queues) Add(key string, work Work) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,8 +100,7 @@ func (q *Queues) resume(line *queue) {
 	}
 }
 
-// Stop waits for the work that is running. What has not begun, and what was to be run again,
-// never is.
+// Stop waits for the work that is running. Work that has not begun, or waits to run again, is dropped.
 func (q *Queues) Stop() {
 	q.mu.Lock()
 	q.stopped = true

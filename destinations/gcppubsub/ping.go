@@ -90,9 +90,8 @@ func isOutage(err error) bool {
 	return false
 }
 
-// MissingTopics are those of the topics that are not there: events for them would wait. A topic
-// that these credentials may not ask for is taken to be there: the permission to publish does not
-// include the question.
+// MissingTopics returns the topics that do not exist: events for them would wait. A topic that these
+// credentials may not ask for counts as existing: the permission to publish does not include asking.
 func (p *Publisher) MissingTopics(ctx context.Context, topics ...string) (missing []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()

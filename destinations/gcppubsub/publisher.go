@@ -34,8 +34,7 @@ type Publisher struct {
 	calls calls.Calls
 }
 
-// New makes a publisher. It does not wait for the service: it connects at the first use,
-// and again by itself whenever the connection was lost.
+// New makes a publisher. It connects at its first use, and again whenever the connection is lost.
 func New(config Config) (*Publisher, error) {
 	client, err := dial(config)
 	if err != nil {

@@ -25,7 +25,7 @@ type Publisher struct {
 	calls calls.Calls
 }
 
-// New makes a publisher. It opens the topic, which does not need the service to be there.
+// New makes a publisher. It connects at its first use.
 func New(config Config) (*Publisher, error) {
 	if err := config.validate(); err != nil {
 		return nil, err

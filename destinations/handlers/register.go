@@ -9,9 +9,9 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// Func handles an event. An error is tried again, unless it is marked otherwise: with
-// outbox.Terminal the handler is not called again, with outbox.RetryAfter not before, and with
-// outbox.Unavailable all handlers wait until an event gets through.
+// Func handles an event. After an error it is called again, unless the error is outbox.Terminal; after
+// outbox.RetryAfter not before that time; after outbox.Unavailable all handlers wait until an event gets
+// through.
 type Func func(ctx context.Context, message outbox.Message) error
 
 // handler is a registered function.

@@ -67,8 +67,8 @@ func (c Config) validate() error {
 	switch {
 	case !c.Create && (c.Partitions != byCluster || c.Replication != byCluster):
 		return errors.New("partitions and replication go with create=true")
-	case c.SASL != "" && c.Username == "":
-		return errors.New("sasl needs a user and a password: kafka://user:password@host:9092")
+	case c.SASL != "" && (c.Username == "" || c.Password == ""):
+		return errors.New("sasl needs a user and a password: kafka://user:password@host:9092, or password-file=FILE")
 	case c.BatchBytes < 0 || c.BatchBytes > maxRecordBytes:
 		return fmt.Errorf("batch-bytes is %d; it must be above zero and at most %d", c.BatchBytes, maxRecordBytes)
 	}

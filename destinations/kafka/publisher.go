@@ -35,8 +35,7 @@ type Publisher struct {
 	closing sync.WaitGroup  // clients that were replaced
 }
 
-// New checks the configuration. The cluster need not be there: the client connects when it is
-// first needed, and again whenever a connection is lost.
+// New makes a publisher. It connects at its first use, and again whenever a connection is lost.
 func New(config Config) (*Publisher, error) {
 	config = config.withDefaults()
 	watch := &health{}

@@ -1,29 +1,15 @@
 package kafka
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/packfinderz/outbox/destinations/wire"
-)
+import "github.com/packfinderz/outbox/destinations/wire"
 
 // ParseURL reads a destination such as kafka://user:password@host:9092,host2:9092?create=true. No
 // error shows a secret.
 func ParseURL(raw string) (Config, error) {
-	config, err := parseURL(raw)
+	u, err := wire.Form{
+		Name: "kafka", Like: "kafka://user:password@host:9092?create=true", Ports: map[string]string{"kafka": defaultPort},
+	}.Parse(raw)
 	if err != nil {
-		return Config{}, fmt.Errorf("kafka URL: %w", err)
-	}
-	return config, nil
-}
-
-func parseURL(raw string) (Config, error) {
-	u, err := wire.ParseURL(raw, "kafka://user:password@host:9092?create=true", map[string]string{"kafka": defaultPort})
-	switch {
-	case err != nil:
 		return Config{}, err
-	case u.Path != "":
-		return Config{}, errors.New("only options may follow the hosts: kafka://host:9092?create=true")
 	}
 	o := u.Options
 	config := Config{
@@ -36,11 +22,5 @@ func parseURL(raw string) (Config, error) {
 		ClientID:    o.String("client-id", DefaultClientID),
 		Format:      o.Format(),
 	}
-	if err := o.Err(); err != nil {
-		return Config{}, err
-	}
-	if config.Username != "" && config.Password == "" {
-		return Config{}, errors.New("a user needs a password: kafka://user:password@host:9092, or password-file=FILE")
-	}
-	return config, config.withDefaults().validate()
+	return config, u.Err(config.withDefaults().validate())
 }

@@ -27,8 +27,7 @@ type Publisher struct {
 	current *attempt // the connection, or the attempt to make one
 }
 
-// New checks the configuration. The server need not be there: the connection is made at the
-// first use, and made again whenever it is lost.
+// New makes a publisher. It connects at its first use, and again whenever the connection is lost.
 func New(config Config) (*Publisher, error) {
 	config = config.withDefaults()
 	options, err := config.ClientOptions()

@@ -1,29 +1,15 @@
 package natsjs
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/packfinderz/outbox/destinations/wire"
-)
+import "github.com/packfinderz/outbox/destinations/wire"
 
 // ParseURL reads a destination such as nats://user:password@host:4222,host2:4222?create=true, or with a
 // token alone before the @. tls is NATS over TLS. No error shows a secret.
 func ParseURL(raw string) (Config, error) {
-	config, err := parseURL(raw)
+	u, err := wire.Form{
+		Name: "NATS", Like: "nats://user:password@host:4222?create=true", Ports: map[string]string{"nats": defaultPort, "tls": defaultPort},
+	}.Parse(raw)
 	if err != nil {
-		return Config{}, fmt.Errorf("NATS URL: %w", err)
-	}
-	return config, nil
-}
-
-func parseURL(raw string) (Config, error) {
-	u, err := wire.ParseURL(raw, "nats://user:password@host:4222?create=true", map[string]string{"nats": defaultPort, "tls": defaultPort})
-	switch {
-	case err != nil:
 		return Config{}, err
-	case u.Path != "":
-		return Config{}, errors.New("only options may follow the hosts: nats://host:4222?create=true")
 	}
 	o := u.Options
 	config := Config{
@@ -35,9 +21,6 @@ func parseURL(raw string) (Config, error) {
 	if _, has := u.User.Password(); !has && config.Password == "" {
 		config.Username, config.Token = "", config.Username
 	}
-	if err := o.Err(); err != nil {
-		return Config{}, err
-	}
-	_, err = config.ClientOptions()
-	return config, err
+	_, err = config.ClientOptions() // it looks at the credentials' file
+	return config, u.Err(err)
 }

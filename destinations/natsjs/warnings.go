@@ -7,9 +7,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Warnings says what is worth knowing about how safe an acknowledgement is, before anything is
-// published. A client cannot ask a server for its sync_interval, so that it is told unless
-// SyncAlways is set. Streams are looked at as far as the topics are known and the server answers.
+// Warnings says, before anything is published, what makes an acknowledgement less safe. A client cannot
+// ask a server for its sync_interval, so it warns unless SyncAlways is set. It examines the streams of the
+// topics, as far as the server answers.
 func (p *Publisher) Warnings(ctx context.Context, topics ...string) []string {
 	var list []string
 	if !p.config.SyncAlways {

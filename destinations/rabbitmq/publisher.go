@@ -28,18 +28,17 @@ type Publisher struct {
 	limit atomic.Int64
 }
 
-// New makes a publisher. It needs no server yet: it connects when it is used, and again when the
-// connection is lost.
+// New makes a publisher. It connects at its first use, and again whenever the connection is lost.
 func New(config Config) (*Publisher, error) {
 	config = config.withDefaults()
-	if err := config.validate(); err != nil {
+	err := config.validate()
+	if err == nil {
+		config.Addresses, err = wire.Addresses(config.Addresses, defaultPort)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("rabbitmq: %w", err)
 	}
 	p := &Publisher{config: config}
-	var err error
-	if p.config.Addresses, err = wire.Addresses(config.Addresses, defaultPort); err != nil {
-		return nil, fmt.Errorf("rabbitmq: %w", err)
-	}
 	p.limit.Store(int64(config.MaxSize))
 	return p, nil
 }

@@ -1,8 +1,6 @@
 package rabbitmq
 
 import (
-	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -12,32 +10,22 @@ import (
 // ParseURL reads a destination such as amqp://user:password@host:5672/vhost?exchange=events. amqps is
 // AMQP over TLS. Several hosts, separated by commas, are servers of one cluster. No error shows a secret.
 func ParseURL(raw string) (Config, error) {
-	config, err := parseURL(raw)
-	if err != nil {
-		return Config{}, fmt.Errorf("RabbitMQ URL: %w", err)
-	}
-	return config, nil
-}
-
-func parseURL(raw string) (Config, error) {
-	u, err := wire.ParseURL(raw, "amqp://user:password@host:5672/vhost?exchange=events",
-		map[string]string{"amqp": defaultPort, "amqps": defaultTLSPort})
+	u, err := wire.Form{
+		Name: "RabbitMQ", Like: "amqp://user:password@host:5672/vhost?exchange=events",
+		Ports: map[string]string{"amqp": defaultPort, "amqps": defaultTLSPort}, Path: "one vhost, with a slash in its name written as %2F,",
+	}.Parse(raw)
 	if err != nil {
 		return Config{}, err
 	}
 	vhost, err := url.PathUnescape(u.Path)
 	if err != nil || strings.Contains(u.Path, "/") {
-		return Config{}, errors.New("only one vhost may follow the hosts, with a slash in its name written as %2F")
+		return Config{}, u.BadPath()
 	}
 	o := u.Options
 	config := Config{
 		Addresses: u.Addresses, Username: u.User.Username(), Password: u.Password(), TLS: o.TLS(u.Scheme == "amqps"), Vhost: vhost,
 		Exchange: o.String("exchange", ""), RoutingKey: o.String("routing-key", DefaultRoutingKey),
 		Create: o.Bool("create"), MaxSize: o.Int("max-size", DefaultMaxSize), Format: o.Format(),
-	}
-	if err := o.Err(); err != nil {
-		return Config{}, err
-	}
-	config = config.withDefaults()
-	return config, config.validate()
+	}.withDefaults()
+	return config, u.Err(config.validate())
 }

@@ -26,8 +26,7 @@ type Publisher struct {
 	calls calls.Calls
 }
 
-// New makes a publisher. It needs no server yet: it connects when it is used, and again when the
-// connection is lost.
+// New makes a publisher. It connects at its first use, and again whenever the connection is lost.
 func New(config Config) (*Publisher, error) {
 	config = config.withDefaults()
 	options, err := config.ClientOptions()

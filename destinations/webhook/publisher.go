@@ -33,7 +33,7 @@ type Publisher struct {
 	transport *http.Transport
 }
 
-// New makes a publisher. It connects with the first message.
+// New makes a publisher. It connects at its first use.
 func New(config Config) (*Publisher, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {

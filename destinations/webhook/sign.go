@@ -71,8 +71,8 @@ func digest(key []byte, id, timestamp string, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// Verify is for receivers: it holds a request's headers and body against the secrets, any of
-// which may have signed it, and its timestamp against now.
+// Verify is for receivers: it checks that a request was signed with one of the secrets, and that its
+// timestamp is within Tolerance of now.
 func Verify(secrets []string, header http.Header, body []byte, now time.Time) error {
 	keys, err := newSigner(secrets)
 	if err != nil {

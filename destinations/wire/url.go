@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -9,7 +10,17 @@ import (
 	"strings"
 )
 
-// URL is the URL of a broker: scheme://username:password@host:port,host:port/path?options.
+// Form is how the URLs of a broker look: scheme://username:password@host:port,host:port/path?options.
+type Form struct {
+	// Name begins every error, and Like is a URL to show to people.
+	Name, Like string
+	// Ports has the default port of each scheme that is taken.
+	Ports map[string]string
+	// Path says what may follow the hosts; nothing when it is empty.
+	Path string
+}
+
+// URL is the URL of a broker, taken apart.
 type URL struct {
 	Scheme string
 	// User is the user information, decoded; nil if there is none.
@@ -20,13 +31,15 @@ type URL struct {
 	Path string
 	// Options follow the question mark.
 	Options *Options
+
+	form Form
 }
 
-// ParseURL reads the URL of a broker. Ports has the default port of each scheme that is taken, and like is
-// a URL to show to people. No error quotes the URL: a password that is not escaped may be anywhere in it.
-func ParseURL(raw, like string, ports map[string]string) (URL, error) {
+// Parse reads a URL. No error quotes it: a password that is not escaped may be anywhere in it.
+func (f Form) Parse(raw string) (URL, error) {
+	u := URL{form: f}
 	scheme, rest, _ := strings.Cut(raw, "://")
-	port, known := ports[scheme]
+	port, known := f.Ports[scheme]
 	// The hosts are taken out first: package url knows no lists of them.
 	end := strings.IndexAny(rest, "/?#")
 	if end < 0 {
@@ -35,16 +48,29 @@ func ParseURL(raw, like string, ports map[string]string) (URL, error) {
 	at := strings.LastIndex(rest[:end], "@")
 	parsed, err := url.Parse(scheme + "://" + rest[:at+1] + "host" + rest[end:])
 	if !known || err != nil || parsed.Fragment != "" || at < 0 && strings.Contains(rest[end:], "@") {
-		return URL{}, fmt.Errorf("it must look like %s, with special characters written as %%XX", like)
+		return u, u.wrap(fmt.Errorf("it must look like %s, with special characters written as %%XX", f.Like))
 	}
-	addresses, err := Addresses(strings.Split(rest[at+1:end], ","), port)
+	u.Scheme, u.User, u.Path, u.Options = scheme, parsed.User, strings.TrimPrefix(parsed.EscapedPath(), "/"), ParseOptions(parsed.RawQuery)
+	if f.Path == "" && u.Path != "" {
+		return u, u.BadPath()
+	}
+	u.Addresses, err = Addresses(strings.Split(rest[at+1:end], ","), port)
+	return u, u.wrap(err)
+}
+
+// BadPath is the error of a path that is not what Form.Path says.
+func (u URL) BadPath() error {
+	return u.wrap(fmt.Errorf("only %s may follow the hosts: %s", cmp.Or(u.form.Path, "options"), u.form.Like))
+}
+
+// Err is what is wrong with the options, or else with the configuration that was made of them.
+func (u URL) Err(config error) error { return u.wrap(cmp.Or(u.Options.Err(), config)) }
+
+func (u URL) wrap(err error) error {
 	if err != nil {
-		return URL{}, err
+		return fmt.Errorf("%s URL: %w", u.form.Name, err)
 	}
-	return URL{
-		Scheme: scheme, User: parsed.User, Addresses: addresses, Path: strings.TrimPrefix(parsed.EscapedPath(), "/"),
-		Options: ParseOptions(parsed.RawQuery),
-	}, nil
+	return nil
 }
 
 // Password is the password in the URL, or the content of the file that the option password-file names.

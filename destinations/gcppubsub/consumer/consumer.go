@@ -29,7 +29,7 @@ type Consumer struct {
 	options   []option.ClientOption
 	processor *consume.Processor
 	logger    *slog.Logger
-	attempts  *attempts
+	failures  *consume.Recent[string] // of messages, where the service does not count deliveries
 	holds     *holds
 	running   atomic.Bool
 	reception atomic.Pointer[reception] // of the run
@@ -61,7 +61,7 @@ func newConsumer(config Config) (*Consumer, error) {
 	config.Process = processor.Config()
 	return &Consumer{
 		config: config, options: options, processor: processor, logger: config.Process.Logger.With("subscription", config.Subscription),
-		attempts: newAttempts(remembered), holds: newHolds(remembered),
+		failures: consume.NewRecent[string](remembered / 2), holds: newHolds(remembered),
 	}, nil
 }
 

@@ -14,7 +14,7 @@ func (r *receiver) decode(m *pubsub.Message) consume.Delivery {
 	if m.DeliveryAttempt != nil {
 		message.Attempt = *m.DeliveryAttempt
 	} else {
-		message.Attempt = r.attempts.next(m.ID)
+		message.Attempt = r.failures.Count(m.ID) + 1
 	}
 	return consume.Delivery{Message: message, Err: err}
 }

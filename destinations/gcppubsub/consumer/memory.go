@@ -7,47 +7,12 @@ import (
 )
 
 const (
-	// remembered is of how many messages that failed it is known how often, and how many keys
-	// are held.
+	// remembered limits how many failed messages are counted, and how many keys are held.
 	remembered = 10_000
 	// holdFor is how long a key waits for its message that failed. Another consumer may have it,
 	// and this one not hear of the key for long.
 	holdFor = time.Minute
 )
-
-// attempts counts the failures of messages where the service does not. It is in two halves; when
-// the younger one is full the older one is forgotten.
-type attempts struct {
-	limit      int
-	mu         sync.Mutex
-	young, old map[string]int
-}
-
-func newAttempts(limit int) *attempts { return &attempts{limit: limit, young: make(map[string]int)} }
-
-// next is the number of the delivery of a message.
-func (a *attempts) next(id string) int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.young[id] + a.old[id] + 1
-}
-
-func (a *attempts) failed(id string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.young) >= a.limit/2 {
-		a.young, a.old = make(map[string]int), a.young
-	}
-	a.young[id] += a.old[id] + 1
-	delete(a.old, id)
-}
-
-func (a *attempts) forget(id string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.young, id)
-	delete(a.old, id)
-}
 
 // holds keep the order of a key after a failure. The service delivers the message that failed
 // and all later ones of its key again, but some of these were delivered before, and wait in the

@@ -1,31 +1,10 @@
 package consumer
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 )
-
-// What is remembered of failures is bounded, and what failed lately is among it.
-func TestAttempts(t *testing.T) {
-	t.Parallel()
-	a := newAttempts(100)
-	for n := range 1000 {
-		a.failed(fmt.Sprint(n))
-		a.failed("always")
-	}
-	if next := a.next("always"); next != 1001 {
-		t.Errorf("the next attempt is %d", next)
-	}
-	if n := len(a.young) + len(a.old); n > 100 {
-		t.Errorf("%d are remembered", n)
-	}
-	a.forget("always")
-	if next := a.next("always"); next != 1 {
-		t.Errorf("after it was handled the next attempt is %d", next)
-	}
-}
 
 // A key waits for its message that failed, but not without end.
 func TestHolds(t *testing.T) {

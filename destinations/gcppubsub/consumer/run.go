@@ -103,13 +103,13 @@ func (r *receiver) handle(m *pubsub.Message) bool {
 	<-r.slots
 	switch {
 	case verdict.Ack:
-		r.attempts.forget(m.ID)
+		r.failures.Forget(m.ID)
 		r.holds.release(key, m.ID)
 		return true
 	case r.ctx.Err() != nil:
 		return false
 	}
-	r.attempts.failed(m.ID)
+	r.failures.Add(m.ID)
 	r.holds.hold(key, m.ID)
 	r.wait(verdict.After)
 	return false

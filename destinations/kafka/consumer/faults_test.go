@@ -111,7 +111,7 @@ func TestConfig(t *testing.T) {
 		"Handlers is missing": func(c *consumer.Config) { c.Process.Handlers = nil },
 		"no address is named": func(c *consumer.Config) { c.Broker.Addresses = nil },
 		"no compression":      func(c *consumer.Config) { c.Broker.Compression = "rar" },
-		"there is no SASL":    func(c *consumer.Config) { c.Broker.SASL, c.Broker.Username = "x", "y" },
+		"there is no SASL":    func(c *consumer.Config) { c.Broker.SASL, c.Broker.Username, c.Broker.Password = "x", "y", "z" },
 	} {
 		config := good
 		spoil(&config)
