@@ -14,6 +14,12 @@ const (
 	MaxHeaders = 64 << 10
 )
 
+// Target is where events are emitted to: a pgstream.Stream, or a layouts.Layout. There are no others.
+type Target interface {
+	// LayoutName is the name of the layout of its tables.
+	LayoutName() string
+}
+
 // EmitConfig adjusts an emitter. The zero value is ready to use.
 type EmitConfig struct {
 	// MaxPayload is the largest payload accepted, in bytes. Default 1 MiB; at most

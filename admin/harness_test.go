@@ -32,7 +32,7 @@ func logger(t *testing.T) *slog.Logger {
 type shop struct {
 	t     *testing.T
 	pool  *pgxpool.Pool
-	emits outboxpgx.Target
+	emits outbox.Target
 	*ops.Outbox
 }
 

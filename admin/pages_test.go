@@ -16,7 +16,7 @@ import (
 	"github.com/packfinderz/outbox/admin"
 	"github.com/packfinderz/outbox/internal/testing/layouttest"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/await"
@@ -28,7 +28,7 @@ import (
 func TestEveryOutbox(t *testing.T) {
 	t.Parallel()
 	var outboxes []admin.Outbox
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		pool := pgtest.Pool(t)
 		migrate(t, pool, func() (fs.FS, error) { return shipped.Migrations(shipped.Layout) })
 		events, err := ops.Table(pool, shipped.Layout)

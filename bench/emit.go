@@ -13,7 +13,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/migrations"
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -99,7 +99,7 @@ func event(layout string) outbox.Event {
 
 // benchEmit measures what emit adds to the INSERT it runs, and what EmitMany saves.
 func benchEmit(ctx context.Context, b *bench) error {
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		files, err := shipped.Migrations(shipped.Layout)
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func benchEmit(ctx context.Context, b *bench) error {
 	return nil
 }
 
-func benchEmitTarget(ctx context.Context, b *bench, name string, target outboxpgx.Target, files fs.FS) error {
+func benchEmitTarget(ctx context.Context, b *bench, name string, target outbox.Target, files fs.FS) error {
 	pool, err := b.pool(ctx)
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func insertByHand(ctx context.Context, tx pgx.Tx, hand byHand) error {
 }
 
 // migrate makes a layout's tables.
-func migrate(ctx context.Context, pool *pgxpool.Pool, shipped layouts.Shipped) error {
+func migrate(ctx context.Context, pool *pgxpool.Pool, shipped shipped.Layout) error {
 	files, err := shipped.Migrations(shipped.Layout)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstore"
 )
@@ -49,7 +49,7 @@ type latencyRound struct{ p50, p99, ping99 time.Duration }
 // with the relay in the producer's process, woken by its commits and not.
 func benchLatency(ctx context.Context, b *bench, _ *program) error {
 	var subjects []*subject
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		open := func(_ context.Context, pool *pgxpool.Pool) (outbox.Store, func(), error) {
 			store, err := pgstore.New(pool, shipped.Layout, pgstore.Config{})
 			return store, func() {}, err
@@ -106,7 +106,7 @@ func (s *subject) median(of func(latencyRound) time.Duration) time.Duration {
 // relayed is a relay in the producers' process, on a pool of its own, as one in a program of
 // its own has.
 func relayed(
-	name string, target outboxpgx.Target, open func(context.Context, *pgxpool.Pool) (outbox.Store, func(), error), nudged bool,
+	name string, target outbox.Target, open func(context.Context, *pgxpool.Pool) (outbox.Store, func(), error), nudged bool,
 ) func(context.Context, *pgxpool.Pool, *latencyWatch) (emitFunc, func(), error) {
 	return func(ctx context.Context, pool *pgxpool.Pool, watch *latencyWatch) (emitFunc, func(), error) {
 		store, done, err := open(ctx, pool)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -38,7 +38,7 @@ func benchOperations(ctx context.Context, b *bench) error {
 	if os.Getenv("FULL") == "1" {
 		rows = fullOperationRows
 	}
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		if err := benchTableOperations(ctx, b, shipped, rows); err != nil {
 			return fmt.Errorf("%s: %w", shipped.Layout.Name, err)
 		}
@@ -46,7 +46,7 @@ func benchOperations(ctx context.Context, b *bench) error {
 	return benchStreamOperations(ctx, b, rows)
 }
 
-func benchTableOperations(ctx context.Context, b *bench, shipped layouts.Shipped, rows int) error {
+func benchTableOperations(ctx context.Context, b *bench, shipped shipped.Layout, rows int) error {
 	pool, err := b.pool(ctx)
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox/internal/testing/pgbouncer"
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/outboxtest/testserver"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -43,7 +43,7 @@ func benchPooled(ctx context.Context, b *bench, outbox *program) error {
 			})
 		}},
 	}
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		direct := b.layoutDrain(shipped, outbox.drain)
 		behind := b.layoutDrain(shipped, func(ctx context.Context, layout, url string, args ...string) (time.Duration, error) {
 			return pooled(url, func(through string) (time.Duration, error) { return outbox.drain(ctx, layout, through, args...) })

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox/bench/internal/peers"
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 )
 
 const (
@@ -81,14 +81,14 @@ func compete(ctx context.Context, contenders []*contender) (map[string][]time.Du
 // of its SQL and with the peers, in rounds.
 func benchRates(ctx context.Context, b *bench, outbox *program) error {
 	contenders := b.peers(peers.River)
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		contenders = append(contenders, b.layoutPair(shipped, outbox)...)
 	}
 	times, err := compete(ctx, contenders)
 	if err != nil {
 		return err
 	}
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		name := shipped.Layout.Name
 		river, bare := quotient(times[peers.River], times[name]), quotient(times[bareName(name)], times[name])
 		b.promise(name+": relay / river", river >= riverFloor, "%.1f (at least %.1f)", river, riverFloor)
@@ -123,7 +123,7 @@ func (b *bench) peers(promised ...string) (contenders []*contender) {
 }
 
 // layoutPair are the relay on a layout and its bare loop.
-func (b *bench) layoutPair(shipped layouts.Shipped, outbox *program) []*contender {
+func (b *bench) layoutPair(shipped shipped.Layout, outbox *program) []*contender {
 	layout := shipped.Layout.Name
 	bare := func(ctx context.Context, layout, url string, _ ...string) (time.Duration, error) {
 		return runBare(ctx, layout, url)
@@ -136,7 +136,7 @@ func (b *bench) layoutPair(shipped layouts.Shipped, outbox *program) []*contende
 
 // layoutDrain loads a layout's table anew, has it drained, and looks whether it was.
 func (b *bench) layoutDrain(
-	shipped layouts.Shipped, drain func(ctx context.Context, layout, url string, args ...string) (time.Duration, error),
+	shipped shipped.Layout, drain func(ctx context.Context, layout, url string, args ...string) (time.Duration, error),
 ) func(context.Context) (time.Duration, error) {
 	return func(ctx context.Context) (time.Duration, error) {
 		layout := shipped.Layout.Name

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // Every layout is measured with FULL=1; the one with the most indexes without.
 func benchHistory(ctx context.Context, b *bench, outbox *program) error {
 	full := os.Getenv("FULL") == "1"
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		if !full && shipped.Layout.Name != "modkit" {
 			continue
 		}
@@ -38,7 +38,7 @@ func benchHistory(ctx context.Context, b *bench, outbox *program) error {
 	return nil
 }
 
-func benchHistoryOf(ctx context.Context, b *bench, outbox *program, shipped layouts.Shipped, rows int) error {
+func benchHistoryOf(ctx context.Context, b *bench, outbox *program, shipped shipped.Layout, rows int) error {
 	layout := shipped.Layout.Name
 	empty, err := newDrainTable(ctx, b, shipped)
 	if err != nil {
@@ -92,13 +92,13 @@ func benchHistoryOf(ctx context.Context, b *bench, outbox *program, shipped layo
 
 // drainTable is a layout's table that is filled and drained again and again.
 type drainTable struct {
-	shipped layouts.Shipped
+	shipped shipped.Layout
 	pool    *pgxpool.Pool
 	url     string
 	next    int // the number of the next event
 }
 
-func newDrainTable(ctx context.Context, b *bench, shipped layouts.Shipped) (*drainTable, error) {
+func newDrainTable(ctx context.Context, b *bench, shipped shipped.Layout) (*drainTable, error) {
 	pool, err := b.pool(ctx)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox/internal/testing/pgserver"
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -81,7 +81,7 @@ type idleTable struct {
 
 // idleTables are the layouts' and the stream.
 func idleTables(b *bench) (list []idleTable) {
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		list = append(list, idleTable{shipped.Layout.Name, func(ctx context.Context) (string, error) { return b.loaded(ctx, shipped, 1) }})
 	}
 	return append(list, idleTable{pgstream.LayoutName, func(ctx context.Context) (string, error) {

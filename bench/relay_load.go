@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 )
 
 // bulkInsert writes events number $1 to $2 with the payload $3, delivered or not, as if a
@@ -55,7 +55,7 @@ func countOpen(layout string) string {
 
 // load writes events and leaves the table as one in use: vacuumed, with statistics. There
 // is no checkpoint, for the same reason as with the peers.
-func load(ctx context.Context, pool *pgxpool.Pool, shipped layouts.Shipped, first, last int, delivered bool) error {
+func load(ctx context.Context, pool *pgxpool.Pool, shipped shipped.Layout, first, last int, delivered bool) error {
 	const step = 100_000
 	layout := shipped.Layout.Name
 	for ; first <= last; first += step {
@@ -71,7 +71,7 @@ func load(ctx context.Context, pool *pgxpool.Pool, shipped layouts.Shipped, firs
 }
 
 // loaded makes a database with a layout's table and events that wait in it.
-func (b *bench) loaded(ctx context.Context, shipped layouts.Shipped, events int) (url string, err error) {
+func (b *bench) loaded(ctx context.Context, shipped shipped.Layout, events int) (url string, err error) {
 	pool, err := b.pool(ctx)
 	if err != nil {
 		return "", err

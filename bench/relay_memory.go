@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 )
 
 const (
@@ -24,7 +24,7 @@ var residentPeak = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
 
 // benchMemory reads the largest resident size of a relay that drains a million events.
 func benchMemory(ctx context.Context, b *bench, outbox *program) error {
-	shipped, ok := layouts.Find("modkit")
+	shipped, ok := shipped.Find("modkit")
 	if !ok {
 		return errors.New("there is no layout modkit")
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/layouttest"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/ops/audit"
 	"github.com/packfinderz/outbox/outboxpgx"
@@ -29,7 +29,7 @@ type harness struct {
 	single *pgxpool.Pool
 	store  outbox.Store
 	outbox *ops.Outbox
-	emits  outboxpgx.Target
+	emits  outbox.Target
 }
 
 // everywhere runs a test on the stream and on every shipped layout, with an audit log.
@@ -64,7 +64,7 @@ func bare(t *testing.T, layout string) *harness {
 	if layout == pgstream.LayoutName {
 		files, err = pgstream.Migrations(pgstream.Shape{})
 	} else {
-		shipped, _ := layouts.Find(layout)
+		shipped, _ := shipped.Find(layout)
 		files, err = shipped.Migrations(shipped.Layout)
 	}
 	h.must(err)
@@ -75,7 +75,7 @@ func bare(t *testing.T, layout string) *harness {
 		h.must(err)
 		return h
 	}
-	shipped, _ := layouts.Find(layout)
+	shipped, _ := shipped.Find(layout)
 	h.emits = shipped.Layout
 	h.store, err = pgstore.New(h.pool, shipped.Layout, pgstore.Config{})
 	h.must(err)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstore"
@@ -15,7 +16,7 @@ func TestLettersWithoutAMark(t *testing.T) {
 	h := newHarness(t, "packfinderz")
 	h.exec(`ALTER TABLE outbox_dlq DROP COLUMN retried_at CASCADE`)
 	layout := packfinderz.Layout()
-	layout.DeadLetter.Columns.RetriedAt = pgstore.Column{}
+	layout.DeadLetter.Columns.RetriedAt = layouts.Column{}
 	var err error
 	h.store, err = pgstore.New(h.pool, layout, pgstore.Config{})
 	h.must(err)

@@ -14,10 +14,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops/audit"
 	"github.com/packfinderz/outbox/ops/internal/stream"
 	"github.com/packfinderz/outbox/ops/internal/table"
-	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -33,13 +33,13 @@ type Outbox struct {
 // Place says where an outbox's tables are. One of its fields is set.
 type Place struct {
 	// Layout is the layout of a queue table.
-	Layout *pgstore.Layout
+	Layout *layouts.Layout
 	// Stream is the stream of a subscription.
 	Stream *pgstream.Stream
 }
 
 // Table returns the queue table of a layout. It does not connect.
-func Table(pool *pgxpool.Pool, layout pgstore.Layout) (*Outbox, error) {
+func Table(pool *pgxpool.Pool, layout layouts.Layout) (*Outbox, error) {
 	half, err := table.New(pool, layout)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,6 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/emit"
 	"github.com/packfinderz/outbox/internal/testing/emittest"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
@@ -26,7 +25,7 @@ func TestEmitter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			emittest.Run(t, func(t *testing.T, url string, target emit.Target, emitConfig outbox.EmitConfig) emittest.Emitter {
+			emittest.Run(t, func(t *testing.T, url string, target outbox.Target, emitConfig outbox.EmitConfig) emittest.Emitter {
 				t.Helper()
 				emitter, err := outboxgorm.New(target, emitConfig)
 				if err != nil {

@@ -8,14 +8,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/emit"
 	"github.com/packfinderz/outbox/internal/testing/emittest"
 	"github.com/packfinderz/outbox/outboxpgx"
 )
 
 func TestEmitter(t *testing.T) {
 	t.Parallel()
-	emittest.Run(t, func(t *testing.T, url string, target emit.Target, config outbox.EmitConfig) emittest.Emitter {
+	emittest.Run(t, func(t *testing.T, url string, target outbox.Target, config outbox.EmitConfig) emittest.Emitter {
 		t.Helper()
 		pool, err := pgxpool.New(t.Context(), url)
 		if err != nil {

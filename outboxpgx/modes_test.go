@@ -12,7 +12,7 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/layouttest"
 	"github.com/packfinderz/outbox/internal/testing/pgbouncer"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -34,10 +34,10 @@ func emitInMode(t *testing.T, mode, name string) {
 	t.Helper()
 	direct := pgtest.URL(t)
 	pool := pgtest.Connect(t, direct)
-	var target outboxpgx.Target = pgstream.Stream{}
+	var target outbox.Target = pgstream.Stream{}
 	table := "outbox_stream"
 	files, err := pgstream.Migrations(pgstream.Shape{})
-	if shipped, ok := layouts.Find(name); ok {
+	if shipped, ok := shipped.Find(name); ok {
 		target, table = shipped.Layout, shipped.Layout.Table
 		files, err = shipped.Migrations(shipped.Layout)
 	}

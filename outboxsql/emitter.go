@@ -12,14 +12,11 @@ import (
 	"github.com/packfinderz/outbox/internal/emit"
 )
 
-// Target is a place events are emitted to: a pgstream.Stream or a pgstore.Layout.
-type Target = emit.Target
-
 // Emitter writes events to one target. It is safe for concurrent use.
 type Emitter struct{ emitter *emit.Emitter }
 
-// New makes an emitter for a target.
-func New(target Target, config outbox.EmitConfig) (*Emitter, error) {
+// New makes an emitter for a target: the stream (pgstream.Stream), or a table that a layout describes (layouts.Layout).
+func New(target outbox.Target, config outbox.EmitConfig) (*Emitter, error) {
 	emitter, err := emit.New(target, config)
 	if err != nil {
 		return nil, err

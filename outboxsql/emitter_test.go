@@ -8,14 +8,13 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/emit"
 	"github.com/packfinderz/outbox/internal/testing/emittest"
 	"github.com/packfinderz/outbox/outboxsql"
 )
 
 func TestEmitter(t *testing.T) {
 	t.Parallel()
-	emittest.Run(t, func(t *testing.T, url string, target emit.Target, config outbox.EmitConfig) emittest.Emitter {
+	emittest.Run(t, func(t *testing.T, url string, target outbox.Target, config outbox.EmitConfig) emittest.Emitter {
 		t.Helper()
 		db, err := sql.Open("pgx", url)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/sqlplan"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 const (
@@ -58,7 +59,7 @@ func (s *Store) claim(ctx context.Context, request *outbox.ClaimRequest) (*batch
 	n := request.Limit
 	b := &batch{store: s}
 	steps := []func(context.Context, *outbox.ClaimRequest, int) ([]claimed, error){b.claimDue}
-	if s.layout.Hold == HoldLease {
+	if s.layout.Hold == layouts.HoldLease {
 		if first, last := s.lookForExpired(); first {
 			steps = slices.Insert(steps, 0, b.claimExpired)
 		} else if last {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/outboxtest/storetest"
@@ -141,8 +142,8 @@ func claimOne(t *testing.T, store *pgstore.Store) outbox.Batch {
 // defers makes the layout's rows held by their due time.
 func (h *harness) defers(t *testing.T) {
 	t.Helper()
-	h.layout.Hold, h.layout.Count = pgstore.HoldDefer, pgstore.CountOnFailure
-	h.layout.Columns.LockedBy, h.layout.Columns.LockedUntil = pgstore.Column{}, pgstore.Column{}
+	h.layout.Hold, h.layout.Count = layouts.HoldDefer, layouts.CountOnFailure
+	h.layout.Columns.LockedBy, h.layout.Columns.LockedUntil = layouts.Column{}, layouts.Column{}
 	var err error
 	if h.emitter, err = outboxpgx.New(h.layout, outbox.EmitConfig{}); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/packfinderz/outbox/layouts"
 )
 
 const (
@@ -31,7 +33,7 @@ type watched struct {
 // how long it is: from when the row was last changed. The second more is for a statement whose time
 // is a little older than its snapshot.
 func (c *compiler) farLeases() *statement {
-	if c.l.Hold != HoldLease {
+	if c.l.Hold != layouts.HoldLease {
 		return nil
 	}
 	c.begin(0)
@@ -48,7 +50,7 @@ func (c *compiler) farLeases() *statement {
 // which proves that nobody has renewed it. The proof is no condition that an index could be chosen
 // for: rows are found by their ids.
 func (c *compiler) endLeases() *statement {
-	if c.l.Hold != HoldLease {
+	if c.l.Hold != layouts.HoldLease {
 		return nil
 	}
 	c.begin(2)

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/packfinderz/outbox/internal/testing/layouttest"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // TestClockIsTheDatabases keeps this process's clock out of every row: an hour off, it must
@@ -47,7 +50,8 @@ func TestClockIsTheDatabases(t *testing.T) {
 			t.Errorf("%s uses time.Now %d times, %d are accounted for: rows take their time from the database", name, n, allowed[name])
 		}
 	}
-	for _, layout := range []Layout{leased(), lettered()} {
+	for _, described := range []layouts.Layout{layouttest.Leased(), layouttest.Lettered()} {
+		layout := layout{described}
 		sql := compile(&layout, &Config{Lease: DefaultLease, MaxAttempts: 3})
 		settles := sql.byCtid
 		if layout.locks() {

@@ -1,5 +1,7 @@
 package pgstore
 
+import "github.com/packfinderz/outbox/layouts"
+
 // Conditions are what a layout says of its rows, as SQL, for packages that look at tables
 // themselves. The table's alias is t, the dead-letter table's d; names are quoted.
 type Conditions struct {
@@ -18,19 +20,19 @@ type Conditions struct {
 	OpenLetters string
 }
 
-// Conditions compiles what the layout, which has been validated, says of its rows.
-func (l Layout) Conditions() Conditions {
-	c := &compiler{l: &l, config: &Config{}}
+// ConditionsOf compiles what the layout, which has been validated, says of its rows.
+func ConditionsOf(l layouts.Layout) Conditions {
+	c := &compiler{l: &layout{l}, config: &Config{}}
 	conditions := Conditions{Table: c.table(), Leased: "false", Pending: c.pending()}
-	if l.Hold == HoldLease {
+	if l.Hold == layouts.HoldLease {
 		conditions.Leased = c.leased()
 	}
-	if l.Done == DoneStatus {
+	if l.Done == layouts.DoneStatus {
 		conditions.Delivered = t(l.Columns.Status) + " = " + literal(l.States.Delivered)
 	} else {
 		conditions.Delivered = t(l.Columns.DeliveredAt) + " IS NOT NULL"
 	}
-	if l.Terminal == TerminalStatus {
+	if l.Terminal == layouts.TerminalStatus {
 		conditions.Dead = t(l.Columns.Status) + " = " + literal(l.States.Dead)
 	} else {
 		conditions.Letters, conditions.OpenLetters = c.letters(), c.openLetter()

@@ -1,5 +1,7 @@
 package pgstore
 
+import "github.com/packfinderz/outbox/layouts"
+
 import "time"
 
 // ScansAreQuick makes the store claim as it does where a scan of what is due is quick, even
@@ -21,7 +23,7 @@ func (s *Store) PassTime(by time.Duration) {
 }
 
 // Locks is whether a claim of a layout only locks its rows.
-func Locks(l Layout) bool { return l.locks() }
+func Locks(l layouts.Layout) bool { return (&layout{l}).locks() }
 
 // LookTook makes the store believe that it has just looked for expired leases, and how long it took.
 func (s *Store) LookTook(took time.Duration) {

@@ -14,29 +14,30 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/layouttest"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest/storetest"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
 // ours is a layout no team ships: leases without a status, with a dead-letter table.
-func ours() pgstore.Layout {
-	return pgstore.Layout{
+func ours() layouts.Layout {
+	return layouts.Layout{
 		Name: "ours", Schema: "app", Table: "Our Events",
-		Hold: pgstore.HoldLease, Done: pgstore.DoneTimestamp, Count: pgstore.CountOnClaim,
-		Terminal: pgstore.TerminalDeadLetter, MaxAttempts: 3,
-		Columns: pgstore.Columns{
-			ID: pgstore.Column{Name: "no"}, Type: pgstore.Column{Name: "kind", Enum: "kind"},
-			Key: pgstore.Column{Name: "part"}, Headers: pgstore.Column{Name: "headers"},
-			ContentType: pgstore.Column{Name: "media"}, Payload: pgstore.Column{Name: "body", Type: "bytea"},
-			Attempts: pgstore.Column{Name: "tries"}, CreatedAt: pgstore.Column{Name: "made"},
-			NextAttemptAt: pgstore.Column{Name: "due"}, LastError: pgstore.Column{Name: "trouble"},
-			DeliveredAt: pgstore.Column{Name: "sent"}, LockedBy: pgstore.Column{Name: "owner", Type: "text"},
-			LockedUntil: pgstore.Column{Name: "lease"},
+		Hold: layouts.HoldLease, Done: layouts.DoneTimestamp, Count: layouts.CountOnClaim,
+		Terminal: layouts.TerminalDeadLetter, MaxAttempts: 3,
+		Columns: layouts.Columns{
+			ID: layouts.Column{Name: "no"}, Type: layouts.Column{Name: "kind", Enum: "kind"},
+			Key: layouts.Column{Name: "part"}, Headers: layouts.Column{Name: "headers"},
+			ContentType: layouts.Column{Name: "media"}, Payload: layouts.Column{Name: "body", Type: "bytea"},
+			Attempts: layouts.Column{Name: "tries"}, CreatedAt: layouts.Column{Name: "made"},
+			NextAttemptAt: layouts.Column{Name: "due"}, LastError: layouts.Column{Name: "trouble"},
+			DeliveredAt: layouts.Column{Name: "sent"}, LockedBy: layouts.Column{Name: "owner", Type: "text"},
+			LockedUntil: layouts.Column{Name: "lease"},
 		},
-		DeadLetter: &pgstore.DeadLetter{Table: "letters", Columns: pgstore.DeadLetterColumns{
-			ID: pgstore.Column{Name: "id"}, EventID: pgstore.Column{Name: "event"}, Payload: pgstore.Column{Name: "body"},
-			Reason: pgstore.Column{Name: "reason"}, FailedAt: pgstore.Column{Name: "failed"}, RetriedAt: pgstore.Column{Name: "retried"},
+		DeadLetter: &layouts.DeadLetter{Table: "letters", Columns: layouts.DeadLetterColumns{
+			ID: layouts.Column{Name: "id"}, EventID: layouts.Column{Name: "event"}, Payload: layouts.Column{Name: "body"},
+			Reason: layouts.Column{Name: "reason"}, FailedAt: layouts.Column{Name: "failed"}, RetriedAt: layouts.Column{Name: "retried"},
 		}},
 	}
 }
@@ -55,7 +56,7 @@ const oursSQL = `
 
 // harness is one layout on one fresh database.
 type harness struct {
-	layout  pgstore.Layout
+	layout  layouts.Layout
 	url     string
 	pool    *pgxpool.Pool
 	emitter *outboxpgx.Emitter
@@ -65,7 +66,7 @@ func newHarness(t *testing.T, name string) *harness {
 	t.Helper()
 	h := &harness{layout: ours(), url: pgtest.URL(t)}
 	h.pool = connect(t, h.url, 0)
-	if shipped, ok := layouts.Find(name); ok {
+	if shipped, ok := shipped.Find(name); ok {
 		h.layout = shipped.Layout
 		files, err := shipped.Migrations(h.layout)
 		if err != nil {
@@ -238,21 +239,21 @@ func (h *harness) State(t *testing.T, id uuid.UUID) (state storetest.State) {
 	state.LastError, _ = row[c.LastError.Name].(string)
 	state.Status = storetest.Pending
 	switch {
-	case h.layout.Done == pgstore.DoneStatus:
+	case h.layout.Done == layouts.DoneStatus:
 		state.Status = map[any]storetest.Status{
 			h.layout.States.Pending: storetest.Pending, h.layout.States.Processing: storetest.Held,
 			h.layout.States.Delivered: storetest.Delivered, h.layout.States.Dead: storetest.Dead,
 		}[row[c.Status.Name]]
 	case row[c.DeliveredAt.Name] != nil:
 		state.Status = storetest.Delivered
-	case h.layout.Hold == pgstore.HoldLease && row[c.LockedUntil.Name] != nil:
+	case h.layout.Hold == layouts.HoldLease && row[c.LockedUntil.Name] != nil:
 		state.Status = storetest.Held
 	}
 	if h.layout.DeadLetter != nil {
 		d := &h.layout.DeadLetter.Columns
 		var reason string
 		err := h.pool.QueryRow(t.Context(), fmt.Sprintf(`SELECT %s::text FROM %s AS d WHERE %s = $1 AND %s`,
-			d.Reason.Name, h.letters(), d.EventID.Name, h.layout.Conditions().OpenLetters), id).Scan(&reason)
+			d.Reason.Name, h.letters(), d.EventID.Name, pgstore.ConditionsOf(h.layout).OpenLetters), id).Scan(&reason)
 		if err == nil {
 			state.Status, state.Reason = storetest.Dead, reason
 		}
@@ -264,7 +265,7 @@ func (h *harness) State(t *testing.T, id uuid.UUID) (state storetest.State) {
 			t.Fatal(err)
 		}
 		state.DueIn = time.Duration(seconds * float64(time.Second))
-		if h.layout.Hold == pgstore.HoldDefer && state.Status == storetest.Pending && state.DueIn > 0 && state.Attempts == 0 {
+		if h.layout.Hold == layouts.HoldDefer && state.Status == storetest.Pending && state.DueIn > 0 && state.Attempts == 0 {
 			state.Status = storetest.Held
 		}
 	}
@@ -275,7 +276,7 @@ func (h *harness) State(t *testing.T, id uuid.UUID) (state storetest.State) {
 func (h *harness) Expire(t *testing.T) {
 	t.Helper()
 	column := h.layout.Columns.LockedUntil.Name
-	if h.layout.Hold == pgstore.HoldDefer {
+	if h.layout.Hold == layouts.HoldDefer {
 		column = h.layout.Columns.NextAttemptAt.Name
 	}
 	pgtest.Exec(t, h.pool, fmt.Sprintf(`UPDATE %s SET %s = %s - interval '1 hour' WHERE %s > now()`, h.table(), column, column, column))
@@ -287,7 +288,7 @@ func (h *harness) Age(t *testing.T, by time.Duration) {
 	t.Helper()
 	c := &h.layout.Columns
 	var set string
-	for _, column := range []pgstore.Column{c.CreatedAt, c.UpdatedAt, c.DeliveredAt, c.NextAttemptAt} {
+	for _, column := range []layouts.Column{c.CreatedAt, c.UpdatedAt, c.DeliveredAt, c.NextAttemptAt} {
 		if !column.IsZero() {
 			set += fmt.Sprintf(", %s = %s - make_interval(secs => %f)", column.Name, column.Name, by.Seconds())
 		}

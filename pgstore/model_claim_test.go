@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 func (m *machine) claim(rt *rapid.T) {
@@ -138,7 +138,7 @@ func (m *machine) hold(claim *modelClaim, taken []*modelEvent) {
 			continue
 		}
 		e.holder = claim
-		if m.h.layout.Count == pgstore.CountOnClaim {
+		if m.h.layout.Count == layouts.CountOnClaim {
 			e.attempts++
 		}
 		if !locks {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // anyClaim draws a claim: mostly one that holds something, or else one that was settled
@@ -122,7 +122,7 @@ func (m *machine) renew(rt *rapid.T) {
 		rt.Fatal(err)
 	}
 	m.met["renewed"]++
-	if m.h.layout.Hold == pgstore.HoldRowLock {
+	if m.h.layout.Hold == layouts.HoldRowLock {
 		return
 	}
 	if m.h.locks() && !claim.marked {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // modelStatus is where the model says that an event stands.
@@ -94,18 +94,18 @@ type modelRow struct {
 // modelRowsSQL reads a layout's table.
 func modelRowsSQL(h *harness) string {
 	l, c := &h.layout, &h.layout.Columns
-	column := func(c pgstore.Column) string { return "t." + pgx.Identifier{c.Name}.Sanitize() }
+	column := func(c layouts.Column) string { return "t." + pgx.Identifier{c.Name}.Sanitize() }
 	status := fmt.Sprintf("CASE WHEN %s IS NOT NULL THEN 'delivered'", column(c.DeliveredAt))
-	if l.Done == pgstore.DoneStatus {
+	if l.Done == layouts.DoneStatus {
 		status = fmt.Sprintf("CASE %s WHEN '%s' THEN 'delivered' WHEN '%s' THEN 'dead'", column(c.Status), l.States.Delivered, l.States.Dead)
-		if l.Hold == pgstore.HoldLease {
+		if l.Hold == layouts.HoldLease {
 			status += fmt.Sprintf(" WHEN '%s' THEN 'leased'", l.States.Processing)
 		}
 	} else {
 		d := &l.DeadLetter.Columns
 		status += fmt.Sprintf(" WHEN EXISTS (SELECT FROM %s d WHERE d.%s = %s AND d.%s IS NULL) THEN 'dead'",
 			h.letters(), d.EventID.Name, column(c.ID), d.RetriedAt.Name)
-		if l.Hold == pgstore.HoldLease {
+		if l.Hold == layouts.HoldLease {
 			status += fmt.Sprintf(" WHEN %s IS NOT NULL THEN 'leased'", column(c.LockedUntil))
 		}
 	}
@@ -236,7 +236,7 @@ const usedUp = "the attempts are used up"
 
 // settled applies one outcome to an event that the claim holds.
 func (m *machine) settled(e *modelEvent, outcome outbox.Outcome) {
-	onFailure := m.h.layout.Count == pgstore.CountOnFailure
+	onFailure := m.h.layout.Count == layouts.CountOnFailure
 	m.touched[e] = true
 	marked := e.holder.marked
 	e.holder = nil

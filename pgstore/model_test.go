@@ -16,6 +16,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -149,11 +150,11 @@ func (m *machine) faults() (always, rare []string) {
 	always = []string{"settled", "refused", "crash", "exhausted", "renewed", "late commit", "rolled back emit", "scan of everything"}
 	rare = []string{"retried", "purged"}
 	switch m.h.layout.Hold {
-	case pgstore.HoldLease:
+	case layouts.HoldLease:
 		always, rare = append(always, "claimed after it ran out"), append(rare, "partly refused", "swept")
-	case pgstore.HoldDefer:
+	case layouts.HoldDefer:
 		always, rare = append(always, "buried with a batch"), append(rare, "partly refused")
-	case pgstore.HoldRowLock:
+	case layouts.HoldRowLock:
 		always = append(always, "buried with a batch")
 	}
 	if m.h.layout.DeadLetter != nil {

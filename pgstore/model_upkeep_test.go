@@ -11,7 +11,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
-	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // crash ends a worker's process. The next one may have its name, and the old one's
@@ -47,7 +47,7 @@ func (m *machine) rollBack(claim *modelClaim) {
 
 // expire ends some leases. Where rows are only locked the server ends a worker's sessions instead.
 func (m *machine) expire(rt *rapid.T) {
-	if m.h.layout.Hold == pgstore.HoldRowLock || m.h.locks() && rapid.Bool().Draw(rt, "locks") {
+	if m.h.layout.Hold == layouts.HoldRowLock || m.h.locks() && rapid.Bool().Draw(rt, "locks") {
 		worker := rapid.IntRange(0, modelWorkers-1).Draw(rt, "worker")
 		pgtest.Exec(m.t, m.h.pool, `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
 			WHERE datname = current_database() AND application_name = $1 AND state = 'idle in transaction'`, workerName(worker))
@@ -69,17 +69,17 @@ func (m *machine) expire(rt *rapid.T) {
 func (m *machine) runOut(events []*modelEvent) {
 	column := m.h.layout.Columns.LockedUntil
 	switch m.h.layout.Hold {
-	case pgstore.HoldLease:
-	case pgstore.HoldDefer:
+	case layouts.HoldLease:
+	case layouts.HoldDefer:
 		column = m.h.layout.Columns.NextAttemptAt
-	case pgstore.HoldRowLock:
+	case layouts.HoldRowLock:
 		return
 	}
 	var ids []uuid.UUID
 	for _, e := range events {
 		ids = append(ids, e.id)
 		switch {
-		case m.h.layout.Hold == pgstore.HoldLease:
+		case m.h.layout.Hold == layouts.HoldLease:
 			m.touched[e] = m.touched[e] || e.holder != nil
 			e.holder = nil
 		case e.status == modelWaiting && e.due > 0:
@@ -113,7 +113,7 @@ func (m *machine) older(by time.Duration) {
 		m.touched[e] = true
 		e.due -= by
 		e.ago += by
-		if m.h.layout.Hold == pgstore.HoldDefer {
+		if m.h.layout.Hold == layouts.HoldDefer {
 			e.holder = nil // the due time was the mark
 		}
 		for i := range e.letters {

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // Need is a question that relays ask of a table all the time, and that an index must answer:
@@ -18,9 +21,9 @@ type Need struct {
 }
 
 // Needs are the questions that an index must answer.
-func (l Layout) Needs() []Need {
-	c := &compiler{l: &l, config: &Config{}}
-	plain := func(column Column) string { return quote(column.Name) }
+func Needs(l layouts.Layout) []Need {
+	c := &compiler{l: &layout{l}, config: &Config{}}
+	plain := func(column layouts.Column) string { return quote(column.Name) }
 	order, id := c.order(), l.Columns.ID
 	due := "true"
 	if next := l.Columns.NextAttemptAt; !next.IsZero() {
@@ -33,7 +36,7 @@ func (l Layout) Needs() []Need {
 		Index: fmt.Sprintf("CREATE INDEX CONCURRENTLY ON %s (%s, %s) WHERE %s;",
 			c.table(), plain(order), plain(id), c.pendingBy(plain)),
 	}}
-	if l.Hold == HoldLease {
+	if l.Hold == layouts.HoldLease {
 		until := l.Columns.LockedUntil
 		needs = append(needs, Need{
 			For: "the claim, which takes events back whose lease is over",
@@ -66,12 +69,12 @@ type Key struct {
 }
 
 // Keys are what must be unique in the layout's table.
-func (l Layout) Keys() []Key {
+func Keys(l layouts.Layout) []Key {
 	keys := []Key{{For: "an event's id", Columns: []string{l.Columns.ID.Name}}}
 	if dedupe := l.Columns.DedupeKey; !dedupe.IsZero() {
 		var columns []string
 		for _, field := range l.Dedupe {
-			columns = append(columns, l.column(field).Name)
+			columns = append(columns, l.Column(field).Name)
 		}
 		keys = append(keys, Key{For: "a dedupe key", Columns: append(columns, dedupe.Name)})
 	}
@@ -80,7 +83,7 @@ func (l Layout) Keys() []Key {
 		for j := range names {
 			names[j] = quote(names[j])
 		}
-		keys[i].Index = fmt.Sprintf("CREATE UNIQUE INDEX CONCURRENTLY ON %s (%s);", l.qualified(l.Table), strings.Join(names, ", "))
+		keys[i].Index = fmt.Sprintf("CREATE UNIQUE INDEX CONCURRENTLY ON %s (%s);", sqlname.Qualified(l.Schema, l.Table), strings.Join(names, ", "))
 	}
 	return keys
 }

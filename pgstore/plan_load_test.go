@@ -10,6 +10,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -98,7 +99,7 @@ func planID(i int) (id [16]byte) {
 // held claims a batch. Under row locks, where a claim marks nothing, it only looks.
 func (p *planner) held() []pgstore.PlanHold {
 	p.t.Helper()
-	if p.h.layout.Hold != pgstore.HoldRowLock {
+	if p.h.layout.Hold != layouts.HoldRowLock {
 		batch, err := p.store.Claim(p.t.Context(), outbox.ClaimRequest{Limit: planBatch})
 		if err == nil {
 			err = batch.Renew(p.t.Context()) // it marks what is only locked

@@ -13,6 +13,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -98,7 +99,7 @@ func (p *planner) claims() {
 	p.t.Helper()
 	index := wanted{indexes: []string{p.c.due}, rows: planBatch, perRow: p.c.claim}
 	all := index
-	if p.h.layout.Terminal == pgstore.TerminalDeadLetter && p.h.locks() {
+	if p.h.layout.Terminal == layouts.TerminalDeadLetter && p.h.locks() {
 		// Dead rows stay in the index of what waits, so a scan from the start passes all of
 		// them, at four buffers each: this is the price of a contract that has no state for
 		// dead. A claim from the watermark does not pay it.
@@ -115,7 +116,7 @@ func (p *planner) claims() {
 func (p *planner) waiting() {
 	p.t.Helper()
 	want := wanted{rows: 3 * pgstore.WaitingLimit, perRow: 4}
-	if p.h.layout.Hold == pgstore.HoldRowLock {
+	if p.h.layout.Hold == layouts.HoldRowLock {
 		want.passed = planDead // as for a claim
 	}
 	p.explain("waiting", want, 0.0)

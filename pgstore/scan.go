@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // claimed is a row of a claim.
@@ -33,10 +34,10 @@ type scannedField struct {
 
 // scanned lists what a claim returns of a table, in order. NULL becomes the zero value in
 // the database, so that rows are read without pointers.
-func scanned(l *Layout) []scannedField {
+func scanned(l *layout) []scannedField {
 	c := &l.Columns
 	var fields []scannedField
-	add := func(column Column, sql string, dest func(*claimed) any) {
+	add := func(column layouts.Column, sql string, dest func(*claimed) any) {
 		if !column.IsZero() {
 			fields = append(fields, scannedField{column.Name, fmt.Sprintf(sql, t(column)), dest})
 		}
@@ -51,7 +52,7 @@ func scanned(l *Layout) []scannedField {
 	add(c.TenantID, "coalesce(%s, '00000000-0000-0000-0000-000000000000')", func(r *claimed) any { return (*[16]byte)(&r.TenantID) })
 	add(c.DedupeKey, text, func(r *claimed) any { return &r.DedupeKey })
 	add(c.Key, text, func(r *claimed) any { return &r.Key })
-	if c.Payload.sqlType(FieldPayload) == "bytea" {
+	if c.Payload.SQLType(layouts.FieldPayload) == "bytea" {
 		add(c.Payload, "%s", func(r *claimed) any { return &r.Payload })
 	} else {
 		add(c.Payload, "%s::text", func(r *claimed) any { return &r.Payload })
@@ -73,8 +74,8 @@ type scanner struct {
 	key          func(*outbox.Message) string
 }
 
-func newScanner(l *Layout, maxAttempts int) *scanner {
-	s := &scanner{fields: scanned(l), createdAt: l.Columns.CreatedAt.Name, maxAttempts: maxAttempts, countedAhead: l.Count == CountOnClaim}
+func newScanner(l *layout, maxAttempts int) *scanner {
+	s := &scanner{fields: scanned(l), createdAt: l.Columns.CreatedAt.Name, maxAttempts: maxAttempts, countedAhead: l.Count == layouts.CountOnClaim}
 	if l.Columns.Key.IsZero() && !l.Columns.AggregateType.IsZero() && !l.Columns.AggregateID.IsZero() {
 		// A queue table's key is its aggregate.
 		s.key = func(m *outbox.Message) string { return m.AggregateType + "/" + m.AggregateID }

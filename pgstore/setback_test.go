@@ -10,6 +10,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxtest/storetest"
 	"github.com/packfinderz/outbox/pgstore"
 )
@@ -19,7 +20,7 @@ func (h *harness) setBack(t *testing.T, by time.Duration) {
 	t.Helper()
 	c := &h.layout.Columns
 	var set []string
-	for _, column := range []pgstore.Column{c.LockedUntil, c.UpdatedAt} {
+	for _, column := range []layouts.Column{c.LockedUntil, c.UpdatedAt} {
 		if !column.IsZero() {
 			set = append(set, fmt.Sprintf("%s = %s + make_interval(secs => %f)", column.Name, column.Name, by.Seconds()))
 		}

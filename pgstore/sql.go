@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // statement is compiled SQL. Its first parameters come with each call; those that are the
@@ -35,7 +36,7 @@ type statements struct {
 	retry                                *statement
 }
 
-func compile(l *Layout, config *Config) *statements {
+func compile(l *layout, config *Config) *statements {
 	c := &compiler{l: l, config: config}
 	return &statements{
 		claimDue:          c.claims(claimDue),
@@ -66,7 +67,7 @@ func compile(l *Layout, config *Config) *statements {
 // compiler makes the statements of one store. Each is begun with the number of parameters
 // that a call brings.
 type compiler struct {
-	l         *Layout
+	l         *layout
 	config    *Config
 	free      int
 	constants []any
@@ -86,7 +87,7 @@ func (c *compiler) constant(value any, cast string) string {
 
 // worker and until are selected, so that they are computed once and not for every row.
 func (c *compiler) worker() string {
-	return fmt.Sprintf("(SELECT %s::%s)", c.constant(c.config.WorkerID.String(), "text"), c.l.Columns.LockedBy.sqlType(FieldLockedBy))
+	return fmt.Sprintf("(SELECT %s::%s)", c.constant(c.config.WorkerID.String(), "text"), c.l.Columns.LockedBy.SQLType(layouts.FieldLockedBy))
 }
 
 // until is the end of a lease that begins now, by one clock or the other.
@@ -103,7 +104,7 @@ func (c *compiler) table() string { return c.l.qualified(c.l.Table) }
 func (c *compiler) letters() string { return c.l.qualified(c.l.DeadLetter.Table) }
 
 // t is a column of the table under the alias t, which every statement uses.
-func t(column Column) string { return "t." + quote(column.Name) }
+func t(column layouts.Column) string { return "t." + quote(column.Name) }
 
 // maxAttempts is the maximum in force for a row.
 func (c *compiler) maxAttempts() string {
@@ -121,13 +122,13 @@ func (c *compiler) attempts() string { return "coalesce(" + t(c.l.Columns.Attemp
 func (c *compiler) pending() string { return c.pendingBy(t) }
 
 // pendingBy is pending with the columns as name writes them.
-func (c *compiler) pendingBy(name func(Column) string) string {
+func (c *compiler) pendingBy(name func(layouts.Column) string) string {
 	columns := &c.l.Columns
-	if c.l.Done == DoneStatus {
+	if c.l.Done == layouts.DoneStatus {
 		return name(columns.Status) + " = " + literal(c.l.States.Pending)
 	}
 	where := name(columns.DeliveredAt) + " IS NULL"
-	if c.l.Hold == HoldLease {
+	if c.l.Hold == layouts.HoldLease {
 		where += " AND " + name(columns.LockedUntil) + " IS NULL"
 	}
 	return where
@@ -137,9 +138,9 @@ func (c *compiler) pendingBy(name func(Column) string) string {
 func (c *compiler) leased() string { return c.leasedBy(t) }
 
 // leasedBy is leased with the columns as name writes them.
-func (c *compiler) leasedBy(name func(Column) string) string {
+func (c *compiler) leasedBy(name func(layouts.Column) string) string {
 	columns := &c.l.Columns
-	if c.l.Done == DoneStatus {
+	if c.l.Done == layouts.DoneStatus {
 		return name(columns.Status) + " = " + literal(c.l.States.Processing)
 	}
 	return name(columns.DeliveredAt) + " IS NULL AND " + name(columns.LockedUntil) + " IS NOT NULL"
@@ -211,7 +212,7 @@ func (c *compiler) mineOfLetters() string {
 }
 
 // order is the column by which rows are claimed: the due time, or the age.
-func (c *compiler) order() Column {
+func (c *compiler) order() layouts.Column {
 	if !c.l.Columns.NextAttemptAt.IsZero() {
 		return c.l.Columns.NextAttemptAt
 	}
@@ -221,7 +222,7 @@ func (c *compiler) order() Column {
 // assignments are the SET part of an UPDATE; columns the table lacks are left out.
 type assignments []string
 
-func (a *assignments) set(column Column, value string) {
+func (a *assignments) set(column layouts.Column, value string) {
 	if !column.IsZero() {
 		*a = append(*a, quote(column.Name)+" = "+value)
 	}

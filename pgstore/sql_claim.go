@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // claimKind is which rows a claim looks at. Due rows and rows whose lease ran out are
@@ -51,7 +52,7 @@ func orEmpty(list []string) []string {
 //
 // Where it only locks it marks nothing: the open transaction is the mark.
 func (c *compiler) claim(kind claimKind, leaves bool) *statement {
-	if kind == claimExpired && c.l.Hold != HoldLease {
+	if kind == claimExpired && c.l.Hold != layouts.HoldLease {
 		return nil
 	}
 	free := 1
@@ -72,15 +73,15 @@ func (c *compiler) claim(kind claimKind, leaves bool) *statement {
 	var a assignments
 	until := c.until("now()")
 	switch c.l.Hold {
-	case HoldLease:
+	case layouts.HoldLease:
 		a.set(columns.LockedBy, c.unlessExhausted(c.worker(), "NULL"))
 		a.set(columns.LockedUntil, c.unlessExhausted(until, "NULL"))
 		if c.l.States != nil {
 			a.set(columns.Status, c.unlessExhausted(c.state(c.l.States.Processing), c.state(c.l.States.Dead)))
 		}
-	case HoldDefer:
+	case layouts.HoldDefer:
 		a.set(columns.NextAttemptAt, until)
-	case HoldRowLock: // returned above
+	case layouts.HoldRowLock: // returned above
 	}
 	if c.l.claimEnds() {
 		a.set(columns.LastError, c.unlessExhausted(t(columns.LastError), c.neverSettled()))
@@ -88,7 +89,7 @@ func (c *compiler) claim(kind claimKind, leaves bool) *statement {
 			a.set(next, c.unlessExhausted(t(next), "NULL"))
 		}
 	}
-	if c.l.Count == CountOnClaim {
+	if c.l.Count == layouts.CountOnClaim {
 		// A row that will not be tried is not counted.
 		a.set(columns.Attempts, c.attempts()+" + CASE WHEN picked.exhausted THEN 0 ELSE 1 END")
 	}
@@ -99,7 +100,9 @@ func (c *compiler) claim(kind claimKind, leaves bool) *statement {
 
 // claimEnds is whether the claim itself moves rows with used-up attempts to dead. Elsewhere
 // they are held like the others until batch.fill does it.
-func (l *Layout) claimEnds() bool { return l.Hold == HoldLease && l.Terminal == TerminalStatus }
+func (l *layout) claimEnds() bool {
+	return l.Hold == layouts.HoldLease && l.Terminal == layouts.TerminalStatus
+}
 
 // unlessExhausted is a value, or another for rows that the claim ends.
 func (c *compiler) unlessExhausted(value, ended string) string {
@@ -128,7 +131,7 @@ func (c *compiler) returned() string {
 	mark := "NULL::timestamptz"
 	switch {
 	case c.l.locks():
-	case c.l.Hold == HoldLease:
+	case c.l.Hold == layouts.HoldLease:
 		mark = t(c.l.Columns.LockedUntil)
 	default:
 		mark = t(c.l.Columns.NextAttemptAt)
@@ -223,6 +226,6 @@ func (c *compiler) dead() *statement {
 // claimsDead is whether a claim can return a row that died after the claim began. Its lock
 // then gives it the row as it is now, but the letters as they were. A claim that marks its
 // rows does not: its UPDATE does not find rows that were changed since it began.
-func (l *Layout) claimsDead() bool { return l.locks() && l.DeadLetter != nil }
+func (l *layout) claimsDead() bool { return l.locks() && l.DeadLetter != nil }
 
 func indent(sql string) string { return "  " + strings.ReplaceAll(sql, "\n", "\n  ") }

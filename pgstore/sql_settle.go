@@ -3,6 +3,8 @@ package pgstore
 import (
 	"fmt"
 	"strings"
+
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // settles write the outcomes of a batch, one statement for each kind. Each returns the ids
@@ -27,7 +29,7 @@ func (c *compiler) locked() (s settles) {
 
 // marked settles rows that have been marked, by the ctids or the ids that they had then.
 func (c *compiler) marked(byCtid bool) (s settles) {
-	if c.l.Hold != HoldRowLock {
+	if c.l.Hold != layouts.HoldRowLock {
 		s = c.settles(byCtid, c.heldByMark)
 	}
 	return s
@@ -72,7 +74,7 @@ func (c *compiler) settle(byCtid bool, proof func() string, outcome func(where s
 // batch, and would compare each with each.
 func (c *compiler) heldByMark() string {
 	columns := &c.l.Columns
-	if c.l.Hold == HoldLease {
+	if c.l.Hold == layouts.HoldLease {
 		return fmt.Sprintf("CASE WHEN %s = %s AND %s = $1::timestamptz AND %s THEN true ELSE false END",
 			t(columns.LockedBy), c.worker(), t(columns.LockedUntil), c.leased())
 	}
@@ -90,7 +92,7 @@ func (c *compiler) update(a assignments, from string) string {
 func (c *compiler) freed() assignments {
 	columns := &c.l.Columns
 	var a assignments
-	if c.l.Hold == HoldLease {
+	if c.l.Hold == layouts.HoldLease {
 		a.set(columns.LockedBy, "NULL")
 		a.set(columns.LockedUntil, "NULL")
 	}
@@ -131,11 +133,11 @@ func (c *compiler) failed(from string) string {
 	if c.l.States != nil {
 		a.set(columns.Status, literal(c.l.States.Pending))
 	}
-	if c.l.Count == CountOnFailure {
+	if c.l.Count == layouts.CountOnFailure {
 		a.set(columns.Attempts, c.attempts()+" + 1")
 	}
 	a.set(columns.NextAttemptAt, c.now()+" + make_interval(secs => s.v1)")
-	a.set(columns.LastError, columns.LastError.fitting("s.v2"))
+	a.set(columns.LastError, fitting(columns.LastError, "s.v2"))
 	return c.update(a, from)
 }
 
@@ -143,7 +145,7 @@ func (c *compiler) failed(from string) string {
 // claim, its relay died in the last; where failures are counted, somebody has lowered its maximum or
 // written its row.
 func (c *compiler) usedUp() string {
-	if c.l.Count == CountOnFailure {
+	if c.l.Count == layouts.CountOnFailure {
 		return fmt.Sprintf("'the attempts are used up: ' || %s || ' of ' || %s", c.attempts(), c.maxAttempts())
 	}
 	return "'the attempts are used up, and the last one was never settled: its worker died, or lost it'"
@@ -155,14 +157,14 @@ func (c *compiler) neverSettled() string {
 	if c.l.Columns.LastError.IsZero() {
 		return text
 	}
-	return fmt.Sprintf("left(%s || coalesce('; before that: ' || nullif(%s, ''), ''), %d)", text, t(c.l.Columns.LastError), c.l.Columns.LastError.errorLength())
+	return fmt.Sprintf("left(%s || coalesce('; before that: ' || nullif(%s, ''), ''), %d)", text, t(c.l.Columns.LastError), errorLength(c.l.Columns.LastError))
 }
 
 // maxErrorLength is how long a relay's errors are at most, in characters.
 const maxErrorLength = 1000
 
 // errorLength is how much of an error the column takes.
-func (c Column) errorLength() int {
+func errorLength(c layouts.Column) int {
 	if c.MaxLength > 0 && c.MaxLength < maxErrorLength {
 		return c.MaxLength
 	}
@@ -170,23 +172,23 @@ func (c Column) errorLength() int {
 }
 
 // fitting is an error, cut to what the column takes.
-func (c Column) fitting(text string) string {
-	if c.errorLength() == maxErrorLength {
+func fitting(c layouts.Column, text string) string {
+	if errorLength(c) == maxErrorLength {
 		return text
 	}
-	return fmt.Sprintf("left(%s, %d)", text, c.errorLength())
+	return fmt.Sprintf("left(%s, %d)", text, errorLength(c))
 }
 
 // died: v1 attempts to count, v2 error or NULL for neverSettled, v3 reason.
 func (c *compiler) died(from string) string {
 	columns := &c.l.Columns
-	lastError := "coalesce(" + columns.LastError.fitting("s.v2") + ", " + c.neverSettled() + ")"
+	lastError := "coalesce(" + fitting(columns.LastError, "s.v2") + ", " + c.neverSettled() + ")"
 	a := c.ended()
-	if c.l.Count == CountOnFailure {
+	if c.l.Count == layouts.CountOnFailure {
 		a.set(columns.Attempts, c.attempts()+" + s.v1")
 	}
 	a.set(columns.LastError, lastError)
-	if c.l.Terminal == TerminalStatus {
+	if c.l.Terminal == layouts.TerminalStatus {
 		a.set(columns.Status, literal(c.l.States.Dead))
 		return c.update(a, from)
 	}
@@ -197,7 +199,7 @@ func (c *compiler) died(from string) string {
 func (c *compiler) bury(a assignments, from, lastError, reason string) string {
 	columns, letter := &c.l.Columns, &c.l.DeadLetter.Columns
 	var names, values []string
-	put := func(column Column, value string) {
+	put := func(column layouts.Column, value string) {
 		if !column.IsZero() {
 			names, values = append(names, quote(column.Name)), append(values, value)
 		}
@@ -205,7 +207,7 @@ func (c *compiler) bury(a assignments, from, lastError, reason string) string {
 	put(letter.ID, "gen_random_uuid()")
 	put(letter.EventID, "dead."+quote(columns.ID.Name))
 	for _, copied := range []struct {
-		to, from Column
+		to, from layouts.Column
 		sql      string
 	}{
 		{letter.Type, columns.Type, "dead.%s"},
@@ -219,8 +221,8 @@ func (c *compiler) bury(a assignments, from, lastError, reason string) string {
 			put(copied.to, fmt.Sprintf(copied.sql, quote(copied.from.Name)))
 		}
 	}
-	put(letter.LastError, letter.LastError.fitting("dead.outbox_error"))
-	put(letter.Reason, "dead.outbox_reason::"+c.l.cast(letter.Reason, "reason"))
+	put(letter.LastError, fitting(letter.LastError, "dead.outbox_error"))
+	put(letter.Reason, "dead.outbox_reason::"+c.l.SQLType(letter.Reason, "reason"))
 	put(letter.FailedAt, "clock_timestamp()")
 	return fmt.Sprintf("WITH dead AS (\n  UPDATE %s AS t SET %s\n%s\n  RETURNING t.*, %s AS outbox_error, %s AS outbox_reason\n), letters AS (\n  INSERT INTO %s (%s)\n  SELECT %s FROM dead\n  RETURNING %s AS event\n)\nSELECT event FROM letters",
 		c.table(), a, indent(from), lastError, reason,
@@ -234,10 +236,10 @@ func (c *compiler) released(from string) string {
 	if c.l.States != nil {
 		a.set(columns.Status, literal(c.l.States.Pending))
 	}
-	if c.l.Count == CountOnClaim {
+	if c.l.Count == layouts.CountOnClaim {
 		a.set(columns.Attempts, c.attempts()+" - 1")
 	}
-	if c.l.Hold == HoldDefer {
+	if c.l.Hold == layouts.HoldDefer {
 		a.set(columns.NextAttemptAt, "now()")
 	}
 	return c.update(a, from)
@@ -245,7 +247,7 @@ func (c *compiler) released(from string) string {
 
 // push marks rows that are only locked, where there is a column for it.
 func (c *compiler) push() *statement {
-	if !c.l.locks() || c.l.Hold == HoldRowLock {
+	if !c.l.locks() || c.l.Hold == layouts.HoldRowLock {
 		return nil
 	}
 	return c.mark(c.l.Columns.NextAttemptAt, heldByLock)
@@ -254,9 +256,9 @@ func (c *compiler) push() *statement {
 // renew moves the end of a lease.
 func (c *compiler) renew() *statement {
 	switch c.l.Hold {
-	case HoldLease:
+	case layouts.HoldLease:
 		return c.mark(c.l.Columns.LockedUntil, c.heldByMark)
-	case HoldDefer:
+	case layouts.HoldDefer:
 		return c.mark(c.l.Columns.NextAttemptAt, c.heldByMark)
 	default:
 		return nil
@@ -264,7 +266,7 @@ func (c *compiler) renew() *statement {
 }
 
 // mark writes a new mark. $1 old mark, $2 ids; it returns ids, ctids and the new mark.
-func (c *compiler) mark(column Column, proof func() string) *statement {
+func (c *compiler) mark(column layouts.Column, proof func() string) *statement {
 	columns := &c.l.Columns
 	c.begin(2)
 	var a assignments

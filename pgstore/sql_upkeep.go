@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // sweep moves rows whose lease ran out on the last allowed attempt to dead, up to $1 of
 // them, and returns their ids. Rows of other holds are met by the claim.
 func (c *compiler) sweep() *statement {
-	if c.l.Hold != HoldLease {
+	if c.l.Hold != layouts.HoldLease {
 		return nil
 	}
 	c.begin(1)
@@ -19,7 +20,7 @@ func (c *compiler) sweep() *statement {
 		c.table(), c.leased(), t(columns.LockedUntil), c.attempts(), c.maxAttempts(), c.mine(), t(columns.LockedUntil))
 	a := c.ended()
 	a.set(columns.LastError, c.neverSettled())
-	if c.l.Terminal == TerminalStatus {
+	if c.l.Terminal == layouts.TerminalStatus {
 		a.set(columns.Status, literal(c.l.States.Dead))
 		return c.end(c.update(a, where))
 	}
@@ -32,7 +33,7 @@ func (c *compiler) deliveredBefore() string {
 	const before = "now() - make_interval(secs => $1::float8)"
 	columns := &c.l.Columns
 	var where []string
-	if c.l.Done == DoneStatus {
+	if c.l.Done == layouts.DoneStatus {
 		where = append(where, t(columns.Status)+" = "+literal(c.l.States.Delivered))
 		if columns.NextAttemptAt.NotNull {
 			// It was due before it was delivered; this is what the index is on.
@@ -96,7 +97,7 @@ func (c *compiler) stats() *statement {
 	if !columns.NextAttemptAt.IsZero() {
 		due = "next <= now()"
 		retrying = "next > now() AND attempts > 0"
-		if c.l.Hold == HoldDefer {
+		if c.l.Hold == layouts.HoldDefer {
 			// A row that is held looks like one that is scheduled soon.
 			held = fmt.Sprintf("next > now() AND next <= now() + %s AND attempts = 0", c.lease())
 		}
@@ -109,12 +110,12 @@ func (c *compiler) stats() *statement {
 		next, c.attempts(), t(columns.CreatedAt), c.attempts(), c.maxAttempts(),
 		c.table(), c.pending(), c.mine(), c.notDead(), outbox.StatsLimit)
 	leased := "SELECT NULL::timestamptz AS created WHERE false"
-	if c.l.Hold == HoldLease {
+	if c.l.Hold == layouts.HoldLease {
 		leased = fmt.Sprintf("SELECT %s AS created FROM %s AS t WHERE %s AND %s LIMIT %d",
 			t(columns.CreatedAt), c.table(), c.leased(), c.mine(), outbox.StatsLimit)
 	}
 	var dead string
-	if c.l.Terminal == TerminalStatus {
+	if c.l.Terminal == layouts.TerminalStatus {
 		dead = fmt.Sprintf("SELECT FROM %s AS t WHERE %s = %s AND %s LIMIT %d",
 			c.table(), t(columns.Status), literal(c.l.States.Dead), c.mine(), outbox.StatsLimit)
 	} else {
@@ -146,7 +147,7 @@ func (c *compiler) retry() *statement {
 	a.set(columns.Attempts, "0")
 	a.set(columns.NextAttemptAt, "now()")
 	a.set(columns.UpdatedAt, "now()")
-	if c.l.Terminal == TerminalStatus {
+	if c.l.Terminal == layouts.TerminalStatus {
 		a.set(columns.Status, literal(c.l.States.Pending))
 		return c.end(fmt.Sprintf("UPDATE %s AS t SET %s\nWHERE %s = ANY($1::uuid[]) AND %s = %s AND %s\nRETURNING %s",
 			c.table(), a, t(columns.ID), t(columns.Status), literal(c.l.States.Dead), c.mine(), t(columns.ID)))

@@ -15,6 +15,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/internal/sqlstate"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // DefaultLease is how long a claim lasts unless Config says otherwise.
@@ -48,7 +49,7 @@ type Store struct {
 	given  *pgxpool.Pool   // the caller's; nil on database/sql
 	pool   *pgsession.Pool // the same, behind a pooler too
 	conns  func() int      // how many it may open; zero for any number
-	layout Layout
+	layout layout
 	config Config
 	sql    *statements
 	scan   *scanner
@@ -77,7 +78,7 @@ type Store struct {
 var _ outbox.Store = (*Store)(nil)
 
 // New compiles the layout's statements. It does not connect; see Verify.
-func New(pool *pgxpool.Pool, layout Layout, config Config) (*Store, error) {
+func New(pool *pgxpool.Pool, layout layouts.Layout, config Config) (*Store, error) {
 	return open(&Store{
 		given: pool, pool: pgsession.Borrow(pool), conns: func() int { return int(pool.Config().MaxConns) },
 	}, layout, config)
@@ -88,7 +89,7 @@ var ErrNotPGX = pgsession.ErrNotPGX
 
 // NewSQL is New on the connections of database/sql, which have to be those of pgx's stdlib: any
 // other driver is refused with ErrNotPGX. Such a store is not woken by notifications: it polls.
-func NewSQL(db *sql.DB, layout Layout, config Config) (*Store, error) {
+func NewSQL(db *sql.DB, layout layouts.Layout, config Config) (*Store, error) {
 	if err := pgsession.CheckSQL(db); err != nil {
 		return nil, err
 	}
@@ -98,7 +99,8 @@ func NewSQL(db *sql.DB, layout Layout, config Config) (*Store, error) {
 }
 
 // open completes a store that has its connections.
-func open(s *Store, layout Layout, config Config) (*Store, error) {
+func open(s *Store, described layouts.Layout, config Config) (*Store, error) {
+	layout := layout{described}
 	if err := layout.Validate(); err != nil {
 		return nil, err
 	}
@@ -126,15 +128,15 @@ func open(s *Store, layout Layout, config Config) (*Store, error) {
 	return s, nil
 }
 
-func (f *Filter) check(layout *Layout) error {
+func (f *Filter) check(layout *layout) error {
 	for _, c := range []struct {
-		field  Field
+		field  layouts.Field
 		set    bool
-		column Column
+		column layouts.Column
 	}{
-		{FieldNamespace, f.Namespace != "", layout.Columns.Namespace},
-		{FieldTopic, len(f.Topics) > 0, layout.Columns.Topic},
-		{FieldTenantID, f.TenantID != uuid.Nil, layout.Columns.TenantID},
+		{layouts.FieldNamespace, f.Namespace != "", layout.Columns.Namespace},
+		{layouts.FieldTopic, len(f.Topics) > 0, layout.Columns.Topic},
+		{layouts.FieldTenantID, f.TenantID != uuid.Nil, layout.Columns.TenantID},
 	} {
 		if c.set && c.column.IsZero() {
 			return fmt.Errorf("outbox: layout %s has no column for %s, so it cannot be filtered by it", layout.Name, c.field)

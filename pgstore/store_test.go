@@ -11,6 +11,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest/storetest"
 	"github.com/packfinderz/outbox/pgstore"
@@ -59,7 +60,7 @@ func otherTeams(t *testing.T) *harness {
 		ALTER TABLE outbox_dlq DROP COLUMN retried_at CASCADE;
 		CREATE INDEX ON outbox_dlq (failed_at)`)
 	h.layout.Columns.Payload.Name, h.layout.DeadLetter.Columns.Payload.Name = "payload", "payload"
-	h.layout.DeadLetter.Columns.RetriedAt = pgstore.Column{}
+	h.layout.DeadLetter.Columns.RetriedAt = layouts.Column{}
 	var err error
 	if h.emitter, err = outboxpgx.New(h.layout, outbox.EmitConfig{}); err != nil {
 		t.Fatal(err)

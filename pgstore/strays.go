@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // rowQuerier is a pool or a transaction.
@@ -63,7 +64,7 @@ func (c *compiler) timelessCount() *statement {
 // unknownCount counts rows whose status is none that the layout names, up to limit; nil where there is no status. Shipped tables have an
 // index with the same condition, which is nearly always empty.
 func (c *compiler) unknownCount(limit int) *statement {
-	if c.l.Done != DoneStatus {
+	if c.l.Done != layouts.DoneStatus {
 		return nil
 	}
 	c.begin(0)
@@ -72,8 +73,8 @@ func (c *compiler) unknownCount(limit int) *statement {
 }
 
 // unknown is true for rows whose status is none that the layout names, NULL included.
-func (c *compiler) unknown(name func(Column) string) string {
-	states := c.l.States.all()
+func (c *compiler) unknown(name func(layouts.Column) string) string {
+	states := c.l.States.All()
 	known := make([]string, len(states))
 	for i, state := range states {
 		known[i] = literal(state)

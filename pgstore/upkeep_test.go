@@ -9,6 +9,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest/storetest"
 	"github.com/packfinderz/outbox/pgstore"
@@ -106,7 +107,7 @@ func TestLettersOfOthers(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "ours")
 	pgtest.Exec(t, h.pool, fmt.Sprintf(`ALTER TABLE %s ADD COLUMN topic text`, h.table()))
-	h.layout.Columns.Topic = pgstore.Column{Name: "topic"}
+	h.layout.Columns.Topic = layouts.Column{Name: "topic"}
 	var err error
 	if h.emitter, err = outboxpgx.New(h.layout, outbox.EmitConfig{}); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // ErrMismatch means that the table is not there or not what the layout says. A *MismatchError
@@ -59,18 +61,22 @@ func (e *MismatchError) Unwrap() error { return ErrMismatch }
 
 // Verify reads the table's description and reports, as ErrMismatch, what does not fit the
 // layout. It writes nothing.
-func (s *Store) Verify(ctx context.Context) error { return s.layout.Verify(ctx, s.pool) }
+func (s *Store) Verify(ctx context.Context) error { return s.layout.verify(ctx, s.pool, false) }
 
 // Verify reads the description of the layout's tables and reports, as a *MismatchError, what would
 // keep relays and people from their work: columns that are missing, of a type that statements
 // cannot use, or too short. It writes nothing, and waits for no lock.
-func (l Layout) Verify(ctx context.Context, db querier) error { return l.verify(ctx, db, false) }
+func Verify(ctx context.Context, db Querier, l layouts.Layout) error {
+	return (&layout{l}).verify(ctx, db, false)
+}
 
 // VerifyEmit is Verify for a program that emits, too: what would refuse new rows is reported as well.
-func (l Layout) VerifyEmit(ctx context.Context, db querier) error { return l.verify(ctx, db, true) }
+func VerifyEmit(ctx context.Context, db Querier, l layouts.Layout) error {
+	return (&layout{l}).verify(ctx, db, true)
+}
 
-func (l *Layout) verify(ctx context.Context, db querier, emits bool) error {
-	list, err := l.Mismatches(ctx, db)
+func (l *layout) verify(ctx context.Context, db Querier, emits bool) error {
+	list, err := l.mismatches(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -87,15 +93,19 @@ func (l *Layout) verify(ctx context.Context, db querier, emits bool) error {
 }
 
 // Mismatches lists everything that does not fit the layout; those that only emit meets, too.
-func (l Layout) Mismatches(ctx context.Context, db querier) ([]Mismatch, error) {
-	events, err := l.inspect(ctx, db, l.Table, l.Columns.all())
+func Mismatches(ctx context.Context, db Querier, l layouts.Layout) ([]Mismatch, error) {
+	return (&layout{l}).mismatches(ctx, db)
+}
+
+func (l *layout) mismatches(ctx context.Context, db Querier) ([]Mismatch, error) {
+	events, err := l.inspect(ctx, db, l.Table, l.Columns.All())
 	if err != nil {
 		return nil, err
 	}
 	events.event()
 	list := events.mismatches
 	if l.DeadLetter != nil {
-		letters, err := l.inspect(ctx, db, l.DeadLetter.Table, l.DeadLetter.Columns.all())
+		letters, err := l.inspect(ctx, db, l.DeadLetter.Table, l.DeadLetter.Columns.All())
 		if err != nil {
 			return nil, err
 		}
@@ -148,10 +158,10 @@ type described struct {
 
 // inspection compares one table with its part of a layout.
 type inspection struct {
-	layout *Layout
+	layout *layout
 	table  string
 	// columns are what the layout says, found what the table has, in its order.
-	columns    []named
+	columns    []layouts.NamedColumn
 	found      []described
 	mismatches []Mismatch
 	// kind is the table's in pg_class, and children is set if others inherit from it.
@@ -162,7 +172,7 @@ type inspection struct {
 }
 
 // inspect reads the description of a table and looks for its columns.
-func (l *Layout) inspect(ctx context.Context, db querier, table string, columns []named) (*inspection, error) {
+func (l *layout) inspect(ctx context.Context, db Querier, table string, columns []layouts.NamedColumn) (*inspection, error) {
 	in := &inspection{layout: l, table: l.qualified(table)}
 	var names, enums []string
 	for _, c := range columns {

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // ExistingMismatches lists what does not fit of the tables that are there already, for a program that looks before it makes the
 // rest. A table or an enum type that is missing is taken to be what the layout says.
-func (l Layout) ExistingMismatches(ctx context.Context, db querier) ([]Mismatch, error) {
-	events, err := l.inspect(ctx, db, l.Table, l.Columns.all())
+func ExistingMismatches(ctx context.Context, db Querier, described layouts.Layout) ([]Mismatch, error) {
+	l := &layout{described}
+	events, err := l.inspect(ctx, db, l.Table, l.Columns.All())
 	switch {
 	case errors.Is(err, ErrNoTable):
 		events = l.expected()
@@ -23,7 +26,7 @@ func (l Layout) ExistingMismatches(ctx context.Context, db querier) ([]Mismatch,
 	if l.DeadLetter == nil {
 		return events.mismatches, nil
 	}
-	letters, err := l.inspect(ctx, db, l.DeadLetter.Table, l.DeadLetter.Columns.all())
+	letters, err := l.inspect(ctx, db, l.DeadLetter.Table, l.DeadLetter.Columns.All())
 	switch {
 	case errors.Is(err, ErrNoTable):
 		return events.mismatches, nil
@@ -43,13 +46,13 @@ func (in *inspection) expectEnums() {
 }
 
 // expected is the outbox table as the layout says it, with types by name.
-func (l *Layout) expected() *inspection {
+func (l *layout) expected() *inspection {
 	in := &inspection{layout: l, table: l.qualified(l.Table)}
-	for _, c := range l.Columns.all() {
+	for _, c := range l.Columns.All() {
 		if c.IsZero() {
 			continue
 		}
-		d := described{name: c.Name, base: c.sqlType(c.field), length: c.MaxLength}
+		d := described{name: c.Name, base: c.SQLType(c.Field), length: c.MaxLength}
 		if c.Enum != "" {
 			d.base = c.Enum
 		}
@@ -69,7 +72,7 @@ func (l *Layout) expected() *inspection {
 const shownValues = 5
 
 // lacks reports the values that a column's enum has to have and has not.
-func (in *inspection) lacks(c named, is *described, values []string, onlyEmit bool) {
+func (in *inspection) lacks(c layouts.NamedColumn, is *described, values []string, onlyEmit bool) {
 	missing := slices.DeleteFunc(slices.Clone(values), func(value string) bool { return slices.Contains(is.labels, value) })
 	if len(missing) == 0 {
 		return
@@ -79,6 +82,6 @@ func (in *inspection) lacks(c named, is *described, values []string, onlyEmit bo
 		named += ", …"
 	}
 	in.report(c.Name, onlyEmit, "has column %q for %s as %s: it has no value %s; run outbox migrate up, or ALTER TYPE … ADD VALUE",
-		c.Name, c.field, is.shown, named)
+		c.Name, c.Field, is.shown, named)
 	in.mismatches[len(in.mismatches)-1].Lacks = missing
 }

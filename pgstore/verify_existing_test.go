@@ -30,7 +30,7 @@ func TestExistingMismatches(t *testing.T) {
 			t.Parallel()
 			pool := pgtest.Pool(t)
 			pgtest.Exec(t, pool, c.tables)
-			list, err := packfinderz.Layout().ExistingMismatches(t.Context(), pool)
+			list, err := pgstore.ExistingMismatches(t.Context(), pool, packfinderz.Layout())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,12 +51,12 @@ func TestVerifyValues(t *testing.T) {
 	h := newHarness(t, "packfinderz")
 	pgtest.Exec(t, h.pool, textForEnums+`DROP TYPE event_type_enum; CREATE TYPE event_type_enum AS ENUM ('ad_paused');
 		ALTER TABLE outbox_events ALTER event_type TYPE event_type_enum USING event_type::event_type_enum`)
-	if err := h.layout.Verify(t.Context(), h.pool); err != nil {
+	if err := pgstore.Verify(t.Context(), h.pool, h.layout); err != nil {
 		t.Errorf("a relay reads any value: %v", err)
 	}
 	const want = `has column "event_type" for type as event_type_enum: it has no value order_created, order_state_changed, ` +
 		`line_item_state_changed, license_status_changed, media_uploaded, …; run outbox migrate up, or ALTER TYPE … ADD VALUE`
-	if err := h.layout.VerifyEmit(t.Context(), h.pool); !errors.Is(err, pgstore.ErrMismatch) || !strings.Contains(err.Error(), want) {
+	if err := pgstore.VerifyEmit(t.Context(), h.pool, h.layout); !errors.Is(err, pgstore.ErrMismatch) || !strings.Contains(err.Error(), want) {
 		t.Errorf("the verdict is %v", err)
 	}
 }

@@ -7,24 +7,25 @@ import (
 	"slices"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // letter compares a dead-letter table, of the events of another inspection. Relays write its rows.
 func (in *inspection) letter(events *inspection) {
 	in.place()
-	copied := map[Field]Column{
-		FieldType: in.layout.Columns.Type, FieldAggregateType: in.layout.Columns.AggregateType, FieldAggregateID: in.layout.Columns.AggregateID,
-		FieldPayload: in.layout.Columns.Payload, FieldCreatedAt: in.layout.Columns.CreatedAt, FieldAttempts: in.layout.Columns.Attempts,
+	copied := map[layouts.Field]layouts.Column{
+		layouts.FieldType: in.layout.Columns.Type, layouts.FieldAggregateType: in.layout.Columns.AggregateType, layouts.FieldAggregateID: in.layout.Columns.AggregateID,
+		layouts.FieldPayload: in.layout.Columns.Payload, layouts.FieldCreatedAt: in.layout.Columns.CreatedAt, layouts.FieldAttempts: in.layout.Columns.Attempts,
 	}
 	var written []string
 	for _, c := range in.columns {
 		is := in.column(c.Name)
 		if is == nil {
-			in.report(c.Name, false, "has no column %q for %s", c.Name, c.field)
+			in.report(c.Name, false, "has no column %q for %s", c.Name, c.Field)
 			continue
 		}
-		from, isCopy := copied[c.field]
-		if c.field != "retriedAt" && (!isCopy || !from.IsZero()) {
+		from, isCopy := copied[c.Field]
+		if c.Field != "retriedAt" && (!isCopy || !from.IsZero()) {
 			written = append(written, c.Name)
 		}
 		needed := in.layout.unusableLetter(c, is)
@@ -35,8 +36,8 @@ func (in *inspection) letter(events *inspection) {
 			needed = "it is generated, and has to be written"
 		}
 		if needed != "" {
-			in.report(c.Name, false, "has column %q for %s as %s: %s", c.Name, c.field, is.shown, needed)
-		} else if c.field == "reason" && len(is.labels) > 0 {
+			in.report(c.Name, false, "has column %q for %s as %s: %s", c.Name, c.Field, is.shown, needed)
+		} else if c.Field == "reason" && len(is.labels) > 0 {
 			in.lacks(c, is, reasons, false)
 		}
 	}
@@ -52,8 +53,8 @@ func (in *inspection) letter(events *inspection) {
 }
 
 // unusableLetter says what is needed of a column that is a letter's own.
-func (l *Layout) unusableLetter(c named, is *described) string {
-	switch c.field {
+func (l *layout) unusableLetter(c layouts.NamedColumn, is *described) string {
+	switch c.Field {
 	case "id":
 		return unless(is.base == "uuid" || is.isString() && (is.length == 0 || is.length >= workerIDLength), "uuid is needed")
 	case "eventId":
@@ -67,7 +68,7 @@ func (l *Layout) unusableLetter(c named, is *described) string {
 		return unless(is.isTime(), "timestamptz is needed")
 	case "failedAt":
 		return unless(is.isTime(), "timestamptz is needed")
-	case FieldLastError:
+	case layouts.FieldLastError:
 		if needed := unless(is.isString(), "text is needed"); needed != "" {
 			return needed
 		}
@@ -82,7 +83,7 @@ var reasons = []string{
 	string(outbox.ReasonInvalidRow), string(outbox.ReasonTooLarge), string(outbox.ReasonRejected), string(outbox.ReasonTerminal),
 }
 
-func (l *Layout) unusableReason(c named, is *described) string {
+func (l *layout) unusableReason(c layouts.NamedColumn, is *described) string {
 	if c.Enum != "" && !is.isEnum && (!is.enumThere || !is.isString()) {
 		return "enum " + l.qualified(c.Enum) + " is needed"
 	}

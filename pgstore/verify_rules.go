@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // Categories of types in pg_type.
@@ -28,7 +30,7 @@ func (in *inspection) event() {
 	for _, c := range in.columns {
 		is := in.column(c.Name)
 		if is == nil {
-			in.report(c.Name, false, "has no column %q for %s", c.Name, c.field)
+			in.report(c.Name, false, "has no column %q for %s", c.Name, c.Field)
 			continue
 		}
 		needed, onlyEmit := in.layout.unusable(c, is)
@@ -36,14 +38,14 @@ func (in *inspection) event() {
 			needed, onlyEmit = in.layout.tooNarrow(c, is)
 		}
 		if needed != "" {
-			in.report(c.Name, onlyEmit, "has column %q for %s as %s: %s", c.Name, c.field, is.shown, needed)
+			in.report(c.Name, onlyEmit, "has column %q for %s as %s: %s", c.Name, c.Field, is.shown, needed)
 		} else if is.isEnum {
 			in.lacks(c, is, c.Values, true)
 		}
 	}
 	for i := range in.found {
 		is := &in.found[i]
-		mapped := slices.ContainsFunc(in.columns, func(c named) bool { return c.Name == is.name })
+		mapped := slices.ContainsFunc(in.columns, func(c layouts.NamedColumn) bool { return c.Name == is.name })
 		if !mapped && is.notNull && !is.hasDefault && !is.generated {
 			in.report(is.name, true, "has column %q, which takes no NULL, has no default and is not in the layout: emit cannot write a row; give it a default", is.name)
 		}
@@ -69,27 +71,27 @@ func (in *inspection) place() {
 
 // unusable says what is needed where a column's type cannot be used, and whether only emit needs it.
 // The parts are those of the compiled statements: see claim, settle, scanned and insertColumns.
-func (l *Layout) unusable(c named, is *described) (needed string, onlyEmit bool) {
-	switch c.field {
-	case FieldID, FieldTenantID:
+func (l *layout) unusable(c layouts.NamedColumn, is *described) (needed string, onlyEmit bool) {
+	switch c.Field {
+	case layouts.FieldID, layouts.FieldTenantID:
 		// It is compared with a UUID, and read as one.
 		return unless(is.base == "uuid", "uuid is needed"), false
-	case FieldLockedBy:
-		if c.sqlType(c.field) == "uuid" {
+	case layouts.FieldLockedBy:
+		if c.SQLType(c.Field) == "uuid" {
 			return unless(is.base == "uuid", `uuid is needed; for text, say "type": "text" in the layout`), false
 		}
 		return unless(is.isString(), "text is needed"), false
-	case FieldAttempts, FieldMaxAttempts:
+	case layouts.FieldAttempts, layouts.FieldMaxAttempts:
 		return unless(is.isInteger(), "integer is needed"), false
-	case FieldNextAttemptAt, FieldLockedUntil, FieldCreatedAt, FieldUpdatedAt, FieldDeliveredAt:
+	case layouts.FieldNextAttemptAt, layouts.FieldLockedUntil, layouts.FieldCreatedAt, layouts.FieldUpdatedAt, layouts.FieldDeliveredAt:
 		return unless(is.isTime(), "timestamptz is needed"), false
-	case FieldStatus:
+	case layouts.FieldStatus:
 		return l.unusableStatus(c, is), false
-	case FieldLastError:
+	case layouts.FieldLastError:
 		return unless(is.isString(), "text is needed"), false
-	case FieldPayload:
+	case layouts.FieldPayload:
 		return unusablePayload(c, is)
-	case FieldHeaders:
+	case layouts.FieldHeaders:
 		return unusableHeaders(c, is)
 	default:
 		// A text of the event is read from any type; it is emit that has to write it.
@@ -106,8 +108,8 @@ func unless(ok bool, needed string) string {
 
 // unusablePayload: JSON is read as text, from a text column as well. Bytes would be read as their
 // hexadecimal form, and delivered so; emit would write bytes in that form to a text column.
-func unusablePayload(c named, is *described) (needed string, onlyEmit bool) {
-	switch declared := c.sqlType(FieldPayload); {
+func unusablePayload(c layouts.NamedColumn, is *described) (needed string, onlyEmit bool) {
+	switch declared := c.SQLType(layouts.FieldPayload); {
 	case declared == "bytea":
 		return unless(is.base == "bytea", "bytea is needed"), is.isString()
 	case declared == "text" && is.isJSON():
@@ -121,30 +123,30 @@ func unusablePayload(c named, is *described) (needed string, onlyEmit bool) {
 	}
 }
 
-func unusableHeaders(c named, is *described) (needed string, onlyEmit bool) {
+func unusableHeaders(c layouts.NamedColumn, is *described) (needed string, onlyEmit bool) {
 	switch {
 	case is.isString():
 		return "", false
 	case is.isJSON():
-		return unless(c.sqlType(FieldHeaders) != "text", fmt.Sprintf("emit cannot write text there; say \"type\": %q in the layout", is.base)), true
+		return unless(c.SQLType(layouts.FieldHeaders) != "text", fmt.Sprintf("emit cannot write text there; say \"type\": %q in the layout", is.base)), true
 	}
 	return "jsonb is needed", false
 }
 
 // unusableText is about what emit writes: a text, a UUID or a value of an enum.
-func (l *Layout) unusableText(c named, is *described) string {
+func (l *layout) unusableText(c layouts.NamedColumn, is *described) string {
 	// To find a row that is there already, emit compares without a cast.
-	compared := c.field == FieldDedupeKey || slices.Contains(l.Dedupe, c.field)
+	compared := c.Field == layouts.FieldDedupeKey || slices.Contains(l.Dedupe, c.Field)
 	switch {
 	case c.Enum != "":
 		return unless(is.isEnum || is.enumThere && is.isString() && !compared, "enum "+l.qualified(c.Enum)+" is needed")
-	case c.sqlType(c.field) == "uuid":
+	case c.SQLType(c.Field) == "uuid":
 		return unless(is.base == "uuid" || is.isString() && !compared, "uuid is needed")
 	case is.isString():
 		return ""
 	case len(is.labels) > 0:
 		return `emit cannot write text there; name the type as "enum" in the layout`
-	case is.base == "uuid" && slices.Contains([]Field{FieldAggregateID, FieldDedupeKey, FieldKey}, c.field):
+	case is.base == "uuid" && slices.Contains([]layouts.Field{layouts.FieldAggregateID, layouts.FieldDedupeKey, layouts.FieldKey}, c.Field):
 		return `emit cannot write text there; say "type": "uuid" in the layout`
 	}
 	return "text is needed"
@@ -152,8 +154,8 @@ func (l *Layout) unusableText(c named, is *described) string {
 
 // unusableStatus: the states are written as literals, which take the column's type, but for a claim
 // that ends rows, too: its choice between two states is a text.
-func (l *Layout) unusableStatus(c named, is *described) string {
-	for _, state := range l.States.all() {
+func (l *layout) unusableStatus(c layouts.NamedColumn, is *described) string {
+	for _, state := range l.States.All() {
 		switch {
 		case is.isString():
 		case len(is.labels) > 0:
@@ -183,34 +185,29 @@ func (l *Layout) unusableStatus(c named, is *described) string {
 	return unless(is.isEnum, "enum "+l.qualified(c.Enum)+" is needed")
 }
 
-// all are the states that are used.
-func (s *States) all() []string {
-	return slices.DeleteFunc([]string{s.Pending, s.Processing, s.Delivered, s.Dead}, func(state string) bool { return state == "" })
-}
-
 // tooNarrow says what is needed where a column of a good type does not take what is written there.
-func (l *Layout) tooNarrow(c named, is *described) (needed string, onlyEmit bool) {
-	settled := slices.Contains([]Field{
-		FieldStatus, FieldAttempts, FieldNextAttemptAt, FieldLockedBy, FieldLockedUntil, FieldLastError, FieldUpdatedAt, FieldDeliveredAt,
-	}, c.field)
+func (l *layout) tooNarrow(c layouts.NamedColumn, is *described) (needed string, onlyEmit bool) {
+	settled := slices.Contains([]layouts.Field{
+		layouts.FieldStatus, layouts.FieldAttempts, layouts.FieldNextAttemptAt, layouts.FieldLockedBy, layouts.FieldLockedUntil, layouts.FieldLastError, layouts.FieldUpdatedAt, layouts.FieldDeliveredAt,
+	}, c.Field)
 	if is.generated {
 		return "it is generated, and has to be written", !settled
 	}
-	switch c.field {
-	case FieldLockedBy, FieldLockedUntil:
+	switch c.Field {
+	case layouts.FieldLockedBy, layouts.FieldLockedUntil:
 		if is.notNull {
 			return "it takes no NULL, and a row that nobody holds has none", false
 		}
-	case FieldDeliveredAt:
+	case layouts.FieldDeliveredAt:
 		if is.notNull {
 			// With a status it is only for people, and set when the row is delivered.
-			return "it takes no NULL, and a row that waits has none", l.Done == DoneStatus
+			return "it takes no NULL, and a row that waits has none", l.Done == layouts.DoneStatus
 		}
-	case FieldNextAttemptAt:
+	case layouts.FieldNextAttemptAt:
 		if is.notNull && !c.NotNull {
 			return `it takes no NULL; say "notNull": true in the layout`, false
 		}
-	case FieldLastError:
+	case layouts.FieldLastError:
 		if is.notNull && !c.NotNull {
 			return `it takes no NULL; say "notNull": true in the layout`, true
 		}
@@ -222,22 +219,22 @@ func (l *Layout) tooNarrow(c named, is *described) (needed string, onlyEmit bool
 const workerIDLength = 36
 
 // tooShort is about the texts that relays write.
-func (l *Layout) tooShort(c named, is *described) string {
+func (l *layout) tooShort(c layouts.NamedColumn, is *described) string {
 	if is.length == 0 {
 		return ""
 	}
-	switch c.field {
-	case FieldStatus:
-		for _, state := range l.States.all() {
+	switch c.Field {
+	case layouts.FieldStatus:
+		for _, state := range l.States.All() {
 			if len([]rune(state)) > is.length {
 				return fmt.Sprintf("state %q has %d characters", state, len([]rune(state)))
 			}
 		}
-	case FieldLockedBy:
+	case layouts.FieldLockedBy:
 		return unless(is.length >= workerIDLength, fmt.Sprintf("a worker's id has %d characters", workerIDLength))
-	case FieldLastError:
-		return unless(is.length >= c.errorLength(),
-			fmt.Sprintf("errors have up to %d characters; say \"maxLength\": %d in the layout", c.errorLength(), is.length))
+	case layouts.FieldLastError:
+		return unless(is.length >= errorLength(c.Column),
+			fmt.Sprintf("errors have up to %d characters; say \"maxLength\": %d in the layout", errorLength(c.Column), is.length))
 	}
 	return ""
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstore"
 )
@@ -23,7 +24,7 @@ type verifyCase struct {
 	layout string
 	// alter changes the table, and tweak the layout.
 	alter string
-	tweak func(*pgstore.Layout)
+	tweak func(*layouts.Layout)
 	// words are of the refusal; empty if the table works. onlyEmit is set if relays work.
 	words    string
 	onlyEmit bool
@@ -50,7 +51,7 @@ func TestVerify(t *testing.T) {
 		"text tenant":     {layout: "modkit", alter: `ALTER TABLE modkit_outbox_events ALTER tenant_id TYPE text`, words: `"tenant_id" for tenantId as text: uuid is needed`},
 		"domain tenant":   {layout: "modkit", alter: `CREATE DOMAIN deep AS uuid; CREATE DOMAIN tenant AS deep; ALTER TABLE modkit_outbox_events ALTER tenant_id TYPE tenant`},
 		"text owner":      {layout: "modkit", alter: `ALTER TABLE modkit_outbox_events ALTER locked_by TYPE text`, words: `say "type": "text" in the layout`},
-		"text owner said": {layout: "modkit", alter: `ALTER TABLE modkit_outbox_events ALTER locked_by TYPE varchar(36)`, tweak: func(l *pgstore.Layout) { l.Columns.LockedBy.Type = "text" }},
+		"text owner said": {layout: "modkit", alter: `ALTER TABLE modkit_outbox_events ALTER locked_by TYPE varchar(36)`, tweak: func(l *layouts.Layout) { l.Columns.LockedBy.Type = "text" }},
 		"char owner":      {layout: "ours", alter: `ALTER TABLE app."Our Events" ALTER owner TYPE char(40)`},
 		"short owner":     {layout: "ours", alter: `ALTER TABLE app."Our Events" ALTER owner TYPE varchar(20)`, words: `a worker's id has 36 characters`},
 		"uuid owner":      {layout: "ours", alter: `ALTER TABLE app."Our Events" ALTER owner TYPE uuid USING owner::uuid`, words: `"owner" for lockedBy as uuid: text is needed`},
@@ -63,7 +64,7 @@ func TestVerify(t *testing.T) {
 		"epoch created":         {layout: "modkit", alter: `ALTER TABLE modkit_outbox_events ALTER created_at DROP DEFAULT, ALTER created_at TYPE bigint USING 1`, words: `"created_at" for createdAt as bigint: timestamptz is needed`},
 		"text delivered":        {layout: "packfinderz", alter: `ALTER TABLE outbox_events ALTER published_at TYPE text`, words: `"published_at" for deliveredAt as text: timestamptz is needed`},
 		"due not null":          {layout: "doorito", alter: `ALTER TABLE outbox_event ALTER next_attempt_at SET NOT NULL`, words: `it takes no NULL; say "notNull": true`},
-		"due not null, said":    {layout: "doorito", alter: `ALTER TABLE outbox_event ALTER next_attempt_at SET NOT NULL`, tweak: func(l *pgstore.Layout) { l.Columns.NextAttemptAt.NotNull = true }},
+		"due not null, said":    {layout: "doorito", alter: `ALTER TABLE outbox_event ALTER next_attempt_at SET NOT NULL`, tweak: func(l *layouts.Layout) { l.Columns.NextAttemptAt.NotNull = true }},
 		"due of a domain":       {layout: "doorito", alter: `CREATE DOMAIN due AS timestamptz NOT NULL; ALTER TABLE outbox_event ALTER next_attempt_at TYPE due`, words: `it takes no NULL; say "notNull": true`},
 		"small attempts":        {layout: "modkit", alter: `ALTER TABLE modkit_outbox_events ALTER attempts TYPE smallint`},
 		"large attempts":        {layout: "doorito", alter: `ALTER TABLE outbox_event ALTER attempts TYPE bigint, ALTER max_attempts TYPE smallint`},
@@ -77,7 +78,7 @@ func TestVerify(t *testing.T) {
 		"varchar topic":           {layout: "modkit", alter: `ALTER TABLE modkit_outbox_events ALTER topic TYPE varchar(50), ALTER namespace TYPE char(20)`},
 		"domain type":             {layout: "doorito", alter: `CREATE DOMAIN kind AS varchar(90); ALTER TABLE outbox_event ALTER event_type TYPE kind`},
 		"enum type":               {layout: "doorito", alter: `CREATE TYPE kind AS ENUM ('file.stored'); ALTER TABLE outbox_event ALTER event_type TYPE kind USING event_type::kind`, words: `name the type as "enum"`, onlyEmit: true},
-		"enum type, said":         {layout: "doorito", alter: `CREATE TYPE kind AS ENUM ('file.stored'); ALTER TABLE outbox_event ALTER event_type TYPE kind USING event_type::kind`, tweak: func(l *pgstore.Layout) { l.Columns.Type.Enum = "kind" }},
+		"enum type, said":         {layout: "doorito", alter: `CREATE TYPE kind AS ENUM ('file.stored'); ALTER TABLE outbox_event ALTER event_type TYPE kind USING event_type::kind`, tweak: func(l *layouts.Layout) { l.Columns.Type.Enum = "kind" }},
 		"another enum":            {layout: "ours", alter: `CREATE TYPE app.other AS ENUM ('made'); ALTER TABLE app."Our Events" ALTER kind TYPE app.other USING kind::text::app.other`, words: `enum "app"."kind" is needed`, onlyEmit: true},
 		"text for an enum":        {layout: "ours", alter: `ALTER TABLE app."Our Events" ALTER kind TYPE text`},
 		"uuid aggregate":          {layout: "doorito", alter: `ALTER TABLE outbox_event ALTER aggregate_id TYPE uuid USING gen_random_uuid()`, words: `say "type": "uuid" in the layout`, onlyEmit: true},
@@ -85,8 +86,8 @@ func TestVerify(t *testing.T) {
 		"text for a uuid":         {layout: "packfinderz", alter: `DROP TRIGGER outbox_dlq_append_only ON outbox_dlq; ALTER TABLE outbox_dlq ALTER aggregate_id TYPE text; DROP TRIGGER outbox_events_append_only ON outbox_events; ALTER TABLE outbox_events ALTER aggregate_id TYPE text`},
 		"jsonb error":             {layout: "modkit", alter: `ALTER TABLE modkit_outbox_events ALTER last_error TYPE jsonb USING to_jsonb(last_error)`, words: `"last_error" for lastError as jsonb: text is needed`},
 		"short error":             {layout: "doorito", alter: `ALTER TABLE outbox_event ALTER error_message TYPE varchar(255)`, words: `say "maxLength": 255 in the layout`},
-		"short error, said":       {layout: "doorito", alter: `ALTER TABLE outbox_event ALTER error_message TYPE varchar(255)`, tweak: func(l *pgstore.Layout) { l.Columns.LastError.MaxLength = 255 }},
-		"short error of a lease":  {layout: "modkit", alter: `ALTER TABLE modkit_outbox_events ALTER last_error TYPE varchar(20)`, tweak: func(l *pgstore.Layout) { l.Columns.LastError.MaxLength = 20 }},
+		"short error, said":       {layout: "doorito", alter: `ALTER TABLE outbox_event ALTER error_message TYPE varchar(255)`, tweak: func(l *layouts.Layout) { l.Columns.LastError.MaxLength = 255 }},
+		"short error of a lease":  {layout: "modkit", alter: `ALTER TABLE modkit_outbox_events ALTER last_error TYPE varchar(20)`, tweak: func(l *layouts.Layout) { l.Columns.LastError.MaxLength = 20 }},
 		"error not null":          {layout: "modkit", alter: `UPDATE modkit_outbox_events SET last_error = ''; ALTER TABLE modkit_outbox_events ALTER last_error SET NOT NULL`, words: `say "notNull": true`, onlyEmit: true},
 		"a column of the team":    {layout: "modkit", alter: `ALTER TABLE modkit_outbox_events ADD colour text, ADD size int NOT NULL DEFAULT 1, ADD no bigserial, ADD half bigint GENERATED ALWAYS AS IDENTITY`},
 		"a column without values": {layout: "modkit", alter: `ALTER TABLE modkit_outbox_events ADD colour text NOT NULL DEFAULT ''; ALTER TABLE modkit_outbox_events ALTER colour DROP DEFAULT`, words: `has column "colour", which takes no NULL, has no default`, onlyEmit: true},
@@ -94,7 +95,7 @@ func TestVerify(t *testing.T) {
 		// Payloads and headers.
 		"text payload":         {layout: "modkit", alter: `ALTER TABLE modkit_outbox_events ALTER payload TYPE text`},
 		"json payload":         {layout: "doorito", alter: `ALTER TABLE outbox_event ALTER payload TYPE json`},
-		"json payload as text": {layout: "doorito", tweak: func(l *pgstore.Layout) { l.Columns.Payload.Type = "text" }, words: `say "type": "jsonb" in the layout`, onlyEmit: true},
+		"json payload as text": {layout: "doorito", tweak: func(l *layouts.Layout) { l.Columns.Payload.Type = "text" }, words: `say "type": "jsonb" in the layout`, onlyEmit: true},
 		"bytes for JSON":       {layout: "modkit", alter: `ALTER TABLE modkit_outbox_events ALTER payload TYPE bytea USING convert_to(payload::text, 'UTF8')`, words: `say "type": "bytea" in the layout`},
 		"text for bytes":       {layout: "ours", alter: `ALTER TABLE app."Our Events" ALTER body TYPE text USING convert_from(body, 'UTF8'); ALTER TABLE app.letters ALTER body TYPE text`, words: `"body" for payload as text: bytea is needed`, onlyEmit: true},
 		"text headers":         {layout: "ours", alter: `ALTER TABLE app."Our Events" ALTER headers TYPE text`},
@@ -104,7 +105,7 @@ func TestVerify(t *testing.T) {
 		"enum states":              {layout: "doorito", alter: statesOf("outbox_event", "pending", "delivered", "failed")},
 		"enum lacks a state":       {layout: "doorito", alter: statesOf("outbox_event", "pending", "delivered"), words: `it has no value "failed"`},
 		"enum states of leases":    {layout: "modkit", alter: statesOf("modkit_outbox_events", "pending", "processing", "delivered", "dead"), words: `name the type as "enum"`},
-		"enum states, said":        {layout: "modkit", alter: statesOf("modkit_outbox_events", "pending", "processing", "delivered", "dead"), tweak: func(l *pgstore.Layout) { l.Columns.Status.Enum = "state" }},
+		"enum states, said":        {layout: "modkit", alter: statesOf("modkit_outbox_events", "pending", "processing", "delivered", "dead"), tweak: func(l *layouts.Layout) { l.Columns.Status.Enum = "state" }},
 		"short states":             {layout: "doorito", alter: `ALTER TABLE outbox_event ALTER status TYPE varchar(8)`, words: `state "delivered" has 9 characters`},
 		"numbers as states":        {layout: "doorito", alter: numberedStates("outbox_event", `WHEN 'pending' THEN 0`), tweak: numbered},
 		"numbers as leased states": {layout: "modkit", alter: numberedStates("modkit_outbox_events", `WHEN 'pending' THEN 0`), tweak: numbered, words: `text or an enum is needed`},
@@ -150,8 +151,8 @@ func numberedStates(table, states string) string {
 }
 
 // numbered are states that are numbers.
-func numbered(l *pgstore.Layout) {
-	states := pgstore.States{Pending: "0", Delivered: "2", Dead: "3"}
+func numbered(l *layouts.Layout) {
+	states := layouts.States{Pending: "0", Delivered: "2", Dead: "3"}
 	if l.States.Processing != "" {
 		states.Processing = "1"
 	}
@@ -187,7 +188,7 @@ func (c verifyCase) check(t *testing.T) {
 	if c.tweak != nil {
 		c.tweak(&layout)
 	}
-	relays, emits := layout.Verify(t.Context(), h.pool), layout.VerifyEmit(t.Context(), h.pool)
+	relays, emits := pgstore.Verify(t.Context(), h.pool, layout), pgstore.VerifyEmit(t.Context(), h.pool, layout)
 	for verdict, refused := range map[error]bool{relays: c.words != "" && !c.onlyEmit, emits: c.words != ""} {
 		var mismatch *pgstore.MismatchError
 		switch {
@@ -337,7 +338,7 @@ func TestVerifyLists(t *testing.T) {
 	pgtest.Exec(t, h.pool, `DROP TRIGGER outbox_dlq_append_only ON outbox_dlq;
 		ALTER TABLE outbox_events DROP COLUMN last_error, DROP COLUMN attempt_count, ADD COLUMN colour text NOT NULL;
 		ALTER TABLE outbox_dlq DROP COLUMN failed_at, DROP COLUMN retried_at`)
-	list, err := h.layout.Mismatches(t.Context(), h.pool)
+	list, err := pgstore.Mismatches(t.Context(), h.pool, h.layout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,11 +350,11 @@ func TestVerifyLists(t *testing.T) {
 	if fmt.Sprint(columns) != want {
 		t.Errorf("found %v, want %s", columns, want)
 	}
-	if err := h.layout.Verify(t.Context(), h.pool); err == nil || !strings.HasSuffix(err.Error(), "; and 1 more, which outbox doctor lists") {
+	if err := pgstore.Verify(t.Context(), h.pool, h.layout); err == nil || !strings.HasSuffix(err.Error(), "; and 1 more, which outbox doctor lists") {
 		t.Errorf("%v", err)
 	}
 	pgtest.Exec(t, h.pool, `DROP TABLE outbox_dlq`)
-	if err := h.layout.Verify(t.Context(), h.pool); !errors.Is(err, pgstore.ErrMismatch) || !strings.Contains(err.Error(), `there is no table "outbox_dlq"`) {
+	if err := pgstore.Verify(t.Context(), h.pool, h.layout); !errors.Is(err, pgstore.ErrMismatch) || !strings.Contains(err.Error(), `there is no table "outbox_dlq"`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -363,7 +364,7 @@ func TestVerifyLists(t *testing.T) {
 func TestVerifyPlace(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		files, err := shipped.Migrations(shipped.Layout)
 		if err != nil {
 			t.Fatal(err)
@@ -380,7 +381,7 @@ func TestVerifyPlace(t *testing.T) {
 		} {
 			layout := shipped.Layout
 			layout.Table = place
-			err := layout.Verify(t.Context(), pool)
+			err := pgstore.Verify(t.Context(), pool, layout)
 			if (err == nil) != (words == "") || err != nil && (!errors.Is(err, pgstore.ErrMismatch) || !strings.Contains(err.Error(), words)) {
 				t.Errorf("layout %s on %s: %v; want %q", layout.Name, place, err, words)
 			}
@@ -396,13 +397,13 @@ func TestVerifyRetriedLetters(t *testing.T) {
 	h := newHarness(t, "packfinderz")
 	layout := h.layout
 	letters := *layout.DeadLetter
-	letters.Columns.RetriedAt = pgstore.Column{}
+	letters.Columns.RetriedAt = layouts.Column{}
 	layout.DeadLetter = &letters
-	if err := layout.Verify(t.Context(), h.pool); err == nil || !strings.Contains(err.Error(), `"retried_at"`) {
+	if err := pgstore.Verify(t.Context(), h.pool, layout); err == nil || !strings.Contains(err.Error(), `"retried_at"`) {
 		t.Errorf("got %v, want an error that names the column", err)
 	}
 	pgtest.Exec(t, h.pool, `ALTER TABLE outbox_dlq RENAME retried_at TO noticed_at`)
-	if err := layout.Verify(t.Context(), h.pool); err != nil {
+	if err := pgstore.Verify(t.Context(), h.pool, layout); err != nil {
 		t.Errorf("a table without the column: %v", err)
 	}
 }
@@ -418,7 +419,7 @@ func TestVerifyKept(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t, "doorito")
 			pgtest.Exec(t, h.pool, c.sql)
-			err := h.layout.Verify(t.Context(), pgtest.AsRole(t, h.pool))
+			err := pgstore.Verify(t.Context(), pgtest.AsRole(t, h.pool), h.layout)
 			if !errors.Is(err, pgstore.ErrMismatch) || !strings.Contains(err.Error(), c.words) {
 				t.Errorf("got %v, want %q", err, c.words)
 			}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // WaitingLimit is where the counts of Waiting stop.
@@ -36,10 +38,10 @@ type Waiting struct {
 	FindUnknown string
 }
 
-// Waiting looks for events that wait for longer than patience. Lease is that of the relays.
+// FindWaiting looks for events that wait for longer than patience. Lease is that of the relays.
 // The transaction's later statements are planned as a claim's.
-func (l Layout) Waiting(ctx context.Context, tx pgx.Tx, lease, patience time.Duration) (Waiting, error) {
-	c := &compiler{l: &l, config: &Config{Lease: lease}}
+func FindWaiting(ctx context.Context, tx pgx.Tx, l layouts.Layout, lease, patience time.Duration) (Waiting, error) {
+	c := &compiler{l: &layout{l}, config: &Config{Lease: lease}}
 	w := Waiting{Revive: c.revive()}
 	statement := c.waiting()
 	if _, err := tx.Exec(ctx, inIndexOrder); err != nil {
@@ -51,8 +53,8 @@ func (l Layout) Waiting(ctx context.Context, tx pgx.Tx, lease, patience time.Dur
 	if err != nil {
 		return w, fmt.Errorf("outbox: look for events of %s that wait: %w", l.Table, err)
 	}
-	if l.Done == DoneStatus {
-		w.FindUnknown = fmt.Sprintf("SELECT * FROM %s WHERE %s LIMIT 10;", c.table(), c.unknown(func(column Column) string { return quote(column.Name) }))
+	if l.Done == layouts.DoneStatus {
+		w.FindUnknown = fmt.Sprintf("SELECT * FROM %s WHERE %s LIMIT 10;", c.table(), c.unknown(func(column layouts.Column) string { return quote(column.Name) }))
 		if w.Unknown, err = c.unknownCount(WaitingLimit).countIfCheap(ctx, tx); err != nil {
 			return w, fmt.Errorf("outbox: look for rows of %s in no known state: %w", l.Table, err)
 		}
@@ -68,14 +70,14 @@ func (c *compiler) waiting() *statement {
 	order := c.order()
 	held, expired := "false", "SELECT NULL::timestamptz AS at WHERE false"
 	switch c.l.Hold {
-	case HoldLease:
+	case layouts.HoldLease:
 		held = fmt.Sprintf("EXISTS (SELECT FROM %s AS t WHERE %s AND %s > now())", c.table(), c.leased(), t(columns.LockedUntil))
 		expired = c.late(columns.LockedUntil, c.leased())
-	case HoldDefer:
+	case layouts.HoldDefer:
 		// A row that is held looks like one that is scheduled soon.
 		held = fmt.Sprintf("EXISTS (SELECT FROM %s AS t WHERE %s AND %s > now() AND %s <= now() + %s)",
 			c.table(), c.pending(), t(columns.NextAttemptAt), t(columns.NextAttemptAt), c.lease())
-	case HoldRowLock:
+	case layouts.HoldRowLock:
 	}
 	return c.end(fmt.Sprintf(`WITH due AS (
   %s
@@ -92,7 +94,7 @@ SELECT (SELECT count(*) FROM due), coalesce(extract(epoch FROM now() - (SELECT m
 }
 
 // late are the first rows of a kind whose time was more than $1 seconds ago.
-func (c *compiler) late(column Column, kind string) string {
+func (c *compiler) late(column layouts.Column, kind string) string {
 	return fmt.Sprintf("SELECT %s AS at FROM %s AS t WHERE %s AND %s < now() - make_interval(secs => $1::float8) ORDER BY %s LIMIT %d",
 		t(column), c.table(), kind, t(column), t(column), WaitingLimit)
 }
@@ -104,7 +106,7 @@ func (c *compiler) timeless(limit int) string {
 	if next := columns.NextAttemptAt; !next.IsZero() {
 		kinds = fmt.Sprintf("(SELECT FROM %s AS t WHERE %s AND %s IS NULL AND %s LIMIT %d)", c.table(), c.pending(), t(next), c.mine(), limit)
 	}
-	if c.l.Hold == HoldLease && c.l.Done == DoneStatus {
+	if c.l.Hold == layouts.HoldLease && c.l.Done == layouts.DoneStatus {
 		// Not IS NULL: an index on the lease would be read through all rows that nobody holds.
 		kinds += fmt.Sprintf("\n  UNION ALL (SELECT FROM %s AS t WHERE %s AND coalesce(%s, '-infinity') = '-infinity' AND %s LIMIT %d)",
 			c.table(), c.leased(), t(columns.LockedUntil), c.mine(), limit)
@@ -115,12 +117,12 @@ func (c *compiler) timeless(limit int) string {
 // revive makes timeless rows due.
 func (c *compiler) revive() string {
 	columns := &c.l.Columns
-	plain := func(column Column) string { return quote(column.Name) }
+	plain := func(column layouts.Column) string { return quote(column.Name) }
 	sql := ""
 	if next := columns.NextAttemptAt; !next.IsZero() {
 		sql = fmt.Sprintf("UPDATE %s SET %s = now() WHERE %s AND %s IS NULL;", c.table(), plain(next), c.pendingBy(plain), plain(next))
 	}
-	if c.l.Hold == HoldLease && c.l.Done == DoneStatus {
+	if c.l.Hold == layouts.HoldLease && c.l.Done == layouts.DoneStatus {
 		sql += fmt.Sprintf(" UPDATE %s SET %s = now() WHERE %s AND %s IS NULL;",
 			c.table(), plain(columns.LockedUntil), c.leasedBy(plain), plain(columns.LockedUntil))
 	}
@@ -129,8 +131,8 @@ func (c *compiler) revive() string {
 
 // DeliveredBefore counts the events that were delivered more than a retention ago, up to
 // WaitingLimit.
-func (l Layout) DeliveredBefore(ctx context.Context, tx pgx.Tx, retention time.Duration) (n int64, err error) {
-	c := &compiler{l: &l, config: &Config{}}
+func DeliveredBefore(ctx context.Context, tx pgx.Tx, l layouts.Layout, retention time.Duration) (n int64, err error) {
+	c := &compiler{l: &layout{l}, config: &Config{}}
 	c.begin(1)
 	sql := fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s AS t WHERE %s LIMIT %d) AS old", c.table(), c.deliveredBefore(), WaitingLimit)
 	if err := tx.QueryRow(ctx, sql, retention.Seconds()).Scan(&n); err != nil {

@@ -7,7 +7,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/sqlname"
 	"github.com/packfinderz/outbox/internal/wake"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // Notifier tells relays in other processes that something was committed. It sends after
@@ -17,11 +19,11 @@ type Notifier struct{ inner *wake.Notifier }
 
 // NewNotifier starts a notifier for a layout's table. Use its Notify as EmitConfig.Nudge,
 // and Close it in the end.
-func NewNotifier(pool *pgxpool.Pool, layout Layout) (*Notifier, error) {
+func NewNotifier(pool *pgxpool.Pool, layout layouts.Layout) (*Notifier, error) {
 	if err := layout.Validate(); err != nil {
 		return nil, err
 	}
-	return &Notifier{inner: wake.NewNotifier(pool, layout.qualified(layout.Table))}, nil
+	return &Notifier{inner: wake.NewNotifier(pool, sqlname.Qualified(layout.Schema, layout.Table))}, nil
 }
 
 // Notify asks for a notification. It returns at once; those asked for within ten
@@ -32,8 +34,8 @@ func (n *Notifier) Notify() { n.inner.Notify() }
 func (n *Notifier) Close() { n.inner.Close() }
 
 // Wake notifies the relays of a layout's table once. Long-lived programs use a Notifier.
-func Wake(ctx context.Context, db wake.Execer, layout Layout) error {
-	return wake.Send(ctx, db, layout.qualified(layout.Table), "")
+func Wake(ctx context.Context, db wake.Execer, layout layouts.Layout) error {
+	return wake.Send(ctx, db, sqlname.Qualified(layout.Schema, layout.Table), "")
 }
 
 // Listen calls wake for every notification until ctx ends; see outbox.Listener.

@@ -28,6 +28,9 @@ type Stream struct {
 	Schema string
 }
 
+// LayoutName is the constant of that name; with it, a Stream is an outbox.Target.
+func (s Stream) LayoutName() string { return LayoutName }
+
 // table is the name of one of the stream's tables or functions, as SQL.
 func (s Stream) table(name string) string { return streamsql.Table(s.Schema, name) }
 

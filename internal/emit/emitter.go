@@ -44,8 +44,8 @@ type Emitter struct {
 }
 
 // New compiles the target and fills in the defaults.
-func New(target Target, config outbox.EmitConfig) (*Emitter, error) {
-	plan, err := target.EmitPlan()
+func New(target outbox.Target, config outbox.EmitConfig) (*Emitter, error) {
+	plan, err := planOf(target)
 	if err != nil {
 		return nil, err
 	}

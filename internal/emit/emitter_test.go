@@ -6,14 +6,14 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/emit"
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
 func TestSerializeNeedsOrderPerKey(t *testing.T) {
 	t.Parallel()
 	serialize := outbox.EmitConfig{Serialize: true}
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		_, err := emit.New(shipped.Layout, serialize)
 		if err == nil || !strings.Contains(err.Error(), "layout "+shipped.Layout.Name+" keeps no order per key") {
 			t.Errorf("%s: got %v", shipped.Layout.Name, err)

@@ -4,15 +4,24 @@
 package emit
 
 import (
+	"fmt"
+
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
-// Target is a place events can be emitted to: a queue table described by a
-// layout, or the stream. It compiles itself into the statements to run.
-type Target interface {
-	EmitPlan() (*Plan, error)
+// planOf compiles a target.
+func planOf(target outbox.Target) (*Plan, error) {
+	switch target := target.(type) {
+	case pgstream.Stream:
+		return streamPlan(target)
+	case layouts.Layout:
+		return tablePlan(&target)
+	}
+	return nil, fmt.Errorf("outbox: cannot emit to a %T; give a pgstream.Stream or a layouts.Layout", target)
 }
 
 // Plan is a target, compiled: what it accepts and the statements that write it.

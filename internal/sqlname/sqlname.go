@@ -31,3 +31,20 @@ func Problem(name string) string {
 func Quote(name string) string {
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
+
+// Qualified puts a checked name into a schema; empty for the search path.
+func Qualified(schema, name string) string {
+	if schema == "" {
+		return Quote(name)
+	}
+	return Quote(schema) + "." + Quote(name)
+}
+
+// Literal makes a checked text an SQL string, whatever standard_conforming_strings says.
+func Literal(text string) string {
+	quoted := `'` + strings.ReplaceAll(text, `'`, `''`) + `'`
+	if strings.Contains(text, `\`) {
+		return `E` + strings.ReplaceAll(quoted, `\`, `\\`)
+	}
+	return quoted
+}

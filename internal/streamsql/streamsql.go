@@ -52,12 +52,7 @@ func of(alias string) string {
 }
 
 // Table is the name of one of the stream's tables or functions; an empty schema is that of the search path.
-func Table(schema, name string) string {
-	if schema == "" {
-		return sqlname.Quote(name)
-	}
-	return sqlname.Quote(schema) + "." + sqlname.Quote(name)
-}
+func Table(schema, name string) string { return sqlname.Qualified(schema, name) }
 
 // Names writes the stream's tables into a statement: {shards} becomes "schema"."outbox_shards". {behind} is the condition
 // Behind, and {unread} are the rows Unread.

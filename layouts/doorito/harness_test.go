@@ -13,6 +13,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/handlers"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/layouts/doorito"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest"
@@ -26,7 +27,7 @@ const later = time.Hour
 // bed is a service with the contract's table: it emits, and a relay of its own calls handlers.
 type bed struct {
 	*testing.T
-	layout pgstore.Layout
+	layout layouts.Layout
 	pool   *pgxpool.Pool
 	store  *pgstore.Store
 	set    *handlers.Publisher
@@ -48,7 +49,7 @@ func newBed(t *testing.T) *bed {
 }
 
 // newBedOn makes a service on a table that is there. Its relay does not run yet.
-func newBedOn(t *testing.T, pool *pgxpool.Pool, layout pgstore.Layout) *bed {
+func newBedOn(t *testing.T, pool *pgxpool.Pool, layout layouts.Layout) *bed {
 	t.Helper()
 	b := &bed{T: t, layout: layout, pool: pool}
 	var err error

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/packfinderz/outbox/internal/migrations"
-	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 //go:embed migrations/*.sql
@@ -16,38 +16,38 @@ var files embed.FS
 
 // Layout describes the table. Set Schema or Table on the result to place it elsewhere:
 // Django calls it after its app, such as common_outboxevent.
-func Layout() pgstore.Layout {
-	return pgstore.Layout{
+func Layout() layouts.Layout {
+	return layouts.Layout{
 		Name:        "doorito",
 		Table:       "outbox_event",
-		Hold:        pgstore.HoldDefer,
-		Done:        pgstore.DoneStatus,
-		Count:       pgstore.CountOnFailure,
-		Terminal:    pgstore.TerminalStatus,
+		Hold:        layouts.HoldDefer,
+		Done:        layouts.DoneStatus,
+		Count:       layouts.CountOnFailure,
+		Terminal:    layouts.TerminalStatus,
 		MaxAttempts: 5,
-		Columns: pgstore.Columns{
-			ID:            pgstore.Column{Name: "id"},
-			Type:          pgstore.Column{Name: "event_type", NotNull: true, MaxLength: 100},
-			AggregateType: pgstore.Column{Name: "aggregate_type", NotNull: true, MaxLength: 100},
-			AggregateID:   pgstore.Column{Name: "aggregate_id", NotNull: true, MaxLength: 100},
-			DedupeKey:     pgstore.Column{Name: "idempotency_key", NotNull: true, MaxLength: 255},
-			Payload:       pgstore.Column{Name: "payload"},
-			MaxAttempts:   pgstore.Column{Name: "max_attempts", NotNull: true},
-			Status:        pgstore.Column{Name: "status"},
-			Attempts:      pgstore.Column{Name: "attempts"},
-			NextAttemptAt: pgstore.Column{Name: "next_attempt_at"},
-			LastError:     pgstore.Column{Name: "error_message", NotNull: true},
-			CreatedAt:     pgstore.Column{Name: "created_at"},
-			UpdatedAt:     pgstore.Column{Name: "updated_at"},
-			DeliveredAt:   pgstore.Column{Name: "delivered_at"},
+		Columns: layouts.Columns{
+			ID:            layouts.Column{Name: "id"},
+			Type:          layouts.Column{Name: "event_type", NotNull: true, MaxLength: 100},
+			AggregateType: layouts.Column{Name: "aggregate_type", NotNull: true, MaxLength: 100},
+			AggregateID:   layouts.Column{Name: "aggregate_id", NotNull: true, MaxLength: 100},
+			DedupeKey:     layouts.Column{Name: "idempotency_key", NotNull: true, MaxLength: 255},
+			Payload:       layouts.Column{Name: "payload"},
+			MaxAttempts:   layouts.Column{Name: "max_attempts", NotNull: true},
+			Status:        layouts.Column{Name: "status"},
+			Attempts:      layouts.Column{Name: "attempts"},
+			NextAttemptAt: layouts.Column{Name: "next_attempt_at"},
+			LastError:     layouts.Column{Name: "error_message", NotNull: true},
+			CreatedAt:     layouts.Column{Name: "created_at"},
+			UpdatedAt:     layouts.Column{Name: "updated_at"},
+			DeliveredAt:   layouts.Column{Name: "delivered_at"},
 		},
-		Dedupe: []pgstore.Field{pgstore.FieldType},
-		States: &pgstore.States{Pending: "pending", Delivered: "delivered", Dead: "failed"},
+		Dedupe: []layouts.Field{layouts.FieldType},
+		States: &layouts.States{Pending: "pending", Delivered: "delivered", Dead: "failed"},
 	}
 }
 
 // Migrations are the goose migrations of a layout made by Layout, with its table name.
 // They run in the schema that is first in the search path.
-func Migrations(layout pgstore.Layout) (fs.FS, error) {
+func Migrations(layout layouts.Layout) (fs.FS, error) {
 	return migrations.Rename(files, map[string]string{Layout().Table: layout.Table})
 }

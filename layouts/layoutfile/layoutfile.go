@@ -12,62 +12,62 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // maxSize is far above any real layout; it keeps a wrong path from being read whole.
 const maxSize = 1 << 20
 
 // Load reads a layout from a file, YAML or JSON, and validates it.
-func Load(path string) (pgstore.Layout, error) {
+func Load(path string) (layouts.Layout, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return pgstore.Layout{}, fmt.Errorf("read layout: %w", err)
+		return layouts.Layout{}, fmt.Errorf("read layout: %w", err)
 	}
 	defer func() { _ = file.Close() }() // opened for reading: closing cannot lose anything
 	doc, err := io.ReadAll(io.LimitReader(file, maxSize+1))
 	if err != nil {
-		return pgstore.Layout{}, fmt.Errorf("read layout %s: %w", path, err)
+		return layouts.Layout{}, fmt.Errorf("read layout %s: %w", path, err)
 	}
 	if len(doc) > maxSize {
-		return pgstore.Layout{}, fmt.Errorf("read layout %s: larger than %d bytes, this is no layout", path, maxSize)
+		return layouts.Layout{}, fmt.Errorf("read layout %s: larger than %d bytes, this is no layout", path, maxSize)
 	}
 	layout, err := Parse(doc)
 	if err != nil {
-		return pgstore.Layout{}, fmt.Errorf("layout file %s: %w", path, err)
+		return layouts.Layout{}, fmt.Errorf("layout file %s: %w", path, err)
 	}
 	return layout, nil
 }
 
 // Parse reads a layout from YAML or JSON and validates it. A key it does not know is
 // an error: a misspelt column would otherwise be a column the table seems to lack.
-func Parse(doc []byte) (pgstore.Layout, error) {
+func Parse(doc []byte) (layouts.Layout, error) {
 	var tree any
 	if err := yaml.Unmarshal(doc, &tree); err != nil {
-		return pgstore.Layout{}, fmt.Errorf("not YAML or JSON: %w", err)
+		return layouts.Layout{}, fmt.Errorf("not YAML or JSON: %w", err)
 	}
 	if _, ok := tree.(map[string]any); !ok {
-		return pgstore.Layout{}, errors.New("not a layout: expected a mapping with name, table, columns and so on")
+		return layouts.Layout{}, errors.New("not a layout: expected a mapping with name, table, columns and so on")
 	}
 	// The layout's own JSON form is the one definition of its keys.
 	asJSON, err := json.Marshal(tree)
 	if err != nil {
-		return pgstore.Layout{}, fmt.Errorf("not a layout: %w", err)
+		return layouts.Layout{}, fmt.Errorf("not a layout: %w", err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(asJSON))
 	decoder.DisallowUnknownFields()
-	var layout pgstore.Layout
+	var layout layouts.Layout
 	if err := decoder.Decode(&layout); err != nil {
-		return pgstore.Layout{}, fmt.Errorf("not a layout: %w", err)
+		return layouts.Layout{}, fmt.Errorf("not a layout: %w", err)
 	}
 	if err := layout.Validate(); err != nil {
-		return pgstore.Layout{}, err
+		return layouts.Layout{}, err
 	}
 	return layout, nil
 }
 
 // Format writes a layout as YAML, its fields in their order: the start of a custom one.
-func Format(layout pgstore.Layout) ([]byte, error) {
+func Format(layout layouts.Layout) ([]byte, error) {
 	asJSON, err := json.Marshal(layout)
 	if err != nil {
 		return nil, fmt.Errorf("write layout: %w", err)

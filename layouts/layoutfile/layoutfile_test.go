@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/layouts/layoutfile"
+	"github.com/packfinderz/outbox/layouts/shipped"
 )
 
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		asYAML, err := layoutfile.Format(shipped.Layout)
 		if err != nil {
 			t.Fatal(err)
@@ -41,7 +41,7 @@ func TestRoundTrip(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	shipped, _ := layouts.Find("modkit")
+	shipped, _ := shipped.Find("modkit")
 	good, err := layoutfile.Format(shipped.Layout)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestRefused(t *testing.T) {
 
 // FuzzParse looks for input that panics, or that passes and does not survive a round trip.
 func FuzzParse(f *testing.F) {
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		doc, err := layoutfile.Format(shipped.Layout)
 		if err != nil {
 			f.Fatal(err)

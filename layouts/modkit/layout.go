@@ -5,45 +5,45 @@ import (
 	"io/fs"
 
 	"github.com/packfinderz/outbox/internal/migrations"
-	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 //go:embed migrations/*.sql
 var files embed.FS
 
 // Layout describes the table. Set Schema or Table on the result to place it elsewhere.
-func Layout() pgstore.Layout {
-	return pgstore.Layout{
+func Layout() layouts.Layout {
+	return layouts.Layout{
 		Name:        "modkit",
 		Table:       "modkit_outbox_events",
-		Hold:        pgstore.HoldLease,
-		Done:        pgstore.DoneStatus,
-		Count:       pgstore.CountOnClaim,
-		Terminal:    pgstore.TerminalStatus,
+		Hold:        layouts.HoldLease,
+		Done:        layouts.DoneStatus,
+		Count:       layouts.CountOnClaim,
+		Terminal:    layouts.TerminalStatus,
 		MaxAttempts: 10,
-		Columns: pgstore.Columns{
-			ID:            pgstore.Column{Name: "id"},
-			Namespace:     pgstore.Column{Name: "namespace", NotNull: true},
-			Topic:         pgstore.Column{Name: "topic", NotNull: true},
-			TenantID:      pgstore.Column{Name: "tenant_id"},
-			DedupeKey:     pgstore.Column{Name: "dedupe_key"},
-			Payload:       pgstore.Column{Name: "payload"},
-			Status:        pgstore.Column{Name: "status"},
-			Attempts:      pgstore.Column{Name: "attempts"},
-			NextAttemptAt: pgstore.Column{Name: "next_attempt_at", NotNull: true},
-			LockedBy:      pgstore.Column{Name: "locked_by"},
-			LockedUntil:   pgstore.Column{Name: "locked_until"},
-			LastError:     pgstore.Column{Name: "last_error"},
-			CreatedAt:     pgstore.Column{Name: "created_at"},
-			UpdatedAt:     pgstore.Column{Name: "updated_at"},
+		Columns: layouts.Columns{
+			ID:            layouts.Column{Name: "id"},
+			Namespace:     layouts.Column{Name: "namespace", NotNull: true},
+			Topic:         layouts.Column{Name: "topic", NotNull: true},
+			TenantID:      layouts.Column{Name: "tenant_id"},
+			DedupeKey:     layouts.Column{Name: "dedupe_key"},
+			Payload:       layouts.Column{Name: "payload"},
+			Status:        layouts.Column{Name: "status"},
+			Attempts:      layouts.Column{Name: "attempts"},
+			NextAttemptAt: layouts.Column{Name: "next_attempt_at", NotNull: true},
+			LockedBy:      layouts.Column{Name: "locked_by"},
+			LockedUntil:   layouts.Column{Name: "locked_until"},
+			LastError:     layouts.Column{Name: "last_error"},
+			CreatedAt:     layouts.Column{Name: "created_at"},
+			UpdatedAt:     layouts.Column{Name: "updated_at"},
 		},
-		Dedupe: []pgstore.Field{pgstore.FieldNamespace, pgstore.FieldTopic},
-		States: &pgstore.States{Pending: "pending", Processing: "processing", Delivered: "delivered", Dead: "dead"},
+		Dedupe: []layouts.Field{layouts.FieldNamespace, layouts.FieldTopic},
+		States: &layouts.States{Pending: "pending", Processing: "processing", Delivered: "delivered", Dead: "dead"},
 	}
 }
 
 // Migrations are the goose migrations of a layout made by Layout, with its table name.
 // They run in the schema that is first in the search path.
-func Migrations(layout pgstore.Layout) (fs.FS, error) {
+func Migrations(layout layouts.Layout) (fs.FS, error) {
 	return migrations.Rename(files, map[string]string{Layout().Table: layout.Table})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/emit"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -39,7 +40,7 @@ type Config struct {
 	// Retry is the delay between attempts. Default: a base of 1 s, a maximum of 5 min.
 	Retry outbox.RetryPolicy
 	// Layout is the table, if it is not the contract's own. Default: Layout().
-	Layout *pgstore.Layout
+	Layout *layouts.Layout
 }
 
 // Module is the outbox as one module sees it: its own messages in the shared table, and the calls

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/packfinderz/outbox/internal/migrations"
-	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 //go:embed migrations/*.sql
@@ -16,41 +16,41 @@ var files embed.FS
 
 // Layout describes the table. Set Schema, Table or DeadLetter.Table on the result to
 // place it elsewhere.
-func Layout() pgstore.Layout {
-	return pgstore.Layout{
+func Layout() layouts.Layout {
+	return layouts.Layout{
 		Name:        "packfinderz",
 		Table:       "outbox_events",
-		Hold:        pgstore.HoldRowLock,
-		Done:        pgstore.DoneTimestamp,
-		Count:       pgstore.CountOnFailure,
-		Terminal:    pgstore.TerminalDeadLetter,
+		Hold:        layouts.HoldRowLock,
+		Done:        layouts.DoneTimestamp,
+		Count:       layouts.CountOnFailure,
+		Terminal:    layouts.TerminalDeadLetter,
 		MaxAttempts: 10,
-		Columns: pgstore.Columns{
-			ID:            pgstore.Column{Name: "id"},
-			Type:          pgstore.Column{Name: "event_type", Enum: "event_type_enum", NotNull: true, Values: eventTypes()},
-			AggregateType: pgstore.Column{Name: "aggregate_type", Enum: "aggregate_type_enum", NotNull: true, Values: aggregateTypes()},
-			AggregateID:   pgstore.Column{Name: "aggregate_id", Type: "uuid", NotNull: true},
-			Payload:       pgstore.Column{Name: "payload_json"},
-			Attempts:      pgstore.Column{Name: "attempt_count"},
-			LastError:     pgstore.Column{Name: "last_error"},
-			CreatedAt:     pgstore.Column{Name: "created_at"},
-			DeliveredAt:   pgstore.Column{Name: "published_at"},
+		Columns: layouts.Columns{
+			ID:            layouts.Column{Name: "id"},
+			Type:          layouts.Column{Name: "event_type", Enum: "event_type_enum", NotNull: true, Values: eventTypes()},
+			AggregateType: layouts.Column{Name: "aggregate_type", Enum: "aggregate_type_enum", NotNull: true, Values: aggregateTypes()},
+			AggregateID:   layouts.Column{Name: "aggregate_id", Type: "uuid", NotNull: true},
+			Payload:       layouts.Column{Name: "payload_json"},
+			Attempts:      layouts.Column{Name: "attempt_count"},
+			LastError:     layouts.Column{Name: "last_error"},
+			CreatedAt:     layouts.Column{Name: "created_at"},
+			DeliveredAt:   layouts.Column{Name: "published_at"},
 		},
-		DeadLetter: &pgstore.DeadLetter{
+		DeadLetter: &layouts.DeadLetter{
 			Table: "outbox_dlq",
-			Columns: pgstore.DeadLetterColumns{
-				ID:            pgstore.Column{Name: "id"},
-				EventID:       pgstore.Column{Name: "event_id"},
-				Type:          pgstore.Column{Name: "event_type"},
-				AggregateType: pgstore.Column{Name: "aggregate_type"},
-				AggregateID:   pgstore.Column{Name: "aggregate_id"},
-				Payload:       pgstore.Column{Name: "payload_json"},
-				Reason:        pgstore.Column{Name: "error_reason", Enum: "outbox_dlq_reason_enum", Values: names(Reasons())},
-				FailedAt:      pgstore.Column{Name: "failed_at"},
-				CreatedAt:     pgstore.Column{Name: "created_at"},
-				Attempts:      pgstore.Column{Name: "attempt_count"},
-				LastError:     pgstore.Column{Name: "last_error"},
-				RetriedAt:     pgstore.Column{Name: "retried_at"},
+			Columns: layouts.DeadLetterColumns{
+				ID:            layouts.Column{Name: "id"},
+				EventID:       layouts.Column{Name: "event_id"},
+				Type:          layouts.Column{Name: "event_type"},
+				AggregateType: layouts.Column{Name: "aggregate_type"},
+				AggregateID:   layouts.Column{Name: "aggregate_id"},
+				Payload:       layouts.Column{Name: "payload_json"},
+				Reason:        layouts.Column{Name: "error_reason", Enum: "outbox_dlq_reason_enum", Values: names(Reasons())},
+				FailedAt:      layouts.Column{Name: "failed_at"},
+				CreatedAt:     layouts.Column{Name: "created_at"},
+				Attempts:      layouts.Column{Name: "attempt_count"},
+				LastError:     layouts.Column{Name: "last_error"},
+				RetriedAt:     layouts.Column{Name: "retried_at"},
 			},
 		},
 	}
@@ -58,7 +58,7 @@ func Layout() pgstore.Layout {
 
 // Migrations are the goose migrations of a layout made by Layout, with its table names.
 // They run in the schema that is first in the search path.
-func Migrations(layout pgstore.Layout) (fs.FS, error) {
+func Migrations(layout layouts.Layout) (fs.FS, error) {
 	original := Layout()
 	return migrations.Rename(files, map[string]string{
 		original.Table:            layout.Table,

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -17,7 +18,7 @@ import (
 type Store struct{ store *pgstore.Store }
 
 // NewStore makes a store for a layout made by Layout.
-func NewStore(pool *pgxpool.Pool, layout pgstore.Layout, config pgstore.Config) (*Store, error) {
+func NewStore(pool *pgxpool.Pool, layout layouts.Layout, config pgstore.Config) (*Store, error) {
 	store, err := pgstore.New(pool, layout, config)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
@@ -32,7 +33,7 @@ func (p *Plan) Versions() []int64 {
 
 // NewPlan looks at a database. An ErrConflict names everything that would keep the migrations, or the programs after them, from
 // working; the plan then has no more than the kept tables.
-func (s Set) NewPlan(ctx context.Context, db DB, layout pgstore.Layout) (*Plan, error) {
+func (s Set) NewPlan(ctx context.Context, db DB, layout layouts.Layout) (*Plan, error) {
 	found, err := s.Look(ctx, db)
 	if err != nil {
 		return &Plan{}, err
@@ -75,8 +76,8 @@ func (f *Findings) inTheWay(plan *Plan) (problems []string) {
 const shownMisfits = 3
 
 // misfits says of each table that is there what does not fit. Values that migrations add to an enum need not be there yet.
-func (f *Findings) misfits(ctx context.Context, db DB, layout pgstore.Layout) (problems []string, err error) {
-	list, err := layout.ExistingMismatches(ctx, db)
+func (f *Findings) misfits(ctx context.Context, db DB, layout layouts.Layout) (problems []string, err error) {
+	list, err := pgstore.ExistingMismatches(ctx, db, layout)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/layouts/doorito"
 	"github.com/packfinderz/outbox/layouts/modkit"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
@@ -32,7 +33,7 @@ const (
 func TestNoRelay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		layout pgstore.Layout
+		layout layouts.Layout
 		insert string
 	}{
 		"modkit":      {modkit.Layout(), insertModkit},

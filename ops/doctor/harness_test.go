@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/pgstream"
@@ -28,7 +28,7 @@ var impatient = doctor.Config{Patience: time.Millisecond, LongTransaction: time.
 // newTable is a shipped layout's table on a database.
 func newTable(t *testing.T, pool *pgxpool.Pool, name string) *patient {
 	t.Helper()
-	shipped, _ := layouts.Find(name)
+	shipped, _ := shipped.Find(name)
 	files, err := shipped.Migrations(shipped.Layout)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/packfinderz/outbox/internal/sqlplan"
 	"github.com/packfinderz/outbox/ops/internal/query"
+	"github.com/packfinderz/outbox/pgstore"
 )
 
 // invalidSQL are the indexes of the tables $1 that a CREATE INDEX CONCURRENTLY left behind
@@ -62,7 +63,7 @@ func (e *exam) invalidIndexes(ctx context.Context, tables []string) error {
 }
 
 func (t tablePatient) indexes(ctx context.Context, e *exam) error {
-	for _, key := range t.layout.Keys() {
+	for _, key := range pgstore.Keys(t.layout) {
 		found, err := e.isUnique(ctx, t.table(), key.Columns)
 		if err != nil {
 			return err
@@ -76,7 +77,7 @@ func (t tablePatient) indexes(ctx context.Context, e *exam) error {
 	if _, err := e.tx.Exec(ctx, sqlplan.ByIndex); err != nil {
 		return err
 	}
-	for _, need := range t.layout.Needs() {
+	for _, need := range pgstore.Needs(t.layout) {
 		served, err := e.servedByIndex(ctx, need.Query)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -24,7 +25,7 @@ func qualified(schema, name string) string {
 
 func (t tablePatient) verify(ctx context.Context, e *exam) error {
 	remedy := "Check --layout, --schema and --table, or make the table: outbox migrate up --layout " + t.layout.Name
-	list, err := t.layout.Mismatches(ctx, e.tx)
+	list, err := pgstore.Mismatches(ctx, e.tx, t.layout)
 	if errors.Is(err, pgstore.ErrMismatch) { // there is no table
 		e.unfit = true
 		e.add(Problem, strings.TrimPrefix(err.Error(), "outbox: "), remedy)
@@ -55,7 +56,7 @@ func (t tablePatient) verify(ctx context.Context, e *exam) error {
 func (t tablePatient) timesWithZone(ctx context.Context, e *exam) error {
 	columns := &t.layout.Columns
 	var names []string
-	for _, column := range []pgstore.Column{
+	for _, column := range []layouts.Column{
 		columns.NextAttemptAt, columns.LockedUntil, columns.CreatedAt, columns.UpdatedAt, columns.DeliveredAt,
 	} {
 		if !column.IsZero() {

@@ -16,6 +16,7 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/layouttest"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/ops/audit"
 	"github.com/packfinderz/outbox/ops/doctor"
@@ -30,8 +31,8 @@ type workplace struct {
 	*patient
 	admin *pgxpool.Pool
 	name  string
-	emits outboxpgx.Target
-	table *pgstore.Layout // nil for the stream
+	emits outbox.Target
+	table *layouts.Layout // nil for the stream
 }
 
 // everywhere runs a test on the stream and on every shipped layout.
@@ -41,7 +42,7 @@ func everywhere(t *testing.T, test func(t *testing.T, w *workplace)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := &workplace{admin: pgtest.Pool(t), name: name}
-			if shipped, ok := layouts.Find(name); ok {
+			if shipped, ok := shipped.Find(name); ok {
 				w.patient, w.emits, w.table = newTable(t, w.admin, name), shipped.Layout, &shipped.Layout
 			} else {
 				w.patient, w.emits = newStream(t, w.admin, pgstream.Shape{}), pgstream.Stream{}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -19,7 +19,7 @@ func TestHealthy(t *testing.T) {
 	address := server.URL("postgres")
 	pool := pgtest.Connect(t, address)
 	patients := []*patient{newStream(t, pool, pgstream.Shape{})}
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		patients = append(patients, newTable(t, pool, shipped.Layout.Name))
 	}
 	for _, p := range patients {

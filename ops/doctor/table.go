@@ -6,11 +6,12 @@ import (
 	"fmt"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
 // tablePatient is a table that a layout describes.
-type tablePatient struct{ layout pgstore.Layout }
+type tablePatient struct{ layout layouts.Layout }
 
 func (t tablePatient) name() string {
 	return fmt.Sprintf("layout %s, table %s", t.layout.Name, t.table())
@@ -55,7 +56,7 @@ func (t tablePatient) relations() []relation {
 }
 
 // there are the names of those columns that a table has.
-func there(columns ...pgstore.Column) (names []string) {
+func there(columns ...layouts.Column) (names []string) {
 	for _, column := range columns {
 		if !column.IsZero() {
 			names = append(names, column.Name)
@@ -69,12 +70,12 @@ func (t tablePatient) deaf() string {
 }
 
 func (t tablePatient) relays(ctx context.Context, e *exam) error {
-	w, err := t.layout.Waiting(ctx, e.tx, e.config.Lease, e.config.Patience)
+	w, err := pgstore.FindWaiting(ctx, e.tx, t.layout, e.config.Lease, e.config.Patience)
 	if err != nil {
 		return err
 	}
 	held := w.Held
-	if !held && t.layout.Hold != pgstore.HoldLease {
+	if !held && t.layout.Hold != layouts.HoldLease {
 		if held, err = t.rowsLocked(ctx, e); err != nil {
 			return err
 		}
@@ -105,7 +106,7 @@ SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'relation' AND relation = t
 }
 
 func (t tablePatient) stuck(ctx context.Context, e *exam) error {
-	w, err := t.layout.Waiting(ctx, e.tx, e.config.Lease, e.config.Patience)
+	w, err := pgstore.FindWaiting(ctx, e.tx, t.layout, e.config.Lease, e.config.Patience)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (t tablePatient) stuck(ctx context.Context, e *exam) error {
 			"ever takes them", w.Revive)
 	}
 	t.unknown(e, &w)
-	if t.layout.Hold != pgstore.HoldLease {
+	if t.layout.Hold != layouts.HoldLease {
 		if err := t.longHolds(ctx, e); err != nil {
 			return err
 		}
@@ -160,7 +161,7 @@ ORDER BY a.xact_start LIMIT 5`, t.table(), (e.config.Lease + e.config.Patience).
 }
 
 func (t tablePatient) retention(ctx context.Context, e *exam) error {
-	n, err := t.layout.DeliveredBefore(ctx, e.tx, e.config.Retention)
+	n, err := pgstore.DeliveredBefore(ctx, e.tx, t.layout, e.config.Retention)
 	if err != nil {
 		return err
 	}

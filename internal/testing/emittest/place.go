@@ -3,16 +3,16 @@ package emittest
 import (
 	"io/fs"
 
-	"github.com/packfinderz/outbox/internal/emit"
+	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/layouts"
-	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
 // place is a target the suite runs on, and what the tests have to know of it.
 type place struct {
 	name       string
-	target     emit.Target
+	target     outbox.Target
 	migrations func() (fs.FS, error)
 	schema     string
 	// tables are those that emitting writes; the first has the events.
@@ -32,13 +32,13 @@ type place struct {
 
 func places() []place {
 	all := []place{streamPlace(pgstream.Stream{})}
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		all = append(all, layoutPlace(shipped, shipped.Layout))
 	}
 	return all
 }
 
-func layoutPlace(shipped layouts.Shipped, layout pgstore.Layout) place {
+func layoutPlace(shipped shipped.Layout, layout layouts.Layout) place {
 	return place{
 		name:       layout.Name,
 		target:     layout,

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/emit"
 	"github.com/packfinderz/outbox/internal/testing/layouttest"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
@@ -35,7 +34,7 @@ type Emitter interface {
 }
 
 // Open connects an emitter to a database; it closes with the test.
-type Open func(t *testing.T, url string, target emit.Target, config outbox.EmitConfig) Emitter
+type Open func(t *testing.T, url string, target outbox.Target, config outbox.EmitConfig) Emitter
 
 // Run runs the suite.
 func Run(t *testing.T, open Open) {

@@ -13,6 +13,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgserver"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/pgstore"
@@ -88,7 +89,7 @@ func (b *bed) waitDelivered(n int) {
 		return
 	}
 	where := "published_at IS NOT NULL"
-	if b.layout.Done == pgstore.DoneStatus {
+	if b.layout.Done == layouts.DoneStatus {
 		where = "status = 'delivered'"
 	}
 	b.waitSQL(fmt.Sprintf(`SELECT count(*) = %d FROM %s WHERE %s`, n, b.layout.Table, where))

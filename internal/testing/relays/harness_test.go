@@ -15,6 +15,7 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/layouttest"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/await"
@@ -33,7 +34,7 @@ const stream = pgstream.LayoutName
 type bed struct {
 	*testing.T
 	name    string         // of the layout, or stream
-	layout  pgstore.Layout // zero for the stream
+	layout  layouts.Layout // zero for the stream
 	url     string
 	pool    *pgxpool.Pool
 	emitter *outboxpgx.Emitter
@@ -54,7 +55,7 @@ func newBedOn(t *testing.T, name, url string) *bed {
 		files, err := pgstream.Migrations(pgstream.Shape{})
 		b.migrate(files, err)
 	} else {
-		shipped, ok := layouts.Find(name)
+		shipped, ok := shipped.Find(name)
 		if !ok {
 			t.Fatalf("there is no layout %s", name)
 		}
@@ -75,7 +76,7 @@ func (b *bed) migrate(files fs.FS, err error) {
 
 func (b *bed) newEmitter(config outbox.EmitConfig) *outboxpgx.Emitter {
 	b.Helper()
-	var target outboxpgx.Target = b.layout
+	var target outbox.Target = b.layout
 	if b.name == stream {
 		target = pgstream.Stream{}
 	}

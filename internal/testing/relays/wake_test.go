@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/pgstore"
@@ -249,7 +250,7 @@ func TestNudgeInProcess(t *testing.T) {
 
 func TestNotifierRefusesALayout(t *testing.T) {
 	t.Parallel()
-	if _, err := pgstore.NewNotifier(nil, pgstore.Layout{}); !errors.Is(err, outbox.ErrInvalidLayout) {
+	if _, err := pgstore.NewNotifier(nil, layouts.Layout{}); !errors.Is(err, outbox.ErrInvalidLayout) {
 		t.Errorf("got %v", err)
 	}
 }

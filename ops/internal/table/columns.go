@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/view"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // claimWindow is how near the due time of an untried row has to be for the row to count as claimed, if a claim
@@ -18,7 +18,7 @@ import (
 const claimWindow = "interval '30 s'"
 
 // due is the column that orders the claim.
-func (t *Table) due() pgstore.Column {
+func (t *Table) due() layouts.Column {
 	if due := t.layout.Columns.NextAttemptAt; !due.IsZero() {
 		return due
 	}
@@ -31,11 +31,11 @@ func (t *Table) state() string {
 	attempts := orElse(c.Attempts, "coalesce(%s, 0)", "0")
 	var b strings.Builder
 	fmt.Fprintf(&b, "CASE WHEN %s THEN 'delivered' WHEN %s THEN 'dead'", t.is.Delivered, t.is.Dead)
-	if t.layout.Hold == pgstore.HoldLease {
+	if t.layout.Hold == layouts.HoldLease {
 		fmt.Fprintf(&b, " WHEN %s THEN 'claimed'", t.is.Leased)
 	}
 	if next := c.NextAttemptAt; !next.IsZero() {
-		if t.layout.Hold == pgstore.HoldDefer {
+		if t.layout.Hold == layouts.HoldDefer {
 			fmt.Fprintf(&b, " WHEN %[1]s > now() AND %[1]s <= now() + %[2]s AND %[3]s = 0 THEN 'claimed'", col(next), claimWindow, attempts)
 		}
 		fmt.Fprintf(&b, " WHEN %[1]s > now() AND %[2]s > 0 THEN 'retrying' WHEN %[1]s > now() THEN 'scheduled'", col(next), attempts)

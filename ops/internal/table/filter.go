@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/view"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // equal is the part of a filter that an index may serve: comparisons with =.
@@ -17,7 +17,7 @@ func (t *Table) equal(f *view.Filter, args *query.Args) (string, error) {
 	c := &t.layout.Columns
 	aggregateType, aggregateID := f.AggregateType, f.AggregateID
 	var list []string
-	add := func(column pgstore.Column, value string) error {
+	add := func(column layouts.Column, value string) error {
 		if value == "" {
 			return nil
 		}
@@ -51,7 +51,7 @@ func (t *Table) equal(f *view.Filter, args *query.Args) (string, error) {
 		tenant = f.TenantID.String()
 	}
 	for _, e := range []struct {
-		column pgstore.Column
+		column layouts.Column
 		value  string
 	}{
 		{c.Namespace, f.Namespace},

@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/view"
-	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -62,7 +62,7 @@ GROUP BY GROUPING SETS ((state), (topic), (type), (tenant))`,
 	}
 	o.Backlog.N = total
 	for _, field := range []struct {
-		column pgstore.Column
+		column layouts.Column
 		shares *[]view.Share
 	}{{c.Topic, &o.ByTopic}, {c.Type, &o.ByType}, {c.TenantID, &o.ByTenant}} {
 		if field.column.IsZero() {
@@ -101,7 +101,7 @@ func (t *Table) estimate(ctx context.Context, tx pgx.Tx, condition string) (int6
 
 // leased counts the rows under a lease, by relay.
 func (t *Table) leased(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
-	if t.layout.Hold != pgstore.HoldLease {
+	if t.layout.Hold != layouts.HoldLease {
 		o.RelaysUnknown = "the rows of this table do not say which relay holds them"
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops/view"
 	"github.com/packfinderz/outbox/pgstore"
 )
@@ -15,18 +16,18 @@ import (
 // Table is a queue table.
 type Table struct {
 	pool   *pgxpool.Pool
-	layout pgstore.Layout
+	layout layouts.Layout
 	store  *pgstore.Store
 	is     pgstore.Conditions
 }
 
 // New makes the half of a layout's table. It does not connect.
-func New(pool *pgxpool.Pool, layout pgstore.Layout) (*Table, error) {
+func New(pool *pgxpool.Pool, layout layouts.Layout) (*Table, error) {
 	store, err := pgstore.New(pool, layout, pgstore.Config{})
 	if err != nil {
 		return nil, err
 	}
-	return &Table{pool: pool, layout: layout, store: store, is: layout.Conditions()}, nil
+	return &Table{pool: pool, layout: layout, store: store, is: pgstore.ConditionsOf(layout)}, nil
 }
 
 // Describe says what the table has and can do.
@@ -59,7 +60,7 @@ func (t *Table) Describe() view.Description {
 	if !c.NextAttemptAt.IsZero() {
 		d.States = append(d.States, view.StateScheduled, view.StateRetrying)
 	}
-	if t.layout.Hold != pgstore.HoldRowLock {
+	if t.layout.Hold != layouts.HoldRowLock {
 		d.States = append(d.States, view.StateClaimed)
 	}
 	d.States = append(d.States, view.StateDead, view.StateDelivered)
@@ -76,10 +77,10 @@ func (t *Table) Ready(context.Context) error { return nil }
 func (t *Table) Wake(ctx context.Context) error { return pgstore.Wake(ctx, t.pool, t.layout) }
 
 // col is a column of the table under its alias t.
-func col(c pgstore.Column) string { return "t." + sqlname.Quote(c.Name) }
+func col(c layouts.Column) string { return "t." + sqlname.Quote(c.Name) }
 
 // orElse formats a column into SQL, or returns another expression if the table has no such column.
-func orElse(c pgstore.Column, sql, missing string) string {
+func orElse(c layouts.Column, sql, missing string) string {
 	if c.IsZero() {
 		return missing
 	}

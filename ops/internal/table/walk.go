@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/view"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // walk is an order in which an index reads the rows of a table, from any position on. Its base is the condition of the
@@ -21,7 +21,7 @@ type walk struct {
 	name string
 	base string
 	// at is the column that orders the rows, before their ids; zero for ids alone.
-	at pgstore.Column
+	at layouts.Column
 	// letters is set if it follows the dead letters.
 	letters bool
 	// unordered is set if its order is not that of time.
@@ -59,14 +59,14 @@ func (t *Table) place(w *walk) (at, id string) {
 func (t *Table) candidates(f *view.Filter) []walk {
 	c := &t.layout.Columns
 	var list []walk
-	add := func(name, base string, at pgstore.Column) {
+	add := func(name, base string, at layouts.Column) {
 		if !at.IsZero() {
 			list = append(list, walk{name: name, base: base, at: at})
 		}
 	}
 	switch f.State {
 	case view.StateDue, view.StateScheduled, view.StateRetrying, view.StateClaimed:
-		if f.State == view.StateClaimed && t.layout.Hold == pgstore.HoldLease {
+		if f.State == view.StateClaimed && t.layout.Hold == layouts.HoldLease {
 			add("leased", t.is.Leased, c.LockedUntil)
 			add("leased-due", t.is.Leased, c.NextAttemptAt)
 			break
@@ -82,7 +82,7 @@ func (t *Table) candidates(f *view.Filter) []walk {
 			add("dead-due", t.is.Dead, c.NextAttemptAt)
 		}
 	case view.StateDelivered:
-		if t.layout.Done == pgstore.DoneTimestamp {
+		if t.layout.Done == layouts.DoneTimestamp {
 			add("delivered", t.is.Delivered, c.DeliveredAt)
 		}
 		add("delivered-created", t.is.Delivered, c.CreatedAt)

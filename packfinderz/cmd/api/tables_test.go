@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/layouts/layoutfile"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/outboxtest/await"
@@ -15,7 +16,6 @@ import (
 	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // The api does not start on tables that are somebody else's: api migrate has left them alone, and made none of its own.
@@ -82,15 +82,15 @@ func TestMigrateWithALayoutFile(t *testing.T) {
 	t.Parallel()
 	url := testdb.URL(t)
 	for name, c := range map[string]struct {
-		change func(*pgstore.Layout)
+		change func(*layouts.Layout)
 		says   string
 	}{
-		"another table":   {func(l *pgstore.Layout) { l.Table = "events" }, "names the tables events and outbox_dlq"},
-		"other letters":   {func(l *pgstore.Layout) { l.DeadLetter.Table = "letters" }, "names the tables outbox_events and letters"},
-		"another schema":  {func(l *pgstore.Layout) { l.Schema = "app" }, "names the tables app.outbox_events and app.outbox_dlq"},
-		"no retriedAt":    {func(l *pgstore.Layout) { l.DeadLetter.Columns.RetriedAt = pgstore.Column{} }, "names no column retriedAt"},
-		"more attempts":   {func(l *pgstore.Layout) { l.MaxAttempts = 20 }, ""},
-		"the same layout": {func(*pgstore.Layout) {}, ""},
+		"another table":   {func(l *layouts.Layout) { l.Table = "events" }, "names the tables events and outbox_dlq"},
+		"other letters":   {func(l *layouts.Layout) { l.DeadLetter.Table = "letters" }, "names the tables outbox_events and letters"},
+		"another schema":  {func(l *layouts.Layout) { l.Schema = "app" }, "names the tables app.outbox_events and app.outbox_dlq"},
+		"no retriedAt":    {func(l *layouts.Layout) { l.DeadLetter.Columns.RetriedAt = layouts.Column{} }, "names no column retriedAt"},
+		"more attempts":   {func(l *layouts.Layout) { l.MaxAttempts = 20 }, ""},
+		"the same layout": {func(*layouts.Layout) {}, ""},
 	} {
 		layout := packfinderz.Layout()
 		c.change(&layout)

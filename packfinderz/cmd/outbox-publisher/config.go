@@ -4,16 +4,16 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox/destinations/gcppubsub"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/pubsub"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // config is the environment of the publisher.
 type config struct {
 	database    string
-	layout      pgstore.Layout
+	layout      layouts.Layout
 	pubsub      gcppubsub.Config
 	topics      registry.Topics
 	batchSize   int
@@ -50,7 +50,7 @@ func readConfig(lookup func(string) (string, bool)) (config, error) {
 // cleanupConfig is the environment of the cleanup.
 type cleanupConfig struct {
 	database string
-	layout   pgstore.Layout
+	layout   layouts.Layout
 	// published and dead are how long published rows and dead letters are kept; zero for ever.
 	published, dead time.Duration
 }

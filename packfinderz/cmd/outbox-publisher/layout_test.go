@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/layouts/layoutfile"
 	"github.com/packfinderz/outbox/layouts/modkit"
 	"github.com/packfinderz/outbox/outboxtest/await"
@@ -17,11 +18,10 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // writeLayout is the file of a layout.
-func writeLayout(t *testing.T, layout pgstore.Layout) string {
+func writeLayout(t *testing.T, layout layouts.Layout) string {
 	t.Helper()
 	content, err := layoutfile.Format(layout)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestALayoutOfItsOwn(t *testing.T) {
 		ALTER TABLE outbox_dlq DROP COLUMN retried_at CASCADE`)
 	layout := registry.Layout()
 	layout.Columns.Payload.Name, layout.DeadLetter.Columns.Payload.Name = "payload", "payload"
-	layout.DeadLetter.Columns.RetriedAt = pgstore.Column{}
+	layout.DeadLetter.Columns.RetriedAt = layouts.Column{}
 	b.env["PACKFINDERZ_OUTBOX_LAYOUT_FILE"] = writeLayout(t, layout)
 	var err error
 	if b.events, err = outbox.NewService(outbox.Config{Layout: &layout}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/packfinderz/internal/metrics"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 	"github.com/packfinderz/outbox/pgstore"
@@ -41,8 +42,8 @@ func outcomes() []string {
 }
 
 // dlqSQL counts the open dead letters of a layout by reason.
-func dlqSQL(layout pgstore.Layout) string {
-	is := layout.Conditions()
+func dlqSQL(layout layouts.Layout) string {
+	is := pgstore.ConditionsOf(layout)
 	return fmt.Sprintf("SELECT d.%s::text, count(*) FROM %s AS d WHERE %s GROUP BY 1",
 		pgx.Identifier{layout.DeadLetter.Columns.Reason.Name}.Sanitize(), is.Letters, is.OpenLetters)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/gcppubsub"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
@@ -81,7 +82,7 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 }
 
 // open makes the store on a pool of its own. It needs no server yet.
-func open(ctx context.Context, database string, layout pgstore.Layout, config pgstore.Config) (*pgxpool.Pool, *pgstore.Store, error) {
+func open(ctx context.Context, database string, layout layouts.Layout, config pgstore.Config) (*pgxpool.Pool, *pgstore.Store, error) {
 	pool, err := pgxpool.New(ctx, database)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to PostgreSQL: %w", err)

@@ -17,7 +17,7 @@ import (
 func FitsEmit(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, fitsTimeout)
 	defer cancel()
-	err := registry.Layout().VerifyEmit(ctx, pool)
+	err := pgstore.VerifyEmit(ctx, pool, registry.Layout())
 	switch {
 	case errors.Is(err, pgstore.ErrNoTable):
 		log.Warn("a table of the outbox is not there yet, and nothing can be emitted without it: run api migrate", "error", err)

@@ -1,15 +1,15 @@
 package env
 
 import (
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/layouts/layoutfile"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 const layoutVariable = "PACKFINDERZ_OUTBOX_LAYOUT_FILE"
 
 // Layout is the contract's table, or the one of a file: a table that differs in its names, or lacks what the contract lets it.
-func (r *Reader) Layout() pgstore.Layout {
+func (r *Reader) Layout() layouts.Layout {
 	file := r.Text("", layoutVariable)
 	if file == "" {
 		return registry.Layout()
@@ -41,7 +41,7 @@ func (r *Reader) ContractTables() {
 	}
 }
 
-func qualified(layout pgstore.Layout, table string) string {
+func qualified(layout layouts.Layout, table string) string {
 	if layout.Schema == "" {
 		return table
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 	"github.com/packfinderz/outbox/packfinderz/migrations"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
+	"github.com/packfinderz/outbox/pgstore"
 )
 
 // outboxVersions is where goose notes what was applied of the outbox's set. outbox migrate does, too, so that either can be used.
@@ -121,7 +122,7 @@ func upOutbox(ctx context.Context, s session) (apply func() error, err error) {
 			return err
 		}
 		// A release should fail before it is deployed, if the publisher could not work.
-		if err := own.VerifyEmit(ctx, s.conn); err != nil {
+		if err := pgstore.VerifyEmit(ctx, s.conn, own); err != nil {
 			return fmt.Errorf("%w: all migrations of the outbox are applied, but: %w", env.ErrUsage, err)
 		}
 		return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/packfinderz/internal/backendtest"
 	"github.com/packfinderz/outbox/packfinderz/migrations"
+	"github.com/packfinderz/outbox/pgstore"
 )
 
 // gooseUp runs migrations as a backend does that uses goose itself, or as an earlier version of this one did.
@@ -164,7 +165,7 @@ func TestOneMigrationForABackendOfItsOwn(t *testing.T) {
 	if got := shape(t, pool); got != want {
 		t.Errorf("the one migration makes\n%s\nthe layout's\n%s", got, want)
 	}
-	if err := packfinderz.Layout().VerifyEmit(t.Context(), pool); err != nil {
+	if err := pgstore.VerifyEmit(t.Context(), pool, packfinderz.Layout()); err != nil {
 		t.Error(err)
 	}
 	if _, err := provider.DownTo(t.Context(), 41); err != nil {

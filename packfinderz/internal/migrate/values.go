@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // DB is a connection or a pool.
@@ -19,8 +19,8 @@ type DB interface {
 
 // AddValues adds to the enum types of a layout what they lack: the event types and aggregate types that the backend has
 // besides the contract's. It returns what it added.
-func AddValues(ctx context.Context, db DB, layout pgstore.Layout) (added []string, err error) {
-	for _, column := range []pgstore.Column{layout.Columns.Type, layout.Columns.AggregateType} {
+func AddValues(ctx context.Context, db DB, layout layouts.Layout) (added []string, err error) {
+	for _, column := range []layouts.Column{layout.Columns.Type, layout.Columns.AggregateType} {
 		name := pgx.Identifier{column.Enum}.Sanitize()
 		rows, err := db.Query(ctx, `SELECT value FROM unnest($2::text[]) WITH ORDINALITY AS own (value, place)
 			WHERE NOT EXISTS (SELECT FROM pg_enum WHERE enumtypid = to_regtype($1) AND enumlabel = value) ORDER BY place`, name, column.Values)

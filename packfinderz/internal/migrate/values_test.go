@@ -8,6 +8,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/migrate"
 	"github.com/packfinderz/outbox/packfinderz/internal/pftest"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
+	"github.com/packfinderz/outbox/pgstore"
 )
 
 // What the backend has besides the contract's values is added to the database, once, whatever it is called.
@@ -17,14 +18,14 @@ func TestAddValues(t *testing.T) {
 	layout := registry.Layout()
 	layout.Columns.Type.Values = append(layout.Columns.Type.Values, "voucher_printed", "it's odd")
 	layout.Columns.AggregateType.Values = append(layout.Columns.AggregateType.Values, "coupon")
-	if err := layout.VerifyEmit(t.Context(), pool); err == nil {
+	if err := pgstore.VerifyEmit(t.Context(), pool, layout); err == nil {
 		t.Error("a table that lacks values fits")
 	}
 	for _, want := range [][]string{{"voucher_printed", "it's odd", "coupon"}, nil} {
 		if added, err := migrate.AddValues(t.Context(), pool, layout); err != nil || !slices.Equal(added, want) {
 			t.Errorf("added %q (%v), want %q", added, err, want)
 		}
-		if err := layout.VerifyEmit(t.Context(), pool); err != nil {
+		if err := pgstore.VerifyEmit(t.Context(), pool, layout); err != nil {
 			t.Error(err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/outboxgorm"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
@@ -33,7 +34,7 @@ var _ Repository = (*RowRepository)(nil)
 // RepositoryConfig is what a RowRepository can be told. The zero value is the contract's table and maximum.
 type RepositoryConfig struct {
 	// Layout is a table that differs from the contract's, as layoutfile.Load reads it. Default: the contract's.
-	Layout *pgstore.Layout
+	Layout *layouts.Layout
 	// MaxAttempts is after how many failures an event is dead. Default: the layout's, 10.
 	MaxAttempts int
 }
@@ -51,7 +52,7 @@ func NewRepository(ctx context.Context, db *gorm.DB, config RepositoryConfig) (*
 	}
 	store, err := packfinderz.NewStore(pool, layout, pgstore.Config{MaxAttempts: config.MaxAttempts})
 	if err == nil {
-		err = layout.Verify(ctx, pool)
+		err = pgstore.Verify(ctx, pool, layout)
 	}
 	if err != nil {
 		pool.Close()

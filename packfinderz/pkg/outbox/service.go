@@ -13,10 +13,10 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxgorm"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // DomainEvent is something that has happened. What kind of event it is, and to what kind of aggregate it
@@ -39,7 +39,7 @@ type DomainEvent struct {
 type Config struct {
 	// Layout is a table that differs from the contract's, as layoutfile.Load reads it; the publisher has to be given the same.
 	// Default: the contract's.
-	Layout *pgstore.Layout
+	Layout *layouts.Layout
 	// Logger has a line for each event that was written, at the level debug: it may be rolled back yet. Default: none.
 	Logger *slog.Logger
 }

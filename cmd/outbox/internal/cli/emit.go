@@ -61,7 +61,7 @@ func (a *app) emit(ctx context.Context, from *source, config outbox.EmitConfig, 
 	if err != nil {
 		return err
 	}
-	emitter, err := outboxpgx.New(found, config)
+	emitter, err := outboxpgx.New(found.target(), config)
 	if err != nil {
 		return &usageError{err}
 	}

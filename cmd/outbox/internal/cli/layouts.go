@@ -3,8 +3,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/layouts/layoutfile"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -74,7 +74,7 @@ type listed struct {
 
 func (a *app) listLayouts() error {
 	list := []listed{standard}
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		list = append(list, listed{shipped.Layout.Name, shipped.Layout.Table, string(shipped.Layout.Hold), shipped.Summary})
 	}
 	for _, layout := range list {

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 )
 
 func connect(t *testing.T, url string) *pgxpool.Pool {
@@ -53,7 +53,7 @@ func migrating(t *testing.T, layout string, place ...string) (pool *pgxpool.Pool
 
 func TestMigrateUpDownUp(t *testing.T) {
 	t.Parallel()
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		for name, place := range map[string][]string{
 			"default":        nil,
 			"schema":         {"--schema", "events"},
@@ -109,7 +109,7 @@ func TestMigrateDownKeepsEvents(t *testing.T) {
 // TestMigrateAdopt adds what a table of the team's own lacks, and never drops it.
 func TestMigrateAdopt(t *testing.T) {
 	t.Parallel()
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		t.Run(shipped.Layout.Name, func(t *testing.T) {
 			t.Parallel()
 			pool, args := migrating(t, shipped.Layout.Name)
@@ -213,7 +213,7 @@ func TestMigrateLooksFirst(t *testing.T) {
 // TestMigrateDropped says how to make again what somebody dropped.
 func TestMigrateDropped(t *testing.T) {
 	t.Parallel()
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		t.Run(shipped.Layout.Name, func(t *testing.T) {
 			t.Parallel()
 			pool, args := migrating(t, shipped.Layout.Name)
@@ -237,7 +237,7 @@ func TestMigrateDropped(t *testing.T) {
 // taken back: what was added to them has to be added again.
 func TestMigrateAdoptedDropped(t *testing.T) {
 	t.Parallel()
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		t.Run(shipped.Layout.Name, func(t *testing.T) {
 			t.Parallel()
 			pool, args := migrating(t, shipped.Layout.Name)

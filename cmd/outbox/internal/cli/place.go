@@ -16,7 +16,6 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
 	"github.com/packfinderz/outbox/ops"
-	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -24,7 +23,8 @@ import (
 // place is what --layout, --schema and --table name: a queue table, or the stream. It has what has to be known before
 // there are tables, and makes the store of a relay and the outbox of a person. The commands do not ask which it is.
 type place interface {
-	outboxpgx.Target
+	// target is what events are emitted to.
+	target() outbox.Target
 	// migration says how its tables are made.
 	migration(ctx context.Context, conn *pgx.ConnConfig, options migrationOptions) (migrate.Config, error)
 	// files are its goose migrations.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstream"
@@ -17,6 +18,8 @@ import (
 
 // stream is layout standard.
 type stream struct{ pgstream.Stream }
+
+func (s stream) target() outbox.Target { return s.Stream }
 
 func (s stream) migration(ctx context.Context, conn *pgx.ConnConfig, options migrationOptions) (migrate.Config, error) {
 	if options.adopt {

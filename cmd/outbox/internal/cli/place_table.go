@@ -9,9 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/cmd/outbox/internal/migrate"
 	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
@@ -19,10 +21,12 @@ import (
 
 // queueTable is a table described by a layout.
 type queueTable struct {
-	pgstore.Layout
+	layouts.Layout
 	// migrations is nil for a layout from a file.
-	migrations func(pgstore.Layout) (fs.FS, error)
+	migrations func(layouts.Layout) (fs.FS, error)
 }
+
+func (q queueTable) target() outbox.Target { return q.Layout }
 
 func (q queueTable) migration(_ context.Context, conn *pgx.ConnConfig, options migrationOptions) (migrate.Config, error) {
 	files, err := q.files(options)
@@ -59,7 +63,7 @@ func (q queueTable) open(ctx context.Context, conn *pgx.ConnConfig, options stor
 	}
 	// One for each batch, one to claim ahead, one to keep house.
 	connections := max(options.concurrency, 1) + 2
-	if q.Hold != pgstore.HoldLease {
+	if q.Hold != layouts.HoldLease {
 		connections++
 	}
 	pool, err := connectPool(ctx, conn, connections)
@@ -116,9 +120,9 @@ func (q queueTable) subscriptions(context.Context, *pgxpool.Pool) ([]string, err
 
 func (q queueTable) verify(ctx context.Context, conn *pgx.Conn, emits bool) error {
 	if emits {
-		return q.VerifyEmit(ctx, conn)
+		return pgstore.VerifyEmit(ctx, conn, q.Layout)
 	}
-	return q.Verify(ctx, conn)
+	return pgstore.Verify(ctx, conn, q.Layout)
 }
 
 func (q queueTable) wake(ctx context.Context, conn *pgx.Conn) error {

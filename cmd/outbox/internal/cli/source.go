@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox/internal/pgsession"
-	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/layouts/layoutfile"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -60,7 +60,7 @@ func (s *source) resolve() (place, error) {
 		}
 		return s.put(queueTable{Layout: layout})
 	}
-	shipped, ok := layouts.Find(s.layout)
+	shipped, ok := shipped.Find(s.layout)
 	if !ok {
 		return nil, usagef("there is no layout %q; choose one of %s, or give the path of a layout file", s.layout, shippedNames())
 	}
@@ -100,7 +100,7 @@ func isPath(layout string) bool {
 
 func shippedNames() string {
 	names := []string{pgstream.LayoutName}
-	for _, shipped := range layouts.All() {
+	for _, shipped := range shipped.All() {
 		names = append(names, shipped.Layout.Name)
 	}
 	return strings.Join(names, ", ")

@@ -15,7 +15,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/packfinderz/outbox/internal/migrations"
-	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/layouts"
 )
 
 // ErrTableExists is returned by Up when the table is there and was not made by these
@@ -49,7 +49,7 @@ type Config struct {
 	// Adopt leaves tables that somebody else made as they are, and applies the rest.
 	Adopt bool
 	// Queue is the layout of a queue table, which says what fits. Nil for a stream and the audit log, which are not adopted.
-	Queue *pgstore.Layout
+	Queue *layouts.Layout
 	// Force lets Down drop a table that holds events.
 	Force bool
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/internal/testing/process"
 	"github.com/packfinderz/outbox/layouts"
-	"github.com/packfinderz/outbox/pgstore"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -93,8 +93,8 @@ func TestChaos(t *testing.T) {
 // chosenLayouts are the stream and all queue tables, or in the short form one table for each way to hold a row.
 func chosenLayouts(all bool) []string {
 	chosen := []string{pgstream.LayoutName}
-	held := make(map[pgstore.Hold]bool)
-	for _, shipped := range layouts.All() {
+	held := make(map[layouts.Hold]bool)
+	for _, shipped := range shipped.All() {
 		if all || !held[shipped.Layout.Hold] {
 			held[shipped.Layout.Hold] = true
 			chosen = append(chosen, shipped.Layout.Name)

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -40,7 +40,7 @@ func newOracle(pool *pgxpool.Pool, p *plan) (oracle, error) {
 	if p.layout == pgstream.LayoutName {
 		return &stream{pool: pool, think: p.think}, nil
 	}
-	shipped, ok := layouts.Find(p.layout)
+	shipped, ok := shipped.Find(p.layout)
 	if !ok {
 		return nil, fmt.Errorf("there is no layout %q", p.layout)
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxpgx"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // table asks questions about a layout's rows.
 type table struct {
 	pool   *pgxpool.Pool
-	layout pgstore.Layout
+	layout layouts.Layout
 }
 
 func (q *table) load(_ context.Context, ledger *ledger) (load, int, error) {
@@ -36,11 +36,11 @@ func (q *table) undone() int { return 0 }
 
 func (q *table) name() string { return pgx.Identifier{q.layout.Table}.Sanitize() }
 
-func column(c pgstore.Column) string { return pgx.Identifier{c.Name}.Sanitize() }
+func column(c layouts.Column) string { return pgx.Identifier{c.Name}.Sanitize() }
 
 // delivered is true for rows that are done.
 func (q *table) delivered() string {
-	if q.layout.Done == pgstore.DoneStatus {
+	if q.layout.Done == layouts.DoneStatus {
 		return fmt.Sprintf("%s = '%s'", column(q.layout.Columns.Status), q.layout.States.Delivered)
 	}
 	return column(q.layout.Columns.DeliveredAt) + " IS NOT NULL"
@@ -52,13 +52,13 @@ func (q *table) held(ctx context.Context) (int, error) { return q.count(ctx, q.c
 func (q *table) claimed() string {
 	columns := &q.layout.Columns
 	switch q.layout.Hold {
-	case pgstore.HoldLease:
+	case layouts.HoldLease:
 		held := fmt.Sprintf("(%s IS NOT NULL OR %s IS NOT NULL)", column(columns.LockedBy), column(columns.LockedUntil))
 		if q.layout.States != nil {
 			held += fmt.Sprintf(" OR %s = '%s'", column(columns.Status), q.layout.States.Processing)
 		}
 		return held
-	case pgstore.HoldDefer:
+	case layouts.HoldDefer:
 		return fmt.Sprintf("NOT (%s) AND %s > now()", q.delivered(), column(columns.NextAttemptAt))
 	default:
 		return "false"
@@ -79,7 +79,7 @@ func (q *table) undelivered(ctx context.Context) (int, error) {
 func (q *table) problems(ctx context.Context, committed map[uuid.UUID]time.Time, tried bool) (problems []string, err error) {
 	columns := &q.layout.Columns
 	attempts := column(columns.Attempts) + " <> 0"
-	if q.layout.Count == pgstore.CountOnClaim {
+	if q.layout.Count == layouts.CountOnClaim {
 		attempts = column(columns.Attempts) + " < 1"
 		if tried {
 			attempts = column(columns.Attempts) + " <> 1"

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxpgx"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 // tableLoad emits to a queue table.
 type tableLoad struct {
 	*ledger
-	layout  pgstore.Layout
+	layout  layouts.Layout
 	pool    *pgxpool.Pool
 	emitter *outboxpgx.Emitter
 }
@@ -86,10 +86,10 @@ func (l *tableLoad) try(ctx context.Context, events []outbox.Event, rollback boo
 }
 
 // newEvent is a valid event for a layout, whatever columns it has.
-func newEvent(layout pgstore.Layout) outbox.Event {
+func newEvent(layout layouts.Layout) outbox.Event {
 	event := outbox.Event{ID: uuid.Must(uuid.NewV7()), Payload: []byte(`{"amount": 12}`)}
 	for _, field := range []struct {
-		column pgstore.Column
+		column layouts.Column
 		into   *string
 		value  string
 	}{

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // Layout is the contract's table, with the event types and the aggregate types of this backend.
-func Layout() pgstore.Layout {
+func Layout() layouts.Layout {
 	layout := packfinderz.Layout()
 	layout.Columns.Type.Values = names(enums.EventTypes())
 	layout.Columns.AggregateType.Values = names(enums.AggregateTypes())
@@ -27,7 +27,7 @@ func names[T ~string](values []T) []string {
 
 // CheckValues refuses a layout that does not take all event types and aggregate types of the backend. One that names no
 // values takes all.
-func CheckValues(layout pgstore.Layout) error {
+func CheckValues(layout layouts.Layout) error {
 	own := Layout()
 	for _, c := range []struct {
 		name       string

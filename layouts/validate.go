@@ -1,4 +1,4 @@
-package pgstore
+package layouts
 
 import (
 	"fmt"
@@ -91,23 +91,23 @@ func oneOf[T ~string](value T, choices ...T) string {
 
 // checkColumns looks at each column by itself, and for two fields that share one.
 func (l *Layout) checkColumns() (field, problem string) {
-	return checkColumns("columns.", l.Columns.all())
+	return checkColumns("columns.", l.Columns.All())
 }
 
-func checkColumns(path string, columns []named) (field, problem string) {
+func checkColumns(path string, columns []NamedColumn) (field, problem string) {
 	seen := make(map[string]Field)
 	for _, c := range columns {
 		if c.IsZero() {
 			continue
 		}
-		at := path + string(c.field)
+		at := path + string(c.Field)
 		if problem := sqlname.Problem(c.Name); problem != "" {
 			return at, problem
 		}
 		if other, doubled := seen[c.Name]; doubled {
 			return at, fmt.Sprintf("is column %q, which %s%s is already", c.Name, path, other)
 		}
-		seen[c.Name] = c.field
+		seen[c.Name] = c.Field
 		if problem := checkType(c); problem != "" {
 			return at, problem
 		}
@@ -115,7 +115,7 @@ func checkColumns(path string, columns []named) (field, problem string) {
 	return "", ""
 }
 
-func checkType(c named) string {
+func checkType(c NamedColumn) string {
 	if c.Enum != "" {
 		if c.Type != "" {
 			return "has both a type and an enum; an enum is a type of its own"
@@ -131,7 +131,7 @@ func checkType(c named) string {
 		return ""
 	}
 	allowed := []string{"text"}
-	switch c.field {
+	switch c.Field {
 	case FieldPayload:
 		allowed = []string{"jsonb", "json", "text", "bytea"}
 	case FieldHeaders:
@@ -228,7 +228,7 @@ func (l *Layout) checkDedupe() (field, problem string) {
 		if problem := oneOf(scope, FieldNamespace, FieldTopic, FieldType, FieldTenantID, FieldAggregateType); problem != "" {
 			return at, problem
 		}
-		if l.column(scope).IsZero() {
+		if l.Column(scope).IsZero() {
 			return at, fmt.Sprintf("is %s, but columns.%s is missing", scope, scope)
 		}
 		if slices.Contains(l.Dedupe[:i], scope) {
@@ -255,27 +255,17 @@ func (l *Layout) checkDeadLetter() (field, problem string) {
 	if d.Table == l.Table {
 		return "deadLetter.table", "is the outbox table itself"
 	}
-	columns := d.Columns.all()
+	columns := d.Columns.All()
 	if field, problem := checkColumns("deadLetter.columns.", columns); problem != "" {
 		return field, problem
 	}
 	for _, c := range columns {
-		switch c.field {
+		switch c.Field {
 		case "id", "eventId", FieldPayload, "reason", "failedAt":
 			if c.IsZero() {
-				return "deadLetter.columns." + string(c.field), "is missing"
+				return "deadLetter.columns." + string(c.Field), "is missing"
 			}
 		}
 	}
 	return "", ""
-}
-
-// column is the column of a field.
-func (l *Layout) column(field Field) Column {
-	for _, c := range l.Columns.all() {
-		if c.field == field {
-			return c.Column
-		}
-	}
-	return Column{}
 }

@@ -1,4 +1,4 @@
-package layouts_test
+package shipped_test
 
 import (
 	"testing"

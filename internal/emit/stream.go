@@ -1,10 +1,11 @@
-package pgstream
+package emit
 
 import (
 	"strings"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/emit"
+	"github.com/packfinderz/outbox/internal/streamsql"
+	"github.com/packfinderz/outbox/pgstream"
 )
 
 // The statements that write events, with the names of tables and functions in braces. Their
@@ -79,42 +80,41 @@ WHERE id IS NOT NULL`
 )
 
 // emitColumns are the parameters of the statements; the last is no column of the log.
-var emitColumns = []emit.Column{
-	{UUID: emit.ID},
-	{Text: emit.String(func(e *outbox.Event) *string { return &e.Namespace })},
-	{Text: emit.String(func(e *outbox.Event) *string { return &e.Topic })},
-	{Text: emit.String(func(e *outbox.Event) *string { return &e.Type })},
-	{Text: emit.String(func(e *outbox.Event) *string { return &e.Key })},
-	{Text: emit.String(func(e *outbox.Event) *string { return &e.AggregateType })},
-	{Text: emit.String(func(e *outbox.Event) *string { return &e.AggregateID })},
-	{UUID: emit.TenantID},
-	{Text: emit.Headers},
-	{Text: emit.String(func(e *outbox.Event) *string { return &e.ContentType })},
+var emitColumns = []Column{
+	{UUID: ID},
+	{Text: String(func(e *outbox.Event) *string { return &e.Namespace })},
+	{Text: String(func(e *outbox.Event) *string { return &e.Topic })},
+	{Text: String(func(e *outbox.Event) *string { return &e.Type })},
+	{Text: String(func(e *outbox.Event) *string { return &e.Key })},
+	{Text: String(func(e *outbox.Event) *string { return &e.AggregateType })},
+	{Text: String(func(e *outbox.Event) *string { return &e.AggregateID })},
+	{UUID: TenantID},
+	{Text: Headers},
+	{Text: String(func(e *outbox.Event) *string { return &e.ContentType })},
 	{Bytes: func(e *outbox.Event) []byte { return e.Payload }},
-	{Text: emit.NotBefore},
-	{Text: emit.MaxAttempts},
-	{Text: emit.String(func(e *outbox.Event) *string { return &e.DedupeKey })},
+	{Text: NotBefore},
+	{Text: MaxAttempts},
+	{Text: String(func(e *outbox.Event) *string { return &e.DedupeKey })},
 }
 
-// EmitPlan compiles the stream into the statements that write events. The emitters
-// (outboxpgx, outboxsql, outboxgorm) call it; there is no need to.
-func (s Stream) EmitPlan() (*emit.Plan, error) {
+// streamPlan compiles a stream into the statements that write events.
+func streamPlan(s pgstream.Stream) (*Plan, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
 	sql := strings.NewReplacer(
-		"{log}", s.table("outbox_stream"), "{dedupe}", s.table("outbox_dedupe"),
-		"{shard}", s.table("outbox_shard"), "{lock}", s.table("outbox_lock_keys"),
+		"{log}", streamsql.Table(s.Schema, "outbox_stream"), "{dedupe}", streamsql.Table(s.Schema, "outbox_dedupe"),
+		"{shard}", streamsql.Table(s.Schema, "outbox_shard"), "{lock}", streamsql.Table(s.Schema, "outbox_lock_keys"),
 	).Replace
-	stored, required := emit.Rule{Stored: true}, emit.Rule{Stored: true, Required: true}
-	return &emit.Plan{
+	stored, required := Rule{Stored: true}, Rule{Stored: true, Required: true}
+	return &Plan{
 		Target: "the stream",
-		Layout: LayoutName,
-		Fields: emit.Fields{
+		Layout: pgstream.LayoutName,
+		Fields: Fields{
 			Namespace: stored, Topic: required, Type: required, AggregateType: stored, AggregateID: stored,
 			TenantID: stored, DedupeKey: stored, Key: stored,
 			Headers: stored, ContentType: stored, NotBefore: stored, MaxAttempts: stored,
-			Payload: emit.PayloadBytes,
+			Payload: PayloadBytes,
 		},
 		Columns:   emitColumns,
 		Insert:    sql(dedupeOneSQL),

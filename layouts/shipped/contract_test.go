@@ -1,4 +1,4 @@
-package layouts_test
+package shipped_test
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
-	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
+	"github.com/packfinderz/outbox/layouts/shipped"
 )
 
 // contract is what a table has to look like, in the words of its owner's document.
@@ -206,7 +206,7 @@ func TestPackFinderzAppendOnly(t *testing.T) {
 // migrated is a database with a layout's tables.
 func migrated(t *testing.T, name string) *pgxpool.Pool {
 	t.Helper()
-	shipped, ok := layouts.Find(name)
+	shipped, ok := shipped.Find(name)
 	if !ok {
 		t.Fatalf("there is no layout %s", name)
 	}

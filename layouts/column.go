@@ -1,9 +1,11 @@
-package pgstore
+package layouts
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/packfinderz/outbox/internal/sqlname"
 )
 
 // Field is the name of a logical field, as written in a layout file.
@@ -118,15 +120,16 @@ func (c *Column) UnmarshalJSON(doc []byte) error {
 	return nil
 }
 
-// named is a column with the field it serves.
-type named struct {
-	field Field
+// NamedColumn is a column with the field that it is for.
+type NamedColumn struct {
+	// Field is the field.
+	Field Field
 	Column
 }
 
-// all lists the columns in the order of the fields, those that are missing too.
-func (c *Columns) all() []named {
-	return []named{
+// All lists the columns in the order of the fields, those that are missing too.
+func (c *Columns) All() []NamedColumn {
+	return []NamedColumn{
 		{FieldID, c.ID},
 		{FieldNamespace, c.Namespace},
 		{FieldTopic, c.Topic},
@@ -152,9 +155,9 @@ func (c *Columns) all() []named {
 	}
 }
 
-// all lists the columns of a dead-letter table.
-func (c *DeadLetterColumns) all() []named {
-	return []named{
+// All lists the columns of a dead-letter table.
+func (c *DeadLetterColumns) All() []NamedColumn {
+	return []NamedColumn{
 		{"id", c.ID},
 		{"eventId", c.EventID},
 		{FieldType, c.Type},
@@ -168,4 +171,41 @@ func (c *DeadLetterColumns) all() []named {
 		{FieldLastError, c.LastError},
 		{"retriedAt", c.RetriedAt},
 	}
+}
+
+// SQLType is the PostgreSQL type of a column that is for a field, where it is no enum.
+func (c Column) SQLType(field Field) string {
+	if c.Type != "" {
+		return c.Type
+	}
+	switch field {
+	case FieldID, FieldTenantID, FieldLockedBy:
+		return "uuid"
+	case FieldPayload, FieldHeaders:
+		return "jsonb"
+	case FieldMaxAttempts, FieldAttempts:
+		return "integer"
+	case FieldNextAttemptAt, FieldLockedUntil, FieldCreatedAt, FieldUpdatedAt, FieldDeliveredAt:
+		return "timestamptz"
+	default:
+		return "text"
+	}
+}
+
+// SQLType is the PostgreSQL type of a column that is for a field.
+func (l *Layout) SQLType(c Column, field Field) string {
+	if c.Enum != "" {
+		return sqlname.Qualified(l.Schema, c.Enum)
+	}
+	return c.SQLType(field)
+}
+
+// Column is the column of a field.
+func (l *Layout) Column(field Field) Column {
+	for _, c := range l.Columns.All() {
+		if c.Field == field {
+			return c.Column
+		}
+	}
+	return Column{}
 }

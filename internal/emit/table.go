@@ -1,4 +1,4 @@
-package pgstore
+package emit
 
 import (
 	"fmt"
@@ -6,25 +6,25 @@ import (
 	"strings"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/emit"
+	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/layouts"
 )
 
-// EmitPlan compiles the layout into the statements that write events. The emitters
-// (outboxpgx, outboxsql, outboxgorm) call it; there is no need to.
-func (l Layout) EmitPlan() (*emit.Plan, error) {
+// tablePlan compiles a layout into the statements that write events.
+func tablePlan(l *layouts.Layout) (*Plan, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
 	}
-	ins := l.insertColumns()
+	ins := newInsert(l)
 	// ON CONFLICT has no target: it covers the id as well as the dedupe key, and what else it
 	// may have been is found out afterwards.
-	plan := &emit.Plan{
+	plan := &Plan{
 		Target:     "layout " + l.Name,
 		Layout:     l.Name,
-		Fields:     l.emitFields(),
-		Insert:     ins.one(&l) + "\nON CONFLICT DO NOTHING",
-		InsertMany: ins.many(&l) + "\nON CONFLICT DO NOTHING\nRETURNING " + quote(l.Columns.ID.Name),
-		InsertNew:  ins.one(&l), InsertManyNew: ins.many(&l),
+		Fields:     emitFields(l),
+		Insert:     ins.one(l) + "\nON CONFLICT DO NOTHING",
+		InsertMany: ins.many(l) + "\nON CONFLICT DO NOTHING\nRETURNING " + sqlname.Quote(l.Columns.ID.Name),
+		InsertNew:  ins.one(l), InsertManyNew: ins.many(l),
 		DedupeFromID: l.Columns.DedupeKey.NotNull,
 		SortByDedupe: true,
 	}
@@ -34,20 +34,20 @@ func (l Layout) EmitPlan() (*emit.Plan, error) {
 	if !l.Columns.MaxAttempts.IsZero() && l.Columns.MaxAttempts.NotNull {
 		plan.DefaultMaxAttempts = l.MaxAttempts
 	}
-	plan.Find, plan.FindColumns = ins.find(&l)
+	plan.Find, plan.FindColumns = ins.find(l)
 	return plan, nil
 }
 
 // emitFields are the rules an event has to keep to fit the table.
-func (l *Layout) emitFields() emit.Fields {
-	rule := func(c Column) emit.Rule {
-		return emit.Rule{
+func emitFields(l *layouts.Layout) Fields {
+	rule := func(c layouts.Column) Rule {
+		return Rule{
 			Stored: !c.IsZero(), Required: c.NotNull, UUID: c.Type == "uuid",
 			MaxLength: c.MaxLength, Values: c.Values,
 		}
 	}
 	c := &l.Columns
-	fields := emit.Fields{
+	fields := Fields{
 		Namespace:     rule(c.Namespace),
 		Topic:         rule(c.Topic),
 		Type:          rule(c.Type),
@@ -61,9 +61,9 @@ func (l *Layout) emitFields() emit.Fields {
 		MaxAttempts:   rule(c.MaxAttempts),
 		// The first attempt of a row is at its due time.
 		NotBefore: rule(c.NextAttemptAt),
-		Payload: map[string]emit.PayloadFormat{
-			"jsonb": emit.PayloadJSONB, "json": emit.PayloadJSON, "text": emit.PayloadText, "bytea": emit.PayloadBytes,
-		}[c.Payload.sqlType(FieldPayload)],
+		Payload: map[string]PayloadFormat{
+			"jsonb": PayloadJSONB, "json": PayloadJSON, "text": PayloadText, "bytea": PayloadBytes,
+		}[c.Payload.SQLType(layouts.FieldPayload)],
 	}
 	// A type, and a topic, say what an event is and where it goes: a table that has
 	// the column never takes an event without one, NOT NULL or not.
@@ -71,33 +71,6 @@ func (l *Layout) emitFields() emit.Fields {
 	fields.Topic.Required = fields.Topic.Stored
 	fields.DedupeKey.Required = false
 	return fields
-}
-
-// sqlType is the column's type as written in a layout, or the usual one.
-func (c Column) sqlType(field Field) string {
-	if c.Type != "" {
-		return c.Type
-	}
-	switch field {
-	case FieldID, FieldTenantID, FieldLockedBy:
-		return "uuid"
-	case FieldPayload, FieldHeaders:
-		return "jsonb"
-	case FieldMaxAttempts, FieldAttempts:
-		return "integer"
-	case FieldNextAttemptAt, FieldLockedUntil, FieldCreatedAt, FieldUpdatedAt, FieldDeliveredAt:
-		return "timestamptz"
-	default:
-		return "text"
-	}
-}
-
-// cast is the type to cast a parameter to, as SQL.
-func (l *Layout) cast(c Column, field Field) string {
-	if c.Enum != "" {
-		return l.qualified(c.Enum)
-	}
-	return c.sqlType(field)
 }
 
 // insertColumns is the list of columns an INSERT writes: those that come from the
@@ -109,9 +82,9 @@ type insertColumns struct {
 }
 
 type insertParam struct {
-	field  Field
+	field  layouts.Field
 	cast   string
-	column emit.Column
+	column Column
 }
 
 // array is the type of the column of many events, where it is an array.
@@ -139,44 +112,44 @@ func (p *insertParam) value(n int) string {
 // rows are the values of the column of many events, which is parameter n.
 func (p *insertParam) rows(n int) string {
 	if p.column.JSON != nil {
-		return fmt.Sprintf("unnest(string_to_array($%d::text, chr(%d)))", n, emit.JSONSeparator)
+		return fmt.Sprintf("unnest(string_to_array($%d::text, chr(%d)))", n, JSONSeparator)
 	}
 	return fmt.Sprintf("unnest($%d::%s)", n, p.array())
 }
 
 // insertColumns writes every column of the layout. None is left to a default of the
 // database: tables made by Django have none.
-func (l *Layout) insertColumns() *insertColumns {
+func newInsert(l *layouts.Layout) *insertColumns {
 	ins := &insertColumns{}
 	c := &l.Columns
-	ins.param(l, FieldID, c.ID, emit.Column{UUID: emit.ID})
-	ins.text(l, FieldNamespace, c.Namespace, func(e *outbox.Event) *string { return &e.Namespace })
-	ins.text(l, FieldTopic, c.Topic, func(e *outbox.Event) *string { return &e.Topic })
-	ins.text(l, FieldType, c.Type, func(e *outbox.Event) *string { return &e.Type })
-	ins.text(l, FieldAggregateType, c.AggregateType, func(e *outbox.Event) *string { return &e.AggregateType })
-	ins.text(l, FieldAggregateID, c.AggregateID, func(e *outbox.Event) *string { return &e.AggregateID })
-	ins.param(l, FieldTenantID, c.TenantID, emit.Column{UUID: emit.TenantID})
-	ins.text(l, FieldDedupeKey, c.DedupeKey, func(e *outbox.Event) *string { return &e.DedupeKey })
-	ins.text(l, FieldKey, c.Key, func(e *outbox.Event) *string { return &e.Key })
+	ins.param(l, layouts.FieldID, c.ID, Column{UUID: ID})
+	ins.text(l, layouts.FieldNamespace, c.Namespace, func(e *outbox.Event) *string { return &e.Namespace })
+	ins.text(l, layouts.FieldTopic, c.Topic, func(e *outbox.Event) *string { return &e.Topic })
+	ins.text(l, layouts.FieldType, c.Type, func(e *outbox.Event) *string { return &e.Type })
+	ins.text(l, layouts.FieldAggregateType, c.AggregateType, func(e *outbox.Event) *string { return &e.AggregateType })
+	ins.text(l, layouts.FieldAggregateID, c.AggregateID, func(e *outbox.Event) *string { return &e.AggregateID })
+	ins.param(l, layouts.FieldTenantID, c.TenantID, Column{UUID: TenantID})
+	ins.text(l, layouts.FieldDedupeKey, c.DedupeKey, func(e *outbox.Event) *string { return &e.DedupeKey })
+	ins.text(l, layouts.FieldKey, c.Key, func(e *outbox.Event) *string { return &e.Key })
 	payload := func(e *outbox.Event) []byte { return e.Payload }
-	switch c.Payload.sqlType(FieldPayload) {
+	switch c.Payload.SQLType(layouts.FieldPayload) {
 	case "bytea":
-		ins.param(l, FieldPayload, c.Payload, emit.Column{Bytes: payload})
+		ins.param(l, layouts.FieldPayload, c.Payload, Column{Bytes: payload})
 	case "text":
-		ins.param(l, FieldPayload, c.Payload, emit.Column{Text: emit.Payload})
+		ins.param(l, layouts.FieldPayload, c.Payload, Column{Text: Payload})
 	default:
-		ins.param(l, FieldPayload, c.Payload, emit.Column{JSON: payload})
+		ins.param(l, layouts.FieldPayload, c.Payload, Column{JSON: payload})
 	}
-	ins.param(l, FieldHeaders, c.Headers, emit.Column{Text: emit.Headers})
-	ins.text(l, FieldContentType, c.ContentType, func(e *outbox.Event) *string { return &e.ContentType })
-	ins.param(l, FieldMaxAttempts, c.MaxAttempts, emit.Column{Text: emit.MaxAttempts})
+	ins.param(l, layouts.FieldHeaders, c.Headers, Column{Text: Headers})
+	ins.text(l, layouts.FieldContentType, c.ContentType, func(e *outbox.Event) *string { return &e.ContentType })
+	ins.param(l, layouts.FieldMaxAttempts, c.MaxAttempts, Column{Text: MaxAttempts})
 	if !c.NextAttemptAt.IsZero() {
-		i := ins.addParam(FieldNextAttemptAt, "timestamptz", emit.Column{Text: emit.NotBefore})
+		i := ins.addParam(layouts.FieldNextAttemptAt, "timestamptz", Column{Text: NotBefore})
 		ins.add(c.NextAttemptAt, func(param func(int) string) string { return "coalesce(" + param(i) + ", now())" })
 	}
 
 	if l.States != nil {
-		ins.constant(c.Status, literal(l.States.Pending))
+		ins.constant(c.Status, sqlname.Literal(l.States.Pending))
 	}
 	ins.constant(c.Attempts, "0")
 	ins.constant(c.LockedBy, "NULL")
@@ -192,36 +165,36 @@ func (l *Layout) insertColumns() *insertColumns {
 	return ins
 }
 
-func (ins *insertColumns) add(c Column, value func(param func(int) string) string) {
-	ins.names = append(ins.names, quote(c.Name))
+func (ins *insertColumns) add(c layouts.Column, value func(param func(int) string) string) {
+	ins.names = append(ins.names, sqlname.Quote(c.Name))
 	ins.values = append(ins.values, value)
 }
 
-func (ins *insertColumns) constant(c Column, sql string) {
+func (ins *insertColumns) constant(c layouts.Column, sql string) {
 	if !c.IsZero() {
 		ins.add(c, func(func(int) string) string { return sql })
 	}
 }
 
-func (ins *insertColumns) param(l *Layout, field Field, c Column, column emit.Column) {
+func (ins *insertColumns) param(l *layouts.Layout, field layouts.Field, c layouts.Column, column Column) {
 	if c.IsZero() {
 		return
 	}
 	column.Shared = column.Text != nil && c.NotNull
-	i := ins.addParam(field, l.cast(c, field), column)
+	i := ins.addParam(field, l.SQLType(c, field), column)
 	ins.add(c, func(param func(int) string) string { return param(i) })
 }
 
 // text is a parameter from a text of the event.
-func (ins *insertColumns) text(l *Layout, field Field, c Column, value func(*outbox.Event) *string) {
-	if c.sqlType(field) == "uuid" {
-		ins.param(l, field, c, emit.Column{UUID: emit.UUID(value)})
+func (ins *insertColumns) text(l *layouts.Layout, field layouts.Field, c layouts.Column, value func(*outbox.Event) *string) {
+	if c.SQLType(field) == "uuid" {
+		ins.param(l, field, c, Column{UUID: UUID(value)})
 	} else {
-		ins.param(l, field, c, emit.Column{Text: emit.String(value)})
+		ins.param(l, field, c, Column{Text: String(value)})
 	}
 }
 
-func (ins *insertColumns) addParam(field Field, cast string, column emit.Column) int {
+func (ins *insertColumns) addParam(field layouts.Field, cast string, column Column) int {
 	ins.params = append(ins.params, insertParam{field: field, cast: cast, column: column})
 	return len(ins.params) - 1
 }
@@ -236,15 +209,15 @@ func (ins *insertColumns) expressions(param func(i int) string) string {
 }
 
 // one writes a single row.
-func (ins *insertColumns) one(l *Layout) string {
+func (ins *insertColumns) one(l *layouts.Layout) string {
 	return fmt.Sprintf("INSERT INTO %s (%s)\nVALUES (%s)",
-		l.qualified(l.Table), strings.Join(ins.names, ", "),
+		sqlname.Qualified(l.Schema, l.Table), strings.Join(ins.names, ", "),
 		ins.expressions(func(i int) string { return fmt.Sprintf("$%d::%s", i+1, ins.params[i].cast) }))
 }
 
 // many writes rows whose columns are the parameters, so that the statement is the same for
 // any number of rows and is prepared once.
-func (ins *insertColumns) many(l *Layout) string {
+func (ins *insertColumns) many(l *layouts.Layout) string {
 	// unnest in the list, not after FROM: there each array would be copied to a table of its
 	// own first.
 	columns := make([]string, len(ins.params))
@@ -252,7 +225,7 @@ func (ins *insertColumns) many(l *Layout) string {
 		columns[i] = fmt.Sprintf("%s AS p%d", ins.params[i].rows(i+1), i+1)
 	}
 	return fmt.Sprintf("INSERT INTO %s (%s)\nSELECT %s\nFROM (SELECT %s) AS new",
-		l.qualified(l.Table), strings.Join(ins.names, ", "),
+		sqlname.Qualified(l.Schema, l.Table), strings.Join(ins.names, ", "),
 		ins.expressions(func(i int) string { return ins.params[i].value(i + 1) }),
 		strings.Join(columns, ", "))
 }
@@ -268,19 +241,19 @@ func (ins *insertColumns) unnest(params []int) (arrays, names string) {
 }
 
 // find looks up rows by id, or else by dedupe key within its scope.
-func (ins *insertColumns) find(l *Layout) (sql string, columns []int) {
-	scope := []Field{FieldID}
+func (ins *insertColumns) find(l *layouts.Layout) (sql string, columns []int) {
+	scope := []layouts.Field{layouts.FieldID}
 	if !l.Columns.DedupeKey.IsZero() {
-		scope = append(append(scope, l.Dedupe...), FieldDedupeKey)
+		scope = append(append(scope, l.Dedupe...), layouts.FieldDedupeKey)
 	}
-	equal := func(field Field) string {
+	equal := func(field layouts.Field) string {
 		i := slices.IndexFunc(ins.params, func(p insertParam) bool { return p.field == field })
 		columns = append(columns, i)
-		return fmt.Sprintf("t.%s = old.p%d::%s", quote(l.column(field).Name), i+1, ins.params[i].cast)
+		return fmt.Sprintf("t.%s = old.p%d::%s", sqlname.Quote(l.Column(field).Name), i+1, ins.params[i].cast)
 	}
-	id := "t." + quote(l.Columns.ID.Name)
-	table := l.qualified(l.Table)
-	lookup := fmt.Sprintf("(SELECT %s FROM %s t WHERE %s)", id, table, equal(FieldID))
+	id := "t." + sqlname.Quote(l.Columns.ID.Name)
+	table := sqlname.Qualified(l.Schema, l.Table)
+	lookup := fmt.Sprintf("(SELECT %s FROM %s t WHERE %s)", id, table, equal(layouts.FieldID))
 	if len(scope) > 1 {
 		var keys []string
 		for _, field := range scope[1:] {

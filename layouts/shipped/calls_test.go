@@ -1,4 +1,4 @@
-package layouts_test
+package shipped_test
 
 import (
 	"errors"
@@ -10,13 +10,14 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/layouts/modkit"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-func emit(t *testing.T, pool *pgxpool.Pool, layout pgstore.Layout, event outbox.Event, n int) {
+func emit(t *testing.T, pool *pgxpool.Pool, layout layouts.Layout, event outbox.Event, n int) {
 	t.Helper()
 	emitter, err := outboxpgx.New(layout, outbox.EmitConfig{})
 	if err != nil {
