@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/packfinderz/outbox"
 )
@@ -123,6 +124,7 @@ func (s *Store) Retry(ctx context.Context, ids ...uuid.UUID) ([]uuid.UUID, error
 // Querier is a transaction, a connection or a pool.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
 // RetryIn is Retry in a transaction of the caller's.

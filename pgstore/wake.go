@@ -34,7 +34,7 @@ func (n *Notifier) Notify() { n.inner.Notify() }
 func (n *Notifier) Close() { n.inner.Close() }
 
 // Wake notifies the relays of a layout's table once. Long-lived programs use a Notifier.
-func Wake(ctx context.Context, db wake.Execer, layout layouts.Layout) error {
+func Wake(ctx context.Context, db Querier, layout layouts.Layout) error {
 	return wake.Send(ctx, db, sqlname.Qualified(layout.Schema, layout.Table), "")
 }
 

@@ -11,18 +11,13 @@ import (
 )
 
 // SubscriptionOption adjusts how a subscription is altered or dropped.
-type SubscriptionOption func(*subscriptionOptions)
-
-type subscriptionOptions struct{ forced bool }
+type SubscriptionOption struct{ forced bool }
 
 // Forced alters or drops a subscription although relays serve it that stand in the way.
-func Forced() SubscriptionOption { return func(o *subscriptionOptions) { o.forced = true } }
+func Forced() SubscriptionOption { return SubscriptionOption{forced: true} }
 
-func subscriptionOptionsOf(options []SubscriptionOption) (o subscriptionOptions) {
-	for _, option := range options {
-		option(&o)
-	}
-	return o
+func isForced(options []SubscriptionOption) bool {
+	return slices.Contains(options, Forced())
 }
 
 // lockShardsSQL locks a subscription's shards in the order of their numbers, as everybody does. It
@@ -52,7 +47,7 @@ func (s Stream) refuseServed(ctx context.Context, tx pgx.Tx, name, found, hint s
 // itself, and other subscriptions, are not touched. It returns ErrSubscriptionServed while a relay
 // is alive, unless Forced: relays of a dropped subscription stop.
 func (s Stream) DropSubscription(ctx context.Context, pool *pgxpool.Pool, name string, options ...SubscriptionOption) error {
-	forced := subscriptionOptionsOf(options).forced
+	forced := isForced(options)
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, s.names(lockShardsSQL), name); err != nil {
 			return err
@@ -133,7 +128,7 @@ UPDATE {shards} SET parked_changes = parked_changes + 1 WHERE subscription = $1 
 func (s Stream) AlterSubscription(
 	ctx context.Context, pool *pgxpool.Pool, name string, change func(*Subscription), options ...SubscriptionOption,
 ) (*Subscription, error) {
-	forced := subscriptionOptionsOf(options).forced
+	forced := isForced(options)
 	var altered *Subscription
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, s.names(lockShardsSQL), name); err != nil {

@@ -32,7 +32,7 @@ func (n *Notifier) Notify() { n.inner.Notify() }
 func (n *Notifier) Close() { n.inner.Close() }
 
 // Wake notifies the relays of a stream once. Long-lived programs use a Notifier.
-func Wake(ctx context.Context, db wake.Execer, stream Stream) error {
+func Wake(ctx context.Context, db Querier, stream Stream) error {
 	return wake.Send(ctx, db, stream.table("outbox_stream"), "")
 }
 
@@ -41,7 +41,7 @@ const aboutParked = "parked"
 
 // WakeParked notifies the relays of a stream that parked events were made due by hand. Without
 // it they look for such every ten seconds.
-func WakeParked(ctx context.Context, db wake.Execer, stream Stream) error {
+func WakeParked(ctx context.Context, db Querier, stream Stream) error {
 	return wake.Send(ctx, db, stream.table("outbox_stream"), aboutParked)
 }
 

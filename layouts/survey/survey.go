@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox/pgstore"
 )
 
 // ErrConflict means that a database is not as migrations need it. The error says what is wrong and what to do.
@@ -19,7 +21,7 @@ var ErrConflict = errors.New("nothing was changed")
 
 // DB is a connection, a pool or a transaction of pgx.
 type DB interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	pgstore.Querier
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
 
