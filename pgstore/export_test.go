@@ -1,8 +1,10 @@
 package pgstore
 
-import "github.com/packfinderz/outbox/layouts"
+import (
+	"time"
 
-import "time"
+	"github.com/packfinderz/outbox/layouts"
+)
 
 // ScansAreQuick makes the store claim as it does where a scan of what is due is quick, even
 // where a busy machine makes it slow: a claim then takes everything that is due.

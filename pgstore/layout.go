@@ -1,3 +1,5 @@
+// Package pgstore is the store of outbox tables that exist already. A layouts.Layout says what differs between them; every
+// statement is compiled from it once.
 package pgstore
 
 import (

@@ -10,7 +10,7 @@ import (
 // ParseURL reads a destination such as amqp://user:password@host:5672/vhost?exchange=events. amqps is
 // AMQP over TLS. Several hosts, separated by commas, are servers of one cluster. No error shows a secret.
 func ParseURL(raw string) (Config, error) {
-	u, err := wire.Form{
+	u, err := wire.Form{ //nolint:gosec // the form of the URL, not a secret
 		Name: "RabbitMQ", Like: "amqp://user:password@host:5672/vhost?exchange=events",
 		Ports: map[string]string{"amqp": defaultPort, "amqps": defaultTLSPort}, Path: "one vhost, with a slash in its name written as %2F,",
 	}.Parse(raw)

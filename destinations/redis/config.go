@@ -66,7 +66,7 @@ func (c Config) validate() error {
 	case c.WaitTimeout < time.Millisecond:
 		return fmt.Errorf("WaitTimeout is %s; it must be 1ms or more", c.WaitTimeout)
 	case c.Wait > 0 && clustered:
-		return errors.New("Wait does not go with a cluster")
+		return errors.New("the setting Wait does not go with a cluster")
 	case c.DB != 0 && clustered:
 		return fmt.Errorf("a cluster has only database 0, not %d", c.DB)
 	}

@@ -2,7 +2,6 @@ package redis_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/redis"
@@ -10,8 +9,6 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
 )
-
-const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	pgtest.Main(m)

@@ -9,7 +9,7 @@ import (
 // ParseURL reads a destination such as redis://user:password@host:6379/0?create=true. rediss is Redis
 // over TLS. Several hosts, separated by commas, are nodes of one cluster. No error shows a secret.
 func ParseURL(raw string) (Config, error) {
-	u, err := wire.Form{
+	u, err := wire.Form{ //nolint:gosec // the form of the URL, not a secret
 		Name: "redis", Like: "redis://user:password@host:6379/0?create=true",
 		Ports: map[string]string{"redis": defaultPort, "rediss": defaultPort}, Path: "the number of a database",
 	}.Parse(raw)

@@ -98,12 +98,13 @@ func parse(file, content string) (m Migration, err error) {
 }
 
 // rest takes what was read and is not ended. A comment is nothing.
-func rest(statement *strings.Builder) (left string) {
+func rest(statement *strings.Builder) string {
+	var left strings.Builder
 	for line := range strings.Lines(statement.String()) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
-			left += line
+			left.WriteString(line)
 		}
 	}
 	statement.Reset()
-	return left
+	return left.String()
 }

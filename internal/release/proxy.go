@@ -68,7 +68,7 @@ func (t *tree) put(proxy string, m gomod, files []zip.File) (err error) {
 		return err
 	}
 	folder := filepath.Join(proxy, filepath.FromSlash(escaped), "@v")
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // go reads it
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	text, err := m.file.Format()

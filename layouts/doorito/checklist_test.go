@@ -14,10 +14,10 @@ func TestChecklist(t *testing.T) {
 		// What is to be accepted.
 		{
 			Asks:  "a model with a UUIDv7 key, aggregate and payload, a life in states, and a record of its attempts",
-			Tests: []string{"examples/django.TestPython/emit", "examples/django.TestPython/uuid7", "layouts.TestContracts/doorito", "layouts/doorito.TestEmitEvent"},
+			Tests: []string{"examples/django.TestPython/emit", "examples/django.TestPython/uuid7", "layouts/shipped.TestContracts/doorito", "layouts/doorito.TestEmitEvent"},
 		}, {
 			Asks:  "event type and idempotency key are unique together, so that an event is not there twice",
-			Tests: []string{"examples/django.TestPython/emit", "layouts/doorito.TestIdempotencyKey", "layouts.TestContracts/doorito", "outboxpgx.TestEmitter"},
+			Tests: []string{"examples/django.TestPython/emit", "layouts/doorito.TestIdempotencyKey", "layouts/shipped.TestContracts/doorito", "outboxpgx.TestEmitter"},
 		}, {
 			Asks:  "emit_event with aggregate type, aggregate id, event type, payload and an optional idempotency key",
 			Tests: []string{"examples/django.TestPython/emit", "layouts/doorito.TestEmitEvent", "layouts/doorito.ExampleEmitEvent"},
@@ -39,7 +39,7 @@ func TestChecklist(t *testing.T) {
 			Tests: []string{"examples/django.TestPython", "pgstore.TestConformance", "pgstore.TestModel", "outboxsql.TestEmitter", "internal/testing/relays.TestRelayDelivers"},
 		}, {
 			Asks:  "manage.py check finds nothing",
-			Tests: []string{"examples/django.TestChecks", "examples/django.TestPython/program", "pgstore.TestValidate", "cmd/outbox/internal/cli.TestMigrateAdopt"},
+			Tests: []string{"examples/django.TestChecks", "examples/django.TestPython/program", "layouts.TestValidate", "cmd/outbox/internal/cli.TestMigrateAdopt"},
 		}, {
 			Asks:    "the knowledge base of the project is up to date",
 			Instead: "docs/doorito.md, whose code is run",
@@ -55,7 +55,7 @@ func TestChecklist(t *testing.T) {
 			Tests: []string{"examples/django.TestPython/wake", "layouts/doorito.TestRequestNeverFails", "internal/testing/relays.TestNudgeInProcess"},
 		}, {
 			Asks:  "any app can emit: names of aggregates and types are free, up to 100 characters, and nothing refers to other tables",
-			Tests: []string{"layouts/doorito.TestEmitEventNames", "layouts.TestContracts/doorito", "examples/doorito.TestTour"},
+			Tests: []string{"layouts/doorito.TestEmitEventNames", "layouts/shipped.TestContracts/doorito", "examples/doorito.TestTour"},
 		}, {
 			Asks:  "UUIDs, times and decimals in payloads, as DjangoJSONEncoder writes them",
 			Tests: []string{"examples/django.TestPython/emit", "layouts/doorito.TestEncode", "layouts/doorito.TestEncodeStruct", "layouts/doorito.TestEncodeIsJSON"},
@@ -76,7 +76,7 @@ func TestChecklist(t *testing.T) {
 			Tests: []string{"pgstore.TestConformance", "pgstore.TestModel", "internal/testing/relays.TestPoisonAtTheHead"},
 		}, {
 			Asks:  "a partial index on the due time of pending events serves that",
-			Tests: []string{"layouts.TestContracts/doorito", "pgstore.TestPlans"},
+			Tests: []string{"layouts/shipped.TestContracts/doorito", "pgstore.TestPlans"},
 		}, {
 			Asks:  "handlers are functions, registered by event type",
 			Tests: []string{"examples/django.TestPython/receiver", "layouts/doorito.TestDelivered", "destinations/handlers.TestRefuses", "layouts/doorito.Example"},

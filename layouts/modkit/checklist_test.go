@@ -50,7 +50,7 @@ func TestChecklist(t *testing.T) {
 		{Asks: "a stable dedupe key makes enqueue and consumer idempotent", Tests: []string{enqueue, race, counted}},
 
 		// 1.6, storage.
-		{Asks: "columns, indexes and the partial unique index", Tests: []string{"layouts.TestContracts/modkit"}},
+		{Asks: "columns, indexes and the partial unique index", Tests: []string{"layouts/shipped.TestContracts/modkit"}},
 		{Asks: "updated_at is set by the application on every transition, by no trigger", Tests: []string{states, "layouts/modkit.TestUpdatedAt"}},
 		{Asks: "the tenant is for routing: claims can be scoped to one", Tests: []string{only}},
 		{Asks: "the tenant may be missing", Tests: []string{enqueue, only}},
@@ -66,7 +66,7 @@ func TestChecklist(t *testing.T) {
 		{Asks: "a claimed message has its id, the message's fields and the attempts", Tests: []string{fields, dispatcher}},
 		{Asks: "a store has a database, a worker id and a namespace", Instead: "a Module: the database is a pgxpool.Pool or an sql.DB", Tests: []string{
 			"layouts/modkit.TestModuleRefuses", "layouts/modkit.TestModuleOnSQL", "pgstore.TestConformanceSQL", "layouts/modkit.TestNack"}},
-		{Asks: "claim_batch, ack and nack", Tests: []string{"layouts.TestModKitCalls", "layouts/modkit.TestNack", "layouts/modkit.TestModuleOnSQL"}},
+		{Asks: "claim_batch, ack and nack", Tests: []string{"layouts/shipped.TestModKitCalls", "layouts/modkit.TestNack", "layouts/modkit.TestModuleOnSQL"}},
 
 		// 2, enqueue.
 		{Asks: "a transaction that fails leaves neither side effects nor event", Tests: []string{enqueue, gorm, together, emitter}},
@@ -87,9 +87,9 @@ func TestChecklist(t *testing.T) {
 		{Asks: "publish is a callback of the module, and nobody else reads the payload", Tests: []string{dispatcher, "layouts/modkit.TestDispatcherTopics"}},
 		{Asks: "success makes a row delivered, for good", Tests: []string{states, dispatcher}},
 		{Asks: "failure makes a row pending, later, with attempts and error", Tests: []string{states, failures, answers}},
-		{Asks: "ack succeeds only for the worker that has the lease", Tests: []string{states, "layouts.TestModKitCalls", suite}},
+		{Asks: "ack succeeds only for the worker that has the lease", Tests: []string{states, "layouts/shipped.TestModKitCalls", suite}},
 		{Asks: "an ack without the lease is an error, which is logged and never a nack", Tests: []string{
-			"layouts/modkit.TestDispatcherLosesItsLease", "layouts.TestModKitCalls"}},
+			"layouts/modkit.TestDispatcherLosesItsLease", "layouts/shipped.TestModKitCalls"}},
 		{Asks: "processing downstream is idempotent on a stable key", Tests: []string{counted, killed}},
 
 		// 3, enqueue.

@@ -111,16 +111,16 @@ func pf143() ticket {
 func pf144() ticket {
 	return ticket{
 		acceptance: []checklist.Line{
-			line("outbox_dlq has its columns, and the model is the table", "layouts.TestContracts/packfinderz", model+"TestModelsMatchTheTables"),
+			line("outbox_dlq has its columns, and the model is the table", "layouts/shipped.TestContracts/packfinderz", model+"TestModelsMatchTheTables"),
 			line("a DLQ row has the event's envelope as it was", publisher+"TestPoisonedRows", emitter+"TestGiveUp", emitter+"TestDLQEnvelope"),
 			line("the DLQ row and the terminal mark are one transaction", publisher+"TestDLQRowAndMarkAreOneTransaction", emitter+"TestGiveUp"),
 			line("nothing brings a DLQ row back by itself, and it does not change", publisher+"TestRetriesAreBounded", model+"TestOnlyRetriedAtOfADeadLetterChanges"),
 		},
 		others: []checklist.Line{
 			line("a goose migration makes outbox_dlq",
-				"layouts.TestContracts/packfinderz", "packfinderz/internal/migrate.TestUp"),
+				"layouts/shipped.TestContracts/packfinderz", "packfinderz/internal/migrate.TestUp"),
 			line("the required fields, with error_reason as an enum",
-				"layouts.TestContracts/packfinderz", "packfinderz/pkg/enums.TestEnumsAreThoseOfTheDatabase"),
+				"layouts/shipped.TestContracts/packfinderz", "packfinderz/pkg/enums.TestEnumsAreThoseOfTheDatabase"),
 			line("the repository reads and writes rows",
 				emitter+"TestGiveUp", emitter+"TestListDLQ", emitter+"ExampleDLQRepository_GiveUp"),
 			line("rows are append-only",

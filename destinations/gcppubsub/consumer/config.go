@@ -14,8 +14,9 @@ import (
 const (
 	// DefaultAckDeadline is the default of Config.AckDeadline.
 	DefaultAckDeadline = 30 * time.Second
-	// MinAckDeadline and MaxAckDeadline are the service's limits of Config.AckDeadline.
+	// MinAckDeadline is the service's least Config.AckDeadline.
 	MinAckDeadline = 10 * time.Second
+	// MaxAckDeadline is its greatest.
 	MaxAckDeadline = 10 * time.Minute
 )
 

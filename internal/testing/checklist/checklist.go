@@ -22,7 +22,7 @@ type Line struct {
 	Instead string
 	// Tests are the tests that prove it, as folder.TestName, the folder from the top of the
 	// repository: "pgstore.TestModel". The root package is "outbox.TestDelay". A subtest is
-	// named by the string that the package gives it: "layouts.TestContracts/doorito".
+	// named by the string that the package gives it: "layouts/shipped.TestContracts/doorito".
 	Tests []string
 }
 

@@ -3,6 +3,7 @@ package migrate
 import (
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 	"time"
 
@@ -64,7 +65,7 @@ func count(tool string, first int64, now time.Time) (func(int) int64, error) {
 	start := now.UTC()
 	if first != 0 {
 		var err error
-		if start, err = time.Parse(atlasTime, fmt.Sprint(first)); err != nil {
+		if start, err = time.Parse(atlasTime, strconv.FormatInt(first, 10)); err != nil {
 			return nil, fmt.Errorf("the first version %d is no time; Atlas wants one such as %s", first, now.UTC().Format(atlasTime))
 		}
 	}

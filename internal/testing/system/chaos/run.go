@@ -84,7 +84,7 @@ func newRun(t *testing.T, p plan) *run {
 	pool := connect(t, p.url, p.address)
 	r := &run{
 		T: t, plan: p, pool: pool, folder: t.ArtifactDir(),
-		choose: rand.New(rand.NewPCG(p.seed, 1)), //nolint:gosec // choices that can be repeated, not secrets
+		choose: rand.New(rand.NewPCG(p.seed, 1)),
 	}
 	var err error
 	if r.oracle, err = newOracle(pool, &p); err != nil {
@@ -136,7 +136,7 @@ func (r *run) produce() {
 	if err != nil {
 		r.Fatal(err)
 	}
-	choose := rand.New(rand.NewPCG(r.seed, 2)) //nolint:gosec // as above
+	choose := rand.New(rand.NewPCG(r.seed, 2))
 	producers := startProducers(r.Context(), count, load, ledger, choose)
 	r.Cleanup(func() { _ = producers.finish() }) // a test that ends early leaves them behind
 	r.producers = producers
