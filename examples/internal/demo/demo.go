@@ -164,7 +164,7 @@ func (d *demo) introduce() {
 	d.screen.say("")
 	d.screen.say("  %s", d.console)
 	d.screen.say("")
-	d.screen.say("or from another terminal: bin/outbox list --state dead --from '%s'", d.url)
+	d.screen.say("or from another terminal: make build && bin/outbox list --state dead --from '%s'", d.url)
 	d.screen.say("Ctrl-C ends it.")
 	d.screen.say("")
 }
