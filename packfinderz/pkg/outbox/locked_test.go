@@ -39,7 +39,7 @@ func TestLockedEnvelope(t *testing.T) {
 	for of, want := range map[reflect.Type][]string{
 		reflect.TypeFor[outbox.OutboxPayloadEnvelope](): {
 			`Version int json:"version"`, `EventID string json:"eventId"`, `OccurredAt time.Time json:"occurredAt"`,
-			`Actor *outbox.ActorRef json:"actor,omitempty"`, `Data json.RawMessage json:"data"`,
+			`Actor *packfinderz.ActorRef json:"actor,omitempty"`, `Data json.RawMessage json:"data"`,
 		},
 		reflect.TypeFor[outbox.ActorRef](): {`Type string json:"type"`, `ID string json:"id"`},
 	} {

@@ -36,7 +36,7 @@ func subscriptions() map[string]func(*testing.T, outbox.Publisher) *subscription
 // processing has no dead letters: what fails comes again, soon.
 func processing(handlers outbox.Publisher) consume.Config {
 	return consume.Config{
-		Handlers: handlers, Retry: outbox.RetryPolicy{Base: 10 * time.Millisecond, Max: 100 * time.Millisecond},
+		Handlers: handlers, Unknown: consume.RetryUnknown, Retry: outbox.RetryPolicy{Base: 10 * time.Millisecond, Max: 100 * time.Millisecond},
 		Logger: slog.New(slog.DiscardHandler),
 	}
 }
