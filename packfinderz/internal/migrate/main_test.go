@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"bytes"
 	"log/slog"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -35,6 +36,7 @@ func program(t *testing.T) string {
 		t.Fatalf("go list: %v", err)
 	}
 	build := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join(strings.TrimSpace(string(module)), "cmd/outbox"), "-o", path, ".")
+	build.Env = append(os.Environ(), "GOWORK=") // the workspace that it stands in, wherever the backend is
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, output)
 	}
