@@ -34,9 +34,9 @@ type area struct {
 func areas() []area {
 	return []area{
 		{"emit", []string{"./internal/emit", "./outboxpgx", "./outboxsql", "./outboxgorm"}},
-		{"stores", []string{".", "./pgstore/...", "./layouts/...", "./inbox/pginbox"}},
+		{"stores", []string{".", "./pgstore/...", "./layouts/...", "./internal/testing/relays", "./consume/inbox/pginbox"}},
 		{"stream", []string{"./pgstream/..."}},
-		{"ops", []string{"./ops/...", "./doctor/..."}},
+		{"ops", []string{"./ops/..."}},
 		{"chaos", []string{"./internal/testing/system/chaos"}},
 	}
 }
