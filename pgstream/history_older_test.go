@@ -42,9 +42,17 @@ func TestUpgradeWhereItStands(t *testing.T) {
 	const lastWithout = 4
 	migrateTo(t, h.pool, "", 1, lastWithout)
 	emit(t, h.pool, "a")
-	// As a relay does, and as a subscription is made: in the transaction's first statement, and after another.
+	// As a relay does, and as a subscription is made: in the transaction's first statement, and after another. A snapshot never lists
+	// its own transaction, so where a later one ended in between it tells of its writer as of one that is over. The migration asks for
+	// a repair then, since a load looks the same; the tests beside this one on the server bring that about now and then.
 	pgtest.Exec(t, h.pool, `UPDATE outbox_shards SET s1 = pg_current_snapshot(), q1 = 1, hi = 1 WHERE shard < 4`)
-	pgtest.Exec(t, h.pool, `DO $$ BEGIN CREATE TEMP TABLE first (); UPDATE outbox_shards SET s1 = pg_current_snapshot() WHERE shard >= 4; DROP TABLE first; END $$`)
+	for sawItself := true; sawItself; {
+		pgtest.Exec(t, h.pool, `DO $$ BEGIN CREATE TEMP TABLE first (); UPDATE outbox_shards SET s1 = pg_current_snapshot() WHERE shard >= 4; DROP TABLE first; END $$`)
+		err := h.pool.QueryRow(t.Context(), `SELECT bool_or(pg_visible_in_snapshot(xmin::text::xid8, s1)) FROM outbox_shards WHERE shard >= 4`).Scan(&sawItself)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	pgtest.Exec(t, h.pool, strings.ReplaceAll(burnXids, "%d", "100"))
 	migrateTo(t, h.pool, "", lastWithout+1, pgstream.NewestMigration())
 	want := emit(t, h.pool, "a", "b")

@@ -52,6 +52,7 @@ func TestWhatMigrationsMake(t *testing.T) {
 		for _, table := range []string{shipped.Layout.Table, `x; DROP TABLE "y" -- 'ü'`} {
 			t.Run(shipped.Layout.Name+"/"+table, func(t *testing.T) {
 				t.Parallel()
+				shipped := shipped // the other table's test changes its own
 				shipped.Layout.Table = table
 				set, pool := set(t, shipped), pgtest.Pool(t)
 				pgtest.Migrate(t, pool, "", set.Files)

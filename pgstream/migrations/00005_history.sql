@@ -72,7 +72,9 @@ ALTER TABLE outbox_shards
 -- The cursors that are there are of this history, unless they tell otherwise: ahead of the server, or
 -- older than their table. After pg_upgrade they are older, too; but then so are other rows of tables.
 -- And whoever stored a snapshot was not over when it was taken: a cursor that has seen its own writer
--- was loaded, by a server whose counter has caught up since.
+-- was loaded, by a server whose counter has caught up since. (So looks one that was stored late in its
+-- transaction, while a later transaction ended: it waits for a repair in vain, which repeats events
+-- and loses none.)
 UPDATE outbox_shards AS c SET history = h.history
 FROM (SELECT DISTINCT history FROM outbox_history) AS h,
     (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax, coalesce(pg_sequence_last_value('outbox_stream_seq'), 0) AS seq) AS n,
