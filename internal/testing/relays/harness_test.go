@@ -25,7 +25,7 @@ import (
 )
 
 // patience is how long a test waits for what should happen soon.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // stream is the store that is no table of somebody's own.
 const stream = pgstream.LayoutName
