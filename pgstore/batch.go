@@ -54,7 +54,7 @@ func (b *batch) fill(ctx context.Context, rows []claimed) error {
 		target.messages = append(target.messages, rows[i].Message)
 		target.holds = append(target.holds, hold{rows[i].tid, rows[i].mark})
 	}
-	if len(spent.messages) == 0 || b.store.layout.claimEnds() {
+	if len(spent.messages) == 0 || b.store.layout.ClaimEnds() {
 		b.exhausted = spent.messages
 		return nil
 	}
@@ -260,11 +260,10 @@ func isConnectionLost(err error) bool {
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// Singles splits a batch into one per message, for callers that settle one by one. A batch
-// that is only locked is one transaction and cannot be split: Singles returns nil.
-func Singles(whole outbox.Batch) []outbox.Batch {
-	b, ok := whole.(*batch)
-	if !ok || b.tx != nil {
+// Singles splits the batch into one per message, for modkit, which settles them one by one. A batch that is only locked is
+// one transaction and cannot be split.
+func (b *batch) Singles() []outbox.Batch {
+	if b.tx != nil {
 		return nil
 	}
 	b.mu.Lock()

@@ -53,7 +53,7 @@ func (s *Store) distrust(err error) {
 }
 
 func (s *Store) claim(ctx context.Context, request *outbox.ClaimRequest) (*batch, error) {
-	if s.layout.locks() {
+	if s.layout.Locks() {
 		return s.claimLocked(ctx, request)
 	}
 	n := request.Limit

@@ -43,7 +43,7 @@ func (c *compiler) farLeases() *statement {
 		length = fmt.Sprintf("extract(epoch FROM %s - %s)", t(columns.LockedUntil), t(columns.UpdatedAt))
 	}
 	return c.end(fmt.Sprintf("SELECT %[1]s, %[2]s, coalesce(%[3]s, 0)::float8\nFROM %[4]s AS t\nWHERE %[5]s AND %[2]s > now() + %[6]s + interval '1 s' AND isfinite(%[2]s) AND %[7]s\nORDER BY %[2]s DESC LIMIT %[8]d",
-		t(columns.ID), t(columns.LockedUntil), length, c.table(), c.leased(), c.lease(), c.mine(), farLimit))
+		t(columns.ID), t(columns.LockedUntil), length, c.l.Events(), c.l.Leased(t), c.lease(), c.mine(), farLimit))
 }
 
 // endLeases ends leases, so that the next claim finds them run out: ids $1, each with its end $2,
@@ -56,7 +56,7 @@ func (c *compiler) endLeases() *statement {
 	c.begin(2)
 	columns := &c.l.Columns
 	return c.end(fmt.Sprintf("UPDATE %s AS t SET %s = now()\nFROM unnest($1::uuid[], $2::timestamptz[]) AS s(id, until)\nWHERE %s = s.id AND (%s AND %s = s.until) IS TRUE",
-		c.table(), quote(columns.LockedUntil.Name), t(columns.ID), c.leased(), t(columns.LockedUntil)))
+		c.l.Events(), quote(columns.LockedUntil.Name), t(columns.ID), c.l.Leased(t), t(columns.LockedUntil)))
 }
 
 // endFarLeases ends the leases that this store has watched for as long as they are.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/internal/testing/layouttest"
 	"github.com/packfinderz/outbox/layouts"
 )
@@ -51,10 +52,10 @@ func TestClockIsTheDatabases(t *testing.T) {
 		}
 	}
 	for _, described := range []layouts.Layout{layouttest.Leased(), layouttest.Lettered()} {
-		layout := layout{described}
+		layout := tablesql.Layout{Layout: described}
 		sql := compile(&layout, &Config{Lease: DefaultLease, MaxAttempts: 3})
 		settles := sql.byCtid
-		if layout.locks() {
+		if layout.Locks() {
 			settles = sql.locked
 		}
 		for name, statement := range map[string]*statement{

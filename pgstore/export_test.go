@@ -3,6 +3,7 @@ package pgstore
 import (
 	"time"
 
+	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/layouts"
 )
 
@@ -25,7 +26,7 @@ func (s *Store) PassTime(by time.Duration) {
 }
 
 // Locks is whether a claim of a layout only locks its rows.
-func Locks(l layouts.Layout) bool { return (&layout{l}).locks() }
+func Locks(l layouts.Layout) bool { return (&tablesql.Layout{Layout: l}).Locks() }
 
 // LookTook makes the store believe that it has just looked for expired leases, and how long it took.
 func (s *Store) LookTook(took time.Duration) {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/internal/testing/layouttest"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts"
@@ -253,7 +254,7 @@ func (h *harness) State(t *testing.T, id uuid.UUID) (state storetest.State) {
 		d := &h.layout.DeadLetter.Columns
 		var reason string
 		err := h.pool.QueryRow(t.Context(), fmt.Sprintf(`SELECT %s::text FROM %s AS d WHERE %s = $1 AND %s`,
-			d.Reason.Name, h.letters(), d.EventID.Name, pgstore.ConditionsOf(h.layout).OpenLetters), id).Scan(&reason)
+			d.Reason.Name, h.letters(), d.EventID.Name, (&tablesql.Layout{Layout: h.layout}).OpenLetter()), id).Scan(&reason)
 		if err == nil {
 			state.Status, state.Reason = storetest.Dead, reason
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/pgstore"
@@ -115,7 +116,7 @@ func (p *planner) claims() {
 // waiting asks for the first events of three kinds.
 func (p *planner) waiting() {
 	p.t.Helper()
-	want := wanted{rows: 3 * pgstore.WaitingLimit, perRow: 4}
+	want := wanted{rows: 3 * tablesql.Limit, perRow: 4}
 	if p.h.layout.Hold == layouts.HoldRowLock {
 		want.passed = planDead // as for a claim
 	}

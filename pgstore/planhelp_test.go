@@ -17,13 +17,12 @@ type PlanStatement struct {
 
 // PlanStatements are the statements of a store by name; those it has not are missing.
 func PlanStatements(s *Store) map[string]PlanStatement {
-	waiting := &compiler{l: &s.layout, config: &s.config}
 	list := make(map[string]PlanStatement)
 	for name, statement := range map[string]*statement{
 		"claimDue": s.sql.claimDue.all, "claimDueFrom": s.sql.claimDueFrom.all, "claimExpired": s.sql.claimExpired.all,
 		"claimDue but for some": s.sql.claimDue.some, "claimDueFrom but for some": s.sql.claimDueFrom.some,
 		"claimExpired but for some": s.sql.claimExpired.some,
-		"dead":                      s.sql.dead, "waiting": waiting.waiting(), "renew": s.sql.renew, "sweep": s.sql.sweep, "purge": s.sql.purge, "unknown": s.sql.unknown,
+		"dead":                      s.sql.dead, "waiting": {sql: s.layout.Waiting(s.config.Lease)}, "renew": s.sql.renew, "sweep": s.sql.sweep, "purge": s.sql.purge, "unknown": s.sql.unknown,
 		"push":       s.sql.push,
 		"far leases": s.sql.farLeases, "end leases": s.sql.endLeases,
 		"delivered by locks": s.sql.locked.delivered, "failed by locks": s.sql.locked.failed, "died by locks": s.sql.locked.died,
@@ -68,7 +67,7 @@ func PlanWatermark(s *Store) time.Time {
 
 // PlanBegin is what a claim's transaction begins with, while there is work.
 func PlanBegin(s *Store) string {
-	if !s.layout.locks() {
+	if !s.layout.Locks() {
 		return "BEGIN; " + inIndexOrder
 	}
 	return strings.Join(s.begin, "; ")

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/layouts"
 )
 
@@ -34,7 +35,7 @@ type scannedField struct {
 
 // scanned lists what a claim returns of a table, in order. NULL becomes the zero value in
 // the database, so that rows are read without pointers.
-func scanned(l *layout) []scannedField {
+func scanned(l *tablesql.Layout) []scannedField {
 	c := &l.Columns
 	var fields []scannedField
 	add := func(column layouts.Column, sql string, dest func(*claimed) any) {
@@ -74,7 +75,7 @@ type scanner struct {
 	key          func(*outbox.Message) string
 }
 
-func newScanner(l *layout, maxAttempts int) *scanner {
+func newScanner(l *tablesql.Layout, maxAttempts int) *scanner {
 	s := &scanner{fields: scanned(l), createdAt: l.Columns.CreatedAt.Name, maxAttempts: maxAttempts, countedAhead: l.Count == layouts.CountOnClaim}
 	if l.Columns.Key.IsZero() && !l.Columns.AggregateType.IsZero() && !l.Columns.AggregateID.IsZero() {
 		// A queue table's key is its aggregate.

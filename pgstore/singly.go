@@ -105,12 +105,12 @@ func (s *session) lock(ctx context.Context, statement *statement, id uuid.UUID) 
 
 // lockAgain locks a row, $1, that waits.
 func (c *compiler) lockAgain() *statement {
-	if !c.l.locks() {
+	if !c.l.Locks() {
 		return nil
 	}
 	c.begin(1)
 	return c.end(fmt.Sprintf("SELECT %[1]s FROM %[2]s AS t WHERE %[1]s = $1::uuid AND %[3]s AND %[4]s FOR UPDATE OF t SKIP LOCKED",
-		t(c.l.Columns.ID), c.table(), c.pending(), c.claimable()))
+		t(c.l.Columns.ID), c.l.Events(), c.l.Pending(t), c.claimable()))
 }
 
 // bury moves rows with used-up attempts to dead: all at once or, if the server refuses one, one by one. Those that cannot be are

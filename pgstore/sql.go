@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/layouts"
 )
 
@@ -36,7 +36,7 @@ type statements struct {
 	retry                                *statement
 }
 
-func compile(l *layout, config *Config) *statements {
+func compile(l *tablesql.Layout, config *Config) *statements {
 	c := &compiler{l: l, config: config}
 	return &statements{
 		claimDue:          c.claims(claimDue),
@@ -58,8 +58,8 @@ func compile(l *layout, config *Config) *statements {
 		purgeLettersCount: c.purgeLetters(true),
 		stats:             c.stats(),
 		lockAgain:         c.lockAgain(),
-		timeless:          c.timelessCount(),
-		unknown:           c.unknownCount(outbox.StatsLimit),
+		timeless:          c.timeless(),
+		unknown:           c.unknown(),
 		retry:             c.retry(),
 	}
 }
@@ -67,7 +67,7 @@ func compile(l *layout, config *Config) *statements {
 // compiler makes the statements of one store. Each is begun with the number of parameters
 // that a call brings.
 type compiler struct {
-	l         *layout
+	l         *tablesql.Layout
 	config    *Config
 	free      int
 	constants []any
@@ -97,15 +97,6 @@ func (c *compiler) lease() string {
 	return fmt.Sprintf("make_interval(secs => %s)", c.constant(c.config.Lease.Seconds(), "float8"))
 }
 
-// table is the quoted table.
-func (c *compiler) table() string { return c.l.qualified(c.l.Table) }
-
-// letters is the quoted dead-letter table.
-func (c *compiler) letters() string { return c.l.qualified(c.l.DeadLetter.Table) }
-
-// t is a column of the table under the alias t, which every statement uses.
-func t(column layouts.Column) string { return "t." + quote(column.Name) }
-
 // maxAttempts is the maximum in force for a row.
 func (c *compiler) maxAttempts() string {
 	fallback := c.constant(c.config.MaxAttempts, "int")
@@ -118,44 +109,7 @@ func (c *compiler) maxAttempts() string {
 // attempts is how many were counted for a row. A table that lets it be NULL means none.
 func (c *compiler) attempts() string { return "coalesce(" + t(c.l.Columns.Attempts) + ", 0)" }
 
-// pending is true for rows that are neither delivered nor dead by status nor leased.
-func (c *compiler) pending() string { return c.pendingBy(t) }
-
-// pendingBy is pending with the columns as name writes them.
-func (c *compiler) pendingBy(name func(layouts.Column) string) string {
-	columns := &c.l.Columns
-	if c.l.Done == layouts.DoneStatus {
-		return name(columns.Status) + " = " + literal(c.l.States.Pending)
-	}
-	where := name(columns.DeliveredAt) + " IS NULL"
-	if c.l.Hold == layouts.HoldLease {
-		where += " AND " + name(columns.LockedUntil) + " IS NULL"
-	}
-	return where
-}
-
-// leased is true for rows under a lease, run out or not.
-func (c *compiler) leased() string { return c.leasedBy(t) }
-
-// leasedBy is leased with the columns as name writes them.
-func (c *compiler) leasedBy(name func(layouts.Column) string) string {
-	columns := &c.l.Columns
-	if c.l.Done == layouts.DoneStatus {
-		return name(columns.Status) + " = " + literal(c.l.States.Processing)
-	}
-	return name(columns.DeliveredAt) + " IS NULL AND " + name(columns.LockedUntil) + " IS NOT NULL"
-}
-
-// notDead keeps away rows that have an open dead letter: raising the maximum of attempts
-// must not revive them.
-func (c *compiler) notDead() string {
-	if c.l.DeadLetter == nil {
-		return "true"
-	}
-	return "NOT " + c.hasLetter()
-}
-
-// claimable is notDead for a claim. The lookup is a scalar one: the planner must not read all letters
+// claimable is NotDead for a claim. The lookup is a scalar one: the planner must not read all letters
 // into a hash for the few rows of a claim. Every row is looked up, whatever else it says: a letter that
 // somebody wrote in SQL need not have left its error in the row.
 func (c *compiler) claimable() string {
@@ -164,24 +118,7 @@ func (c *compiler) claimable() string {
 	}
 	columns := &c.l.DeadLetter.Columns
 	return fmt.Sprintf("(SELECT true FROM %s d WHERE d.%s = %s AND %s LIMIT 1) IS NULL",
-		c.letters(), quote(columns.EventID.Name), t(c.l.Columns.ID), c.openLetter())
-}
-
-// hasLetter is true for rows with an open dead letter.
-func (c *compiler) hasLetter() string {
-	columns := &c.l.DeadLetter.Columns
-	return fmt.Sprintf("EXISTS (SELECT FROM %s d WHERE d.%s = %s AND %s)",
-		c.letters(), quote(columns.EventID.Name), t(c.l.Columns.ID), c.openLetter())
-}
-
-// openLetter is true for a letter that keeps its event dead: one that nobody has had retried. Where the table cannot say
-// so, a retry deletes the letter, and all that are there are open.
-func (c *compiler) openLetter() string {
-	retried := c.l.DeadLetter.Columns.RetriedAt
-	if retried.IsZero() {
-		return "true"
-	}
-	return "d." + quote(retried.Name) + " IS NULL"
+		c.l.Letters(), quote(columns.EventID.Name), t(c.l.Columns.ID), c.l.OpenLetter())
 }
 
 // mine limits rows to what this store serves.
@@ -208,15 +145,7 @@ func (c *compiler) mineOfLetters() string {
 		return mine
 	}
 	return fmt.Sprintf("EXISTS (SELECT FROM %s AS t WHERE %s = d.%s AND %s)",
-		c.table(), t(c.l.Columns.ID), quote(c.l.DeadLetter.Columns.EventID.Name), mine)
-}
-
-// order is the column by which rows are claimed: the due time, or the age.
-func (c *compiler) order() layouts.Column {
-	if !c.l.Columns.NextAttemptAt.IsZero() {
-		return c.l.Columns.NextAttemptAt
-	}
-	return c.l.Columns.CreatedAt
+		c.l.Events(), t(c.l.Columns.ID), quote(c.l.DeadLetter.Columns.EventID.Name), mine)
 }
 
 // assignments are the SET part of an UPDATE; columns the table lacks are left out.

@@ -66,7 +66,7 @@ func (c *compiler) claim(kind claimKind, leaves bool) *statement {
 	}
 	c.begin(free)
 	pick := c.pick(kind, leaving)
-	if c.l.locks() {
+	if c.l.Locks() {
 		return c.end(pick)
 	}
 	columns := &c.l.Columns
@@ -83,7 +83,7 @@ func (c *compiler) claim(kind claimKind, leaves bool) *statement {
 		a.set(columns.NextAttemptAt, until)
 	case layouts.HoldRowLock: // returned above
 	}
-	if c.l.claimEnds() {
+	if c.l.ClaimEnds() {
 		a.set(columns.LastError, c.unlessExhausted(t(columns.LastError), c.neverSettled()))
 		if next := columns.NextAttemptAt; !next.NotNull {
 			a.set(next, c.unlessExhausted(t(next), "NULL"))
@@ -95,18 +95,12 @@ func (c *compiler) claim(kind claimKind, leaves bool) *statement {
 	}
 	a.set(columns.UpdatedAt, "now()")
 	return c.end(fmt.Sprintf("WITH picked AS MATERIALIZED (\n%s\n)\nUPDATE %s AS t SET %s\nFROM picked, %s\nWHERE t.ctid = picked.tid\nRETURNING %s, picked.ordered, picked.exhausted",
-		indent(pick), c.table(), a, withoutFlush, c.returned()))
-}
-
-// claimEnds is whether the claim itself moves rows with used-up attempts to dead. Elsewhere
-// they are held like the others until batch.fill does it.
-func (l *layout) claimEnds() bool {
-	return l.Hold == layouts.HoldLease && l.Terminal == layouts.TerminalStatus
+		indent(pick), c.l.Events(), a, withoutFlush, c.returned()))
 }
 
 // unlessExhausted is a value, or another for rows that the claim ends.
 func (c *compiler) unlessExhausted(value, ended string) string {
-	if !c.l.claimEnds() {
+	if !c.l.ClaimEnds() {
 		return value
 	}
 	return fmt.Sprintf("CASE WHEN picked.exhausted THEN %s ELSE %s END", ended, value)
@@ -117,7 +111,7 @@ func (c *compiler) state(name string) string {
 	if c.l.Columns.Status.Enum == "" {
 		return literal(name)
 	}
-	return literal(name) + "::" + c.l.qualified(c.l.Columns.Status.Enum)
+	return literal(name) + "::" + c.l.Qualified(c.l.Columns.Status.Enum)
 }
 
 // withoutFlush makes the commit of a claim not wait for the disk. A claim that a crash of
@@ -130,7 +124,7 @@ const withoutFlush = "(SELECT set_config('synchronous_commit', 'off', true) OFFS
 func (c *compiler) returned() string {
 	mark := "NULL::timestamptz"
 	switch {
-	case c.l.locks():
+	case c.l.Locks():
 	case c.l.Hold == layouts.HoldLease:
 		mark = t(c.l.Columns.LockedUntil)
 	default:
@@ -146,13 +140,11 @@ func (c *compiler) returned() string {
 // pick selects and locks the rows of a claim, oldest first.
 func (c *compiler) pick(kind claimKind, leaving string) string {
 	columns := &c.l.Columns
-	order := c.order()
-	where := []string{c.pending()}
+	order := c.l.Order()
+	where := []string{c.l.Pending(t), c.l.Due()}
 	if kind == claimExpired {
 		order = columns.LockedUntil
-		where = []string{c.leased(), t(columns.LockedUntil) + " < now()"}
-	} else if !columns.NextAttemptAt.IsZero() {
-		where = append(where, t(columns.NextAttemptAt)+" <= now()")
+		where = []string{c.l.Leased(t), t(columns.LockedUntil) + " < now()"}
 	}
 	if kind == claimDueFrom {
 		where = append(where, t(order)+" >= $2::timestamptz")
@@ -163,7 +155,7 @@ func (c *compiler) pick(kind claimKind, leaving string) string {
 	}
 	exhausted := fmt.Sprintf("%s >= %s", c.attempts(), c.maxAttempts())
 	list := fmt.Sprintf("t.ctid AS tid, %s AS ordered, %s AS exhausted", t(order), exhausted)
-	if c.l.locks() {
+	if c.l.Locks() {
 		list = fmt.Sprintf("%s, %s, %s", c.returned(), t(order), exhausted)
 	}
 	by := t(order) + ", " + t(columns.ID)
@@ -173,7 +165,7 @@ func (c *compiler) pick(kind claimKind, leaving string) string {
 		by = t(order)
 	}
 	return fmt.Sprintf("SELECT %s\nFROM %s AS t\nWHERE %s\nORDER BY %s\nLIMIT $1::int\nFOR UPDATE OF t SKIP LOCKED",
-		list, c.table(), strings.Join(where, "\n  AND "), by)
+		list, c.l.Events(), strings.Join(where, "\n  AND "), by)
 }
 
 // leavingArgs is how many parameters leaving has.
@@ -200,32 +192,24 @@ func param(number int, cast string) string { return fmt.Sprintf("$%d::%s", numbe
 
 // peek asks whether a claim that locks would find anything, locked by others or not.
 func (c *compiler) peek() *statement {
-	if !c.l.locks() {
+	if !c.l.Locks() {
 		return nil
 	}
 	c.begin(0)
-	due := "true"
-	if next := c.l.Columns.NextAttemptAt; !next.IsZero() {
-		due = t(next) + " <= now()"
-	}
 	return c.end(fmt.Sprintf("SELECT EXISTS (SELECT FROM %s AS t WHERE %s AND %s AND %s AND %s)",
-		c.table(), c.pending(), due, c.mine(), c.claimable()))
+		c.l.Events(), c.l.Pending(t), c.l.Due(), c.mine(), c.claimable()))
 }
 
-// dead asks which of the events $1 have an open dead letter.
+// dead asks which of the events $1 have an open dead letter: a claim that only locks can return a row that died after the
+// claim began. Its lock then gives it the row as it is now, but the letters as they were. The UPDATE of a claim that marks its
+// rows does not find rows that were changed since it began.
 func (c *compiler) dead() *statement {
-	if !c.l.claimsDead() {
+	if !c.l.Locks() || c.l.DeadLetter == nil {
 		return nil
 	}
 	c.begin(1)
-	columns := &c.l.DeadLetter.Columns
-	return c.end(fmt.Sprintf("SELECT d.%s FROM %s d WHERE d.%s = ANY($1::uuid[]) AND %s",
-		quote(columns.EventID.Name), c.letters(), quote(columns.EventID.Name), c.openLetter()))
+	event := quote(c.l.DeadLetter.Columns.EventID.Name)
+	return c.end(fmt.Sprintf("SELECT d.%[1]s FROM %[2]s d WHERE d.%[1]s = ANY($1::uuid[]) AND %[3]s", event, c.l.Letters(), c.l.OpenLetter()))
 }
-
-// claimsDead is whether a claim can return a row that died after the claim began. Its lock
-// then gives it the row as it is now, but the letters as they were. A claim that marks its
-// rows does not: its UPDATE does not find rows that were changed since it began.
-func (l *layout) claimsDead() bool { return l.locks() && l.DeadLetter != nil }
 
 func indent(sql string) string { return "  " + strings.ReplaceAll(sql, "\n", "\n  ") }

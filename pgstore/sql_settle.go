@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/layouts"
 )
 
@@ -20,7 +21,7 @@ type settles struct {
 
 // locked settles rows in the transaction that has locked them; ctids are as good as ids there.
 func (c *compiler) locked() (s settles) {
-	if c.l.locks() {
+	if c.l.Locks() {
 		s = c.settles(true, heldByLock)
 		s.released = nil
 	}
@@ -76,16 +77,16 @@ func (c *compiler) heldByMark() string {
 	columns := &c.l.Columns
 	if c.l.Hold == layouts.HoldLease {
 		return fmt.Sprintf("CASE WHEN %s = %s AND %s = $1::timestamptz AND %s THEN true ELSE false END",
-			t(columns.LockedBy), c.worker(), t(columns.LockedUntil), c.leased())
+			t(columns.LockedBy), c.worker(), t(columns.LockedUntil), c.l.Leased(t))
 	}
-	return fmt.Sprintf("CASE WHEN %s = $1::timestamptz AND %s THEN true ELSE false END", t(columns.NextAttemptAt), c.pending())
+	return fmt.Sprintf("CASE WHEN %s = $1::timestamptz AND %s THEN true ELSE false END", t(columns.NextAttemptAt), c.l.Pending(t))
 }
 
 // heldByLock needs no proof but the locks of the open transaction. There is no mark yet.
 func heldByLock() string { return "$1::timestamptz IS NULL" }
 
 func (c *compiler) update(a assignments, from string) string {
-	return fmt.Sprintf("UPDATE %s AS t SET %s\n%s\nRETURNING %s", c.table(), a, from, t(c.l.Columns.ID))
+	return fmt.Sprintf("UPDATE %s AS t SET %s\n%s\nRETURNING %s", c.l.Events(), a, from, t(c.l.Columns.ID))
 }
 
 // freed takes the hold off a row.
@@ -102,7 +103,7 @@ func (c *compiler) freed() assignments {
 
 // now is the time of a statement that settles. Where rows are locked, now() is that of the claim.
 func (c *compiler) now() string {
-	if c.l.locks() {
+	if c.l.Locks() {
 		return "clock_timestamp()"
 	}
 	return "now()"
@@ -157,26 +158,16 @@ func (c *compiler) neverSettled() string {
 	if c.l.Columns.LastError.IsZero() {
 		return text
 	}
-	return fmt.Sprintf("left(%s || coalesce('; before that: ' || nullif(%s, ''), ''), %d)", text, t(c.l.Columns.LastError), errorLength(c.l.Columns.LastError))
-}
-
-// maxErrorLength is how long a relay's errors are at most, in characters.
-const maxErrorLength = 1000
-
-// errorLength is how much of an error the column takes.
-func errorLength(c layouts.Column) int {
-	if c.MaxLength > 0 && c.MaxLength < maxErrorLength {
-		return c.MaxLength
-	}
-	return maxErrorLength
+	length, _ := tablesql.ErrorLength(c.l.Columns.LastError)
+	return fmt.Sprintf("left(%s || coalesce('; before that: ' || nullif(%s, ''), ''), %d)", text, t(c.l.Columns.LastError), length)
 }
 
 // fitting is an error, cut to what the column takes.
 func fitting(c layouts.Column, text string) string {
-	if errorLength(c) == maxErrorLength {
-		return text
+	if length, cut := tablesql.ErrorLength(c); cut {
+		return fmt.Sprintf("left(%s, %d)", text, length)
 	}
-	return fmt.Sprintf("left(%s, %d)", text, errorLength(c))
+	return text
 }
 
 // died: v1 attempts to count, v2 error or NULL for neverSettled, v3 reason.
@@ -225,8 +216,8 @@ func (c *compiler) bury(a assignments, from, lastError, reason string) string {
 	put(letter.Reason, "dead.outbox_reason::"+c.l.SQLType(letter.Reason, "reason"))
 	put(letter.FailedAt, "clock_timestamp()")
 	return fmt.Sprintf("WITH dead AS (\n  UPDATE %s AS t SET %s\n%s\n  RETURNING t.*, %s AS outbox_error, %s AS outbox_reason\n), letters AS (\n  INSERT INTO %s (%s)\n  SELECT %s FROM dead\n  RETURNING %s AS event\n)\nSELECT event FROM letters",
-		c.table(), a, indent(from), lastError, reason,
-		c.letters(), strings.Join(names, ", "), strings.Join(values, ", "), quote(letter.EventID.Name))
+		c.l.Events(), a, indent(from), lastError, reason,
+		c.l.Letters(), strings.Join(names, ", "), strings.Join(values, ", "), quote(letter.EventID.Name))
 }
 
 // released gives rows back as if they had not been tried.
@@ -247,7 +238,7 @@ func (c *compiler) released(from string) string {
 
 // push marks rows that are only locked, where there is a column for it.
 func (c *compiler) push() *statement {
-	if !c.l.locks() || c.l.Hold == layouts.HoldRowLock {
+	if !c.l.Locks() || c.l.Hold == layouts.HoldRowLock {
 		return nil
 	}
 	return c.mark(c.l.Columns.NextAttemptAt, heldByLock)
@@ -273,5 +264,5 @@ func (c *compiler) mark(column layouts.Column, proof func() string) *statement {
 	a.set(column, c.until(c.now()))
 	a.set(columns.UpdatedAt, c.now())
 	return c.end(fmt.Sprintf("UPDATE %s AS t SET %s\nFROM unnest($2::uuid[]) AS s(id)\nWHERE %s = s.id\n  AND %s\nRETURNING %s, t.ctid, %s",
-		c.table(), a, t(columns.ID), proof(), t(columns.ID), t(column)))
+		c.l.Events(), a, t(columns.ID), proof(), t(columns.ID), t(column)))
 }

@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/layouts"
@@ -17,7 +16,7 @@ func (c *compiler) sweep() *statement {
 	c.begin(1)
 	columns := &c.l.Columns
 	where := fmt.Sprintf("WHERE t.ctid = ANY(ARRAY(\n  SELECT t.ctid FROM %s AS t\n  WHERE %s AND %s < now() AND %s >= %s AND %s\n  ORDER BY %s LIMIT $1::int FOR UPDATE OF t SKIP LOCKED))",
-		c.table(), c.leased(), t(columns.LockedUntil), c.attempts(), c.maxAttempts(), c.mine(), t(columns.LockedUntil))
+		c.l.Events(), c.l.Leased(t), t(columns.LockedUntil), c.attempts(), c.maxAttempts(), c.mine(), t(columns.LockedUntil))
 	a := c.ended()
 	a.set(columns.LastError, c.neverSettled())
 	if c.l.Terminal == layouts.TerminalStatus {
@@ -27,39 +26,18 @@ func (c *compiler) sweep() *statement {
 	return c.end(c.bury(a, where, c.usedUp(), literal(string(outbox.ReasonMaxAttempts))))
 }
 
-// deliveredBefore is true for rows delivered more than $1 seconds ago. Only delivered rows
-// ever match: age alone never decides.
-func (c *compiler) deliveredBefore() string {
-	const before = "now() - make_interval(secs => $1::float8)"
-	columns := &c.l.Columns
-	var where []string
-	if c.l.Done == layouts.DoneStatus {
-		where = append(where, t(columns.Status)+" = "+literal(c.l.States.Delivered))
-		if columns.NextAttemptAt.NotNull {
-			// It was due before it was delivered; this is what the index is on.
-			where = append(where, t(columns.NextAttemptAt)+" < "+before)
-		}
-	}
-	switch {
-	case !columns.DeliveredAt.IsZero():
-		where = append(where, t(columns.DeliveredAt)+" < "+before)
-	case !columns.UpdatedAt.IsZero():
-		where = append(where, t(columns.UpdatedAt)+" < "+before)
-	default:
-		where = append(where, t(columns.CreatedAt)+" < "+before)
-	}
-	return strings.Join(append(where, c.mine()), " AND ")
-}
+// old is true for rows of this store that were delivered more than $1 seconds ago.
+func (c *compiler) old() string { return c.l.DeliveredBefore() + " AND " + c.mine() }
 
 // purge deletes up to $2 delivered rows older than $1 seconds, or counts them all.
 func (c *compiler) purge(count bool) *statement {
 	if count {
 		c.begin(1)
-		return c.end(fmt.Sprintf("SELECT count(*) FROM %s AS t WHERE %s", c.table(), c.deliveredBefore()))
+		return c.end(fmt.Sprintf("SELECT count(*) FROM %s AS t WHERE %s", c.l.Events(), c.old()))
 	}
 	c.begin(2)
 	return c.end(fmt.Sprintf("DELETE FROM %s AS t WHERE t.ctid = ANY(ARRAY(\n  SELECT t.ctid FROM %s AS t WHERE %s\n  LIMIT $2::int FOR UPDATE OF t SKIP LOCKED))",
-		c.table(), c.table(), c.deliveredBefore()))
+		c.l.Events(), c.l.Events(), c.old()))
 }
 
 // purgeLetters deletes up to $2 dead letters older than $1 seconds. An open letter is what
@@ -75,7 +53,7 @@ func (c *compiler) purgeLetters(count bool) *statement {
 	}
 	if count {
 		c.begin(1)
-		return c.end(fmt.Sprintf("SELECT count(*) FROM %s AS d WHERE %s", c.letters(), where()))
+		return c.end(fmt.Sprintf("SELECT count(*) FROM %s AS d WHERE %s", c.l.Letters(), where()))
 	}
 	c.begin(2)
 	return c.end(fmt.Sprintf(`WITH letters AS (
@@ -86,7 +64,7 @@ func (c *compiler) purgeLetters(count bool) *statement {
   DELETE FROM %[5]s AS t USING letters WHERE letters.open AND %[6]s = letters.event AND %[7]s
 )
 SELECT count(*) FROM letters`,
-		c.letters(), where(), quote(d.EventID.Name), c.openLetter(), c.table(), t(c.l.Columns.ID), c.pending()))
+		c.l.Letters(), where(), quote(d.EventID.Name), c.l.OpenLetter(), c.l.Events(), t(c.l.Columns.ID), c.l.Pending(t)))
 }
 
 // stats counts rows by what happens to them next. Each count reads at most StatsLimit rows.
@@ -108,19 +86,19 @@ func (c *compiler) stats() *statement {
 	}
 	waiting := fmt.Sprintf("SELECT %s AS next, %s AS attempts, %s AS created, %s >= %s AS exhausted\n  FROM %s AS t WHERE %s AND %s AND %s LIMIT %d",
 		next, c.attempts(), t(columns.CreatedAt), c.attempts(), c.maxAttempts(),
-		c.table(), c.pending(), c.mine(), c.notDead(), outbox.StatsLimit)
+		c.l.Events(), c.l.Pending(t), c.mine(), c.l.NotDead(), outbox.StatsLimit)
 	leased := "SELECT NULL::timestamptz AS created WHERE false"
 	if c.l.Hold == layouts.HoldLease {
 		leased = fmt.Sprintf("SELECT %s AS created FROM %s AS t WHERE %s AND %s LIMIT %d",
-			t(columns.CreatedAt), c.table(), c.leased(), c.mine(), outbox.StatsLimit)
+			t(columns.CreatedAt), c.l.Events(), c.l.Leased(t), c.mine(), outbox.StatsLimit)
 	}
 	var dead string
 	if c.l.Terminal == layouts.TerminalStatus {
 		dead = fmt.Sprintf("SELECT FROM %s AS t WHERE %s = %s AND %s LIMIT %d",
-			c.table(), t(columns.Status), literal(c.l.States.Dead), c.mine(), outbox.StatsLimit)
+			c.l.Events(), t(columns.Status), literal(c.l.States.Dead), c.mine(), outbox.StatsLimit)
 	} else {
 		dead = fmt.Sprintf("SELECT FROM %s AS d WHERE %s AND %s LIMIT %d",
-			c.letters(), c.openLetter(), c.mineOfLetters(), outbox.StatsLimit)
+			c.l.Letters(), c.l.OpenLetter(), c.mineOfLetters(), outbox.StatsLimit)
 	}
 	return c.end(fmt.Sprintf(`WITH waiting AS (
   %s
@@ -150,13 +128,13 @@ func (c *compiler) retry() *statement {
 	if c.l.Terminal == layouts.TerminalStatus {
 		a.set(columns.Status, literal(c.l.States.Pending))
 		return c.end(fmt.Sprintf("UPDATE %s AS t SET %s\nWHERE %s = ANY($1::uuid[]) AND %s = %s AND %s\nRETURNING %s",
-			c.table(), a, t(columns.ID), t(columns.Status), literal(c.l.States.Dead), c.mine(), t(columns.ID)))
+			c.l.Events(), a, t(columns.ID), t(columns.Status), literal(c.l.States.Dead), c.mine(), t(columns.ID)))
 	}
 	d := &c.l.DeadLetter.Columns
-	mark := fmt.Sprintf("UPDATE %s AS d SET %s = now()", c.letters(), quote(d.RetriedAt.Name))
+	mark := fmt.Sprintf("UPDATE %s AS d SET %s = now()", c.l.Letters(), quote(d.RetriedAt.Name))
 	if d.RetriedAt.IsZero() {
-		mark = fmt.Sprintf("DELETE FROM %s AS d", c.letters()) // nothing else can close it
+		mark = fmt.Sprintf("DELETE FROM %s AS d", c.l.Letters()) // nothing else can close it
 	}
 	return c.end(fmt.Sprintf("WITH letters AS (\n  %s\n  WHERE d.%s = ANY($1::uuid[]) AND %s AND %s\n  RETURNING d.%s AS id\n)\nUPDATE %s AS t SET %s\nWHERE %s IN (SELECT id FROM letters) AND %s\nRETURNING %s",
-		mark, quote(d.EventID.Name), c.openLetter(), c.mineOfLetters(), quote(d.EventID.Name), c.table(), a, t(columns.ID), c.pending(), t(columns.ID)))
+		mark, quote(d.EventID.Name), c.l.OpenLetter(), c.mineOfLetters(), quote(d.EventID.Name), c.l.Events(), a, t(columns.ID), c.l.Pending(t), t(columns.ID)))
 }

@@ -1,3 +1,5 @@
+// Package pgstore is the store of outbox tables that exist already. A layouts.Layout says what differs between them; every
+// statement is compiled from it once.
 package pgstore
 
 import (
@@ -15,6 +17,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/internal/sqlstate"
+	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/layouts"
 )
 
@@ -49,7 +52,7 @@ type Store struct {
 	given  *pgxpool.Pool   // the caller's; nil on database/sql
 	pool   *pgsession.Pool // the same, behind a pooler too
 	conns  func() int      // how many it may open; zero for any number
-	layout layout
+	layout tablesql.Layout
 	config Config
 	sql    *statements
 	scan   *scanner
@@ -100,7 +103,7 @@ func NewSQL(db *sql.DB, layout layouts.Layout, config Config) (*Store, error) {
 
 // open completes a store that has its connections.
 func open(s *Store, described layouts.Layout, config Config) (*Store, error) {
-	layout := layout{described}
+	layout := tablesql.Layout{Layout: described}
 	if err := layout.Validate(); err != nil {
 		return nil, err
 	}
@@ -128,7 +131,7 @@ func open(s *Store, described layouts.Layout, config Config) (*Store, error) {
 	return s, nil
 }
 
-func (f *Filter) check(layout *layout) error {
+func (f *Filter) check(layout *tablesql.Layout) error {
 	for _, c := range []struct {
 		field  layouts.Field
 		set    bool
@@ -163,7 +166,7 @@ func (s *Store) Traits() outbox.Traits {
 		Lease:   s.config.Lease,
 		Backoff: !s.layout.Columns.NextAttemptAt.IsZero(),
 	}
-	if s.layout.locks() {
+	if s.layout.Locks() {
 		// Each open batch keeps a connection.
 		traits.OpenBatches = s.conns()
 	}

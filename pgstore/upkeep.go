@@ -105,7 +105,7 @@ func (s *Store) Stats(ctx context.Context) (outbox.Stats, error) {
 		return outbox.Stats{}, fmt.Errorf("outbox: count the events of %s: %w", s.layout.Table, s.explain(err))
 	}
 	stats.OldestAge = time.Duration(age * float64(time.Second))
-	timeless, unknown, err := s.sql.countStrays(ctx, s.pool)
+	timeless, unknown, err := s.countStrays(ctx)
 	if err != nil {
 		return outbox.Stats{}, fmt.Errorf("outbox: count the rows of %s in no known state: %w", s.layout.Table, err)
 	}

@@ -43,7 +43,7 @@ func (s *Store) Listen(ctx context.Context, wakeUp func()) error {
 	if s.given == nil {
 		return errNoListening
 	}
-	return wake.Listen(ctx, s.given, s.layout.qualified(s.layout.Table), func(string) { wakeUp() })
+	return wake.Listen(ctx, s.given, s.layout.Qualified(s.layout.Table), func(string) { wakeUp() })
 }
 
 // errNoListening is what a store on database/sql answers: a listener keeps a connection of its own.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // ClaimCfg says what a claim takes, and on what terms.
@@ -37,7 +36,11 @@ func (m *Module) ClaimBatch(ctx context.Context, cfg ClaimCfg) ([]ClaimedMessage
 	if err != nil {
 		return nil, err
 	}
-	claims := pgstore.Singles(batch)
+	splits, ok := batch.(interface{ Singles() []outbox.Batch })
+	if !ok {
+		return nil, fmt.Errorf("outbox: a %T cannot be settled message by message", batch)
+	}
+	claims := splits.Singles()
 	messages := make([]ClaimedMessage, 0, len(claims))
 	for _, claim := range claims {
 		claimed := &claim.Messages()[0]

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/packfinderz/outbox/internal/tablecheck"
 	"github.com/packfinderz/outbox/layouts"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // Plan is how to migrate a database that has some of a layout's tables already.
@@ -77,7 +77,7 @@ const shownMisfits = 3
 
 // misfits says of each table that is there what does not fit. Values that migrations add to an enum need not be there yet.
 func (f *Findings) misfits(ctx context.Context, db DB, layout layouts.Layout) (problems []string, err error) {
-	list, err := pgstore.ExistingMismatches(ctx, db, layout)
+	list, err := tablecheck.Existing(ctx, db, layout)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/packfinderz/outbox/internal/sqlplan"
 	"github.com/packfinderz/outbox/ops/internal/query"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // invalidSQL are the indexes of the tables $1 that a CREATE INDEX CONCURRENTLY left behind
@@ -63,7 +62,7 @@ func (e *exam) invalidIndexes(ctx context.Context, tables []string) error {
 }
 
 func (t tablePatient) indexes(ctx context.Context, e *exam) error {
-	for _, key := range pgstore.Keys(t.layout) {
+	for _, key := range t.layout.Keys() {
 		found, err := e.isUnique(ctx, t.table(), key.Columns)
 		if err != nil {
 			return err
@@ -77,7 +76,7 @@ func (t tablePatient) indexes(ctx context.Context, e *exam) error {
 	if _, err := e.tx.Exec(ctx, sqlplan.ByIndex); err != nil {
 		return err
 	}
-	for _, need := range pgstore.Needs(t.layout) {
+	for _, need := range t.layout.Needs() {
 		served, err := e.servedByIndex(ctx, need.Query)
 		if err != nil {
 			return err

@@ -15,17 +15,9 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// qualified puts a name into a schema, as SQL.
-func qualified(schema, name string) string {
-	if schema == "" {
-		return sqlname.Quote(name)
-	}
-	return sqlname.Quote(schema) + "." + sqlname.Quote(name)
-}
-
 func (t tablePatient) verify(ctx context.Context, e *exam) error {
 	remedy := "Check --layout, --schema and --table, or make the table: outbox migrate up --layout " + t.layout.Name
-	list, err := pgstore.Mismatches(ctx, e.tx, t.layout)
+	list, err := pgstore.Mismatches(ctx, e.tx, t.layout.Layout)
 	if errors.Is(err, pgstore.ErrMismatch) { // there is no table
 		e.unfit = true
 		e.add(Problem, strings.TrimPrefix(err.Error(), "outbox: "), remedy)

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 
+	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/ops"
 )
 
@@ -36,7 +37,7 @@ func patientOf(o *ops.Outbox) patient {
 	if place.Stream != nil {
 		return streamPatient{*place.Stream}
 	}
-	return tablePatient{*place.Layout}
+	return tablePatient{tablesql.Layout{Layout: *place.Layout}}
 }
 
 // relation is a table, a sequence or a set of tables, with the rights on it.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/packfinderz/outbox/internal/sqlname"
 	"github.com/packfinderz/outbox/ops/audit"
 )
 
@@ -26,7 +27,7 @@ SELECT quote_ident(current_user), EXISTS (SELECT FROM pg_namespace WHERE nspname
 	}
 	if denied {
 		e.add(Problem, fmt.Sprintf("role %s may not use the schema %s", role, e.patient.schema()),
-			fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; then examine again.", qualified("", e.patient.schema()), role))
+			fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; then examine again.", sqlname.Quote(e.patient.schema()), role))
 		return nil
 	}
 	relations, err := withSlots(ctx, e.tx, e.patient)
@@ -96,8 +97,8 @@ func mayNot(role, what string, lacking []right) string {
 // relay writes nothing there; a person who changes events, or looks at one, does so with its role.
 func auditLog(schema string) []relation {
 	return []relation{
-		{name: qualified(schema, audit.Table), operate: []string{"SELECT", "INSERT", "UPDATE"}},
-		{name: qualified(schema, audit.EventsTable), operate: []string{"SELECT", "INSERT"}},
+		{name: sqlname.Qualified(schema, audit.Table), operate: []string{"SELECT", "INSERT", "UPDATE"}},
+		{name: sqlname.Qualified(schema, audit.EventsTable), operate: []string{"SELECT", "INSERT"}},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/packfinderz/outbox/internal/sqlname"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -22,7 +23,7 @@ func (t streamPatient) name() string {
 	return fmt.Sprintf("layout %s, schema %s", pgstream.LayoutName, t.stream.Schema)
 }
 
-func (t streamPatient) at(table string) string { return qualified(t.stream.Schema, table) }
+func (t streamPatient) at(table string) string { return sqlname.Qualified(t.stream.Schema, table) }
 func (t streamPatient) wakes() string          { return t.at("outbox_stream") }
 func (t streamPatient) schema() string         { return t.stream.Schema }
 

@@ -4,20 +4,22 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/sqlplan"
+	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/layouts"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
 // tablePatient is a table that a layout describes.
-type tablePatient struct{ layout layouts.Layout }
+type tablePatient struct{ layout tablesql.Layout }
 
 func (t tablePatient) name() string {
 	return fmt.Sprintf("layout %s, table %s", t.layout.Name, t.table())
 }
 
-func (t tablePatient) table() string  { return qualified(t.layout.Schema, t.layout.Table) }
+func (t tablePatient) table() string  { return t.layout.Events() }
 func (t tablePatient) wakes() string  { return t.table() }
 func (t tablePatient) schema() string { return t.layout.Schema }
 
@@ -40,7 +42,7 @@ func (t tablePatient) relations() []relation {
 	if letters := t.layout.DeadLetter; letters != nil {
 		d := &letters.Columns
 		r := relation{
-			name: qualified(t.layout.Schema, letters.Table), churns: true,
+			name: t.layout.Letters(), churns: true,
 			relay: []string{"SELECT", "INSERT"}, purge: []string{"UPDATE", "DELETE"}, // which locks them first
 			written: map[string][]string{
 				"INSERT": there(d.ID, d.EventID, d.Type, d.AggregateType, d.AggregateID, d.Payload, d.Reason, d.FailedAt, d.CreatedAt, d.Attempts, d.LastError),
@@ -69,27 +71,49 @@ func (t tablePatient) deaf() string {
 	return "relays find new events only when they poll, up to a second later"
 }
 
+// waiting is what has waited for longer than it should; see tablesql.
+type waiting struct {
+	due        int64
+	dueFor     time.Duration
+	held       bool
+	expired    int64
+	expiredFor time.Duration
+	timeless   int64
+}
+
+// waiting looks for events that wait. Later statements of the transaction are planned as a claim's.
+func (t tablePatient) waiting(ctx context.Context, e *exam) (w waiting, err error) {
+	if _, err := e.tx.Exec(ctx, sqlplan.ByIndex); err != nil {
+		return w, err
+	}
+	var due, expired float64
+	err = e.tx.QueryRow(ctx, t.layout.Waiting(e.config.Lease), e.config.Patience.Seconds()).
+		Scan(&w.due, &due, &w.held, &w.expired, &expired, &w.timeless)
+	w.dueFor, w.expiredFor = seconds(due), seconds(expired)
+	return w, err
+}
+
 func (t tablePatient) relays(ctx context.Context, e *exam) error {
-	w, err := pgstore.FindWaiting(ctx, e.tx, t.layout, e.config.Lease, e.config.Patience)
+	w, err := t.waiting(ctx, e)
 	if err != nil {
 		return err
 	}
-	held := w.Held
+	held := w.held
 	if !held && t.layout.Hold != layouts.HoldLease {
 		if held, err = t.rowsLocked(ctx, e); err != nil {
 			return err
 		}
 	}
 	switch {
-	case w.Due == 0:
+	case w.due == 0:
 		e.well("no event has been due for longer than %s", span(e.config.Patience))
 	case held:
 		e.add(Note, fmt.Sprintf("%s due for longer than %s, the first for %s; a relay is at work",
-			atLeast(w.Due, "event has been", "events have been"), span(e.config.Patience), span(w.DueFor)),
+			atLeast(w.due, "event has been", "events have been"), span(e.config.Patience), span(w.dueFor)),
 			"If it does not get better, run more relays, or look at what the destination takes.")
 	default:
 		e.add(Problem, fmt.Sprintf("%s due for longer than %s, the first for %s, and no relay holds any",
-			atLeast(w.Due, "event has been", "events have been"), span(e.config.Patience), span(w.DueFor)),
+			atLeast(w.due, "event has been", "events have been"), span(e.config.Patience), span(w.dueFor)),
 			fmt.Sprintf("Run a relay: outbox relay %s --to URL. If one runs, its log says what keeps it: the broker, or a "+
 				"filter.", t.flags(e)))
 	}
@@ -106,20 +130,22 @@ SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'relation' AND relation = t
 }
 
 func (t tablePatient) stuck(ctx context.Context, e *exam) error {
-	w, err := pgstore.FindWaiting(ctx, e.tx, t.layout, e.config.Lease, e.config.Patience)
+	w, err := t.waiting(ctx, e)
 	if err != nil {
 		return err
 	}
-	if w.Expired > 0 {
+	if w.expired > 0 {
 		e.add(Problem, fmt.Sprintf("the lease of %s over for longer than %s, the first for %s: a relay died, and no other took them back",
-			atLeast(w.Expired, "event has been", "events has been"), span(e.config.Patience), span(w.ExpiredFor)),
+			atLeast(w.expired, "event has been", "events has been"), span(e.config.Patience), span(w.expiredFor)),
 			fmt.Sprintf("Run a relay: outbox relay %s --to URL. It takes them back at once.", t.flags(e)))
 	}
-	if w.Timeless > 0 {
-		e.add(Problem, atLeast(w.Timeless, "event waits", "events wait")+" without a time to be tried at, so that no relay "+
-			"ever takes them", w.Revive)
+	if w.timeless > 0 {
+		e.add(Problem, atLeast(w.timeless, "event waits", "events wait")+" without a time to be tried at, so that no relay "+
+			"ever takes them", t.layout.Revive())
 	}
-	t.unknown(e, &w)
+	if err := t.unknown(ctx, e); err != nil {
+		return err
+	}
 	if t.layout.Hold != layouts.HoldLease {
 		if err := t.longHolds(ctx, e); err != nil {
 			return err
@@ -130,17 +156,24 @@ func (t tablePatient) stuck(ctx context.Context, e *exam) error {
 }
 
 // unknown tells of rows whose status nobody knows.
-func (t tablePatient) unknown(e *exam, w *pgstore.Waiting) {
+func (t tablePatient) unknown(ctx context.Context, e *exam) error {
+	sql := t.layout.CountUnknown("true", tablesql.Limit)
+	if sql == "" {
+		return nil
+	}
+	n, err := sqlplan.CountIfCheap(ctx, e.tx, sql)
 	status := t.layout.Columns.Status.Name
 	switch {
-	case w.Unknown == outbox.NotCounted:
+	case n == outbox.NotCounted:
 		e.add(Note, fmt.Sprintf("rows whose %s is none that the layout names were not looked for: the table is large, and has no index of them", status),
 			fmt.Sprintf("outbox migrate up %s --adopt adds one.", t.flags(e)))
-	case w.Unknown > 0:
+	case n > 0:
 		e.add(Problem, fmt.Sprintf("%s a %s that the layout does not name, so that no relay ever takes or purges them",
-			atLeast(w.Unknown, "row has", "rows have"), status),
-			w.FindUnknown+" Give each a state that the layout names, or delete it.")
+			atLeast(n, "row has", "rows have"), status),
+			fmt.Sprintf("SELECT * FROM %s WHERE %s LIMIT 10; Give each a state that the layout names, or delete it.",
+				t.layout.Events(), t.layout.Unknown(tablesql.Name)))
 	}
+	return err
 }
 
 // longHolds looks for sessions that keep rows locked for longer than a lease: the server ends
@@ -161,8 +194,8 @@ ORDER BY a.xact_start LIMIT 5`, t.table(), (e.config.Lease + e.config.Patience).
 }
 
 func (t tablePatient) retention(ctx context.Context, e *exam) error {
-	n, err := pgstore.DeliveredBefore(ctx, e.tx, t.layout, e.config.Retention)
-	if err != nil {
+	var n int64
+	if err := e.tx.QueryRow(ctx, t.layout.OldDelivered(), e.config.Retention.Seconds()).Scan(&n); err != nil {
 		return err
 	}
 	if n > 0 {
@@ -177,7 +210,7 @@ func (t tablePatient) retention(ctx context.Context, e *exam) error {
 
 // atLeast is count of a number that may have stopped at its limit.
 func atLeast(n int64, one, many string) string {
-	if n >= pgstore.WaitingLimit {
+	if n >= tablesql.Limit {
 		many = "or more " + many
 	}
 	return count(n, one, many)

@@ -17,22 +17,14 @@ import (
 // only defers the row.
 const claimWindow = "interval '30 s'"
 
-// due is the column that orders the claim.
-func (t *Table) due() layouts.Column {
-	if due := t.layout.Columns.NextAttemptAt; !due.IsZero() {
-		return due
-	}
-	return t.layout.Columns.CreatedAt
-}
-
 // state is the SQL of a row's state.
 func (t *Table) state() string {
 	c := &t.layout.Columns
 	attempts := orElse(c.Attempts, "coalesce(%s, 0)", "0")
 	var b strings.Builder
-	fmt.Fprintf(&b, "CASE WHEN %s THEN 'delivered' WHEN %s THEN 'dead'", t.is.Delivered, t.is.Dead)
+	fmt.Fprintf(&b, "CASE WHEN %s THEN 'delivered' WHEN %s THEN 'dead'", t.layout.Delivered(), t.layout.Dead())
 	if t.layout.Hold == layouts.HoldLease {
-		fmt.Fprintf(&b, " WHEN %s THEN 'claimed'", t.is.Leased)
+		fmt.Fprintf(&b, " WHEN %s THEN 'claimed'", t.layout.Leased(col))
 	}
 	if next := c.NextAttemptAt; !next.IsZero() {
 		if t.layout.Hold == layouts.HoldDefer {
@@ -60,7 +52,7 @@ func (t *Table) eventList(reason string, whole bool) string {
 	const text = "coalesce(%s::text, '')"
 	const none = "'00000000-0000-0000-0000-000000000000'::uuid"
 	const never = "NULL::timestamptz"
-	next := orElse(c.NextAttemptAt, "CASE WHEN NOT ("+t.is.Delivered+") AND NOT ("+t.is.Dead+") THEN %s END", never)
+	next := orElse(c.NextAttemptAt, "CASE WHEN NOT ("+t.layout.Delivered()+") AND NOT ("+t.layout.Dead()+") THEN %s END", never)
 	list := []string{
 		col(c.ID),
 		orElse(c.Namespace, text, "''"), orElse(c.Topic, text, "''"), orElse(c.Type, text, "''"),

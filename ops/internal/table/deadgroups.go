@@ -27,7 +27,7 @@ func (t *Table) DeadGroups(ctx context.Context) (groups *view.DeadGroups, err er
 		rows := t.rows(w, "", false, nil, query.GroupLimit, &args)
 		dead := fmt.Sprintf("SELECT %s AS type, %s AS topic, %s AS error, t.outbox_reason AS reason, %s AS created, %s AS id FROM (\n%s\n) AS t WHERE %s",
 			orElse(c.Type, text, "''"), topic, orElse(c.LastError, text, "''"), col(c.CreatedAt), col(c.ID),
-			rows, t.is.Dead)
+			rows, t.layout.Dead())
 		// Without an index of dead rows, only the newest rows of the table were read.
 		more := fmt.Sprintf("SELECT count(*) >= %d FROM (\n%s\n) AS t", query.GroupLimit, rows)
 		groups, err = query.DeadGroups(ctx, tx, dead, more, args)

@@ -67,7 +67,7 @@ func (t *Table) find(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view
 	if err != nil || equal == "" || len(f.IDs) > 0 {
 		return nil, err
 	}
-	some := fmt.Sprintf("SELECT t.* FROM %s AS t WHERE %s LIMIT %d", t.is.Table, equal, query.ScanLimit+1)
+	some := fmt.Sprintf("SELECT t.* FROM %s AS t WHERE %s LIMIT %d", t.layout.Events(), equal, query.ScanLimit+1)
 	p, err := query.Explain(ctx, tx, some, args.All()...)
 	if err != nil || !p.Finds() {
 		return nil, err

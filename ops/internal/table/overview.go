@@ -51,7 +51,7 @@ SELECT CASE WHEN grouping(state) = 0 THEN 'state' WHEN grouping(topic) = 0 THEN 
 FROM waiting
 GROUP BY GROUPING SETS ((state), (topic), (type), (tenant))`,
 		t.state(), orElse(c.Topic, name, "''"), orElse(c.Type, name, "''"), orElse(c.TenantID, name, "''"), col(c.CreatedAt),
-		t.is.Table, t.is.Pending, col(t.due()), query.CountLimit)
+		t.layout.Events(), t.layout.Pending(col), col(t.layout.Order()), query.CountLimit)
 	rows, err := tx.Query(ctx, sql, query.Unprepared)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ GROUP BY GROUPING SETS ((state), (topic), (type), (tenant))`,
 		}
 	}
 	var looked int64
-	if err := tx.QueryRow(ctx, t.countUpTo(t.is.Pending), query.Unprepared).Scan(&looked); err != nil || looked < query.CountLimit {
+	if err := tx.QueryRow(ctx, t.countUpTo(t.layout.Pending(col)), query.Unprepared).Scan(&looked); err != nil || looked < query.CountLimit {
 		return err
 	}
 	// The counted ones are the first in line, so that they say little of the proportions.
@@ -80,19 +80,19 @@ GROUP BY GROUPING SETS ((state), (topic), (type), (tenant))`,
 			o.ByState[state] = view.Count{N: count.N, AtLeast: true}
 		}
 	}
-	estimate, err := t.estimate(ctx, tx, t.is.Pending)
+	estimate, err := t.estimate(ctx, tx, t.layout.Pending(col))
 	o.Backlog = view.Count{N: max(estimate, o.Backlog.N), Estimate: true}
 	return err
 }
 
 // countUpTo counts the rows of a condition up to query.CountLimit.
 func (t *Table) countUpTo(condition string) string {
-	return fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s AS t WHERE %s LIMIT %d) AS t", t.is.Table, condition, query.CountLimit)
+	return fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s AS t WHERE %s LIMIT %d) AS t", t.layout.Events(), condition, query.CountLimit)
 }
 
 // estimate is the number of rows that the planner expects for a condition.
 func (t *Table) estimate(ctx context.Context, tx pgx.Tx, condition string) (int64, error) {
-	p, err := query.Explain(ctx, tx, fmt.Sprintf("SELECT FROM %s AS t WHERE %s", t.is.Table, condition), query.Unprepared)
+	p, err := query.Explain(ctx, tx, fmt.Sprintf("SELECT FROM %s AS t WHERE %s", t.layout.Events(), condition), query.Unprepared)
 	if err != nil {
 		return 0, err
 	}
@@ -110,7 +110,7 @@ func (t *Table) leased(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 SELECT coalesce(worker, ''), count(*), coalesce(extract(epoch FROM max(until) - now()), 0)::float8,
   coalesce(extract(epoch FROM now() - min(created) FILTER (WHERE isfinite(created))), 0)::float8
 FROM (SELECT %s::text AS worker, %s AS until, %s AS created FROM %s AS t WHERE %s LIMIT %d) AS leased
-GROUP BY worker ORDER BY worker`, col(c.LockedBy), col(c.LockedUntil), col(c.CreatedAt), t.is.Table, t.is.Leased, query.CountLimit), query.Unprepared)
+GROUP BY worker ORDER BY worker`, col(c.LockedBy), col(c.LockedUntil), col(c.CreatedAt), t.layout.Events(), t.layout.Leased(col), query.CountLimit), query.Unprepared)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ GROUP BY worker ORDER BY worker`, col(c.LockedBy), col(c.LockedUntil), col(c.Cre
 // ended counts the dead and the delivered rows.
 func (t *Table) ended(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 	var size int64
-	if err := tx.QueryRow(ctx, "SELECT pg_relation_size(to_regclass($1))", t.is.Table).Scan(&size); err != nil {
+	if err := tx.QueryRow(ctx, "SELECT pg_relation_size(to_regclass($1))", t.layout.Events()).Scan(&size); err != nil {
 		return err
 	}
 	small := size <= query.SmallTable
@@ -143,12 +143,12 @@ func (t *Table) ended(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 	}
 	o.ByState[view.StateDead] = dead
 	if !small {
-		n, err := t.estimate(ctx, tx, t.is.Delivered)
+		n, err := t.estimate(ctx, tx, t.layout.Delivered())
 		o.ByState[view.StateDelivered] = view.Count{N: n, Estimate: true}
 		return err
 	}
 	var n int64
-	err = tx.QueryRow(ctx, t.countUpTo(t.is.Delivered), query.Unprepared).Scan(&n)
+	err = tx.QueryRow(ctx, t.countUpTo(t.layout.Delivered()), query.Unprepared).Scan(&n)
 	o.ByState[view.StateDelivered] = view.Count{N: n, AtLeast: n >= query.CountLimit}
 	return err
 }
@@ -162,7 +162,7 @@ func (t *Table) countDead(ctx context.Context, tx pgx.Tx, small bool) (view.Coun
 			return view.Count{}, err
 		}
 		if chosen.byID() { // no index has the dead ones
-			n, err := t.estimate(ctx, tx, t.is.Dead)
+			n, err := t.estimate(ctx, tx, t.layout.Dead())
 			return view.Count{N: n, Estimate: true}, err
 		}
 		w = *chosen
@@ -187,7 +187,7 @@ func (t *Table) rate(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 	default:
 		return nil
 	}
-	some := fmt.Sprintf("SELECT t.* FROM %s AS t WHERE %s LIMIT %d", t.is.Table, query.And(t.is.Delivered, recent), query.CountLimit)
+	some := fmt.Sprintf("SELECT t.* FROM %s AS t WHERE %s LIMIT %d", t.layout.Events(), query.And(t.layout.Delivered(), recent), query.CountLimit)
 	p, err := query.Explain(ctx, tx, some, query.Unprepared)
 	if err != nil || !p.Finds() {
 		return err

@@ -18,7 +18,7 @@ import (
 // Show reads an event, its dead letters and what people did to it.
 func (t *Table) Show(ctx context.Context, id uuid.UUID, people []view.Moment) (*view.Details, error) {
 	sql := fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s = $1",
-		t.eventList("''", true), orElse(t.layout.Columns.UpdatedAt, "%s", "NULL::timestamptz"), t.is.Table, col(t.layout.Columns.ID))
+		t.eventList("''", true), orElse(t.layout.Columns.UpdatedAt, "%s", "NULL::timestamptz"), t.layout.Events(), col(t.layout.Columns.ID))
 	rows, err := t.pool.Query(ctx, sql, query.Unprepared, [16]byte(id))
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (t *Table) letters(ctx context.Context, id uuid.UUID) ([]letter, error) {
 	}
 	c := &t.layout.DeadLetter.Columns
 	rows, err := t.pool.Query(ctx, fmt.Sprintf("SELECT %[2]s, %[3]s, %[4]s::text, %[5]s FROM %[1]s AS t WHERE %[6]s = $1 ORDER BY %[2]s",
-		t.is.Letters, col(c.FailedAt), orElse(c.RetriedAt, "%s", "NULL::timestamptz"), col(c.Reason),
+		t.layout.Letters(), col(c.FailedAt), orElse(c.RetriedAt, "%s", "NULL::timestamptz"), col(c.Reason),
 		orElse(c.LastError, "coalesce(%s::text, '')", "''"), col(c.EventID)), [16]byte(id))
 	if err != nil {
 		return nil, err

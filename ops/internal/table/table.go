@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops/view"
 	"github.com/packfinderz/outbox/pgstore"
@@ -16,9 +16,8 @@ import (
 // Table is a queue table.
 type Table struct {
 	pool   *pgxpool.Pool
-	layout layouts.Layout
+	layout tablesql.Layout
 	store  *pgstore.Store
-	is     pgstore.Conditions
 }
 
 // New makes the half of a layout's table. It does not connect.
@@ -27,7 +26,7 @@ func New(pool *pgxpool.Pool, layout layouts.Layout) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Table{pool: pool, layout: layout, store: store, is: pgstore.ConditionsOf(layout)}, nil
+	return &Table{pool: pool, layout: tablesql.Layout{Layout: layout}, store: store}, nil
 }
 
 // Describe says what the table has and can do.
@@ -74,10 +73,10 @@ func (t *Table) Verify(ctx context.Context) error { return t.store.Verify(ctx) }
 func (t *Table) Ready(context.Context) error { return nil }
 
 // Wake tells relays that there are events.
-func (t *Table) Wake(ctx context.Context) error { return pgstore.Wake(ctx, t.pool, t.layout) }
+func (t *Table) Wake(ctx context.Context) error { return pgstore.Wake(ctx, t.pool, t.layout.Layout) }
 
 // col is a column of the table under its alias t.
-func col(c layouts.Column) string { return "t." + sqlname.Quote(c.Name) }
+func col(c layouts.Column) string { return tablesql.T(c) }
 
 // orElse formats a column into SQL, or returns another expression if the table has no such column.
 func orElse(c layouts.Column, sql, missing string) string {

@@ -67,27 +67,27 @@ func (t *Table) candidates(f *view.Filter) []walk {
 	switch f.State {
 	case view.StateDue, view.StateScheduled, view.StateRetrying, view.StateClaimed:
 		if f.State == view.StateClaimed && t.layout.Hold == layouts.HoldLease {
-			add("leased", t.is.Leased, c.LockedUntil)
-			add("leased-due", t.is.Leased, c.NextAttemptAt)
+			add("leased", t.layout.Leased(col), c.LockedUntil)
+			add("leased-due", t.layout.Leased(col), c.NextAttemptAt)
 			break
 		}
-		add("pending", t.is.Pending, t.due())
+		add("pending", t.layout.Pending(col), t.layout.Order())
 	case view.StateDead:
 		if t.layout.DeadLetter != nil {
-			list = append(list, walk{name: "letters", base: t.is.OpenLetters, letters: true})
+			list = append(list, walk{name: "letters", base: t.layout.OpenLetter(), letters: true})
 			break
 		}
-		add("dead", t.is.Dead, c.CreatedAt)
+		add("dead", t.layout.Dead(), c.CreatedAt)
 		if c.NextAttemptAt.NotNull {
-			add("dead-due", t.is.Dead, c.NextAttemptAt)
+			add("dead-due", t.layout.Dead(), c.NextAttemptAt)
 		}
 	case view.StateDelivered:
 		if t.layout.Done == layouts.DoneTimestamp {
-			add("delivered", t.is.Delivered, c.DeliveredAt)
+			add("delivered", t.layout.Delivered(), c.DeliveredAt)
 		}
-		add("delivered-created", t.is.Delivered, c.CreatedAt)
+		add("delivered-created", t.layout.Delivered(), c.CreatedAt)
 		if c.NextAttemptAt.NotNull {
-			add("delivered-due", t.is.Delivered, c.NextAttemptAt)
+			add("delivered-due", t.layout.Delivered(), c.NextAttemptAt)
 		}
 	case "", view.StateWaiting, view.StateHeld:
 		add("all", "", c.CreatedAt)
@@ -143,7 +143,7 @@ func (t *Table) idsInOrder(ctx context.Context, tx pgx.Tx) (bool, error) {
 	var id uuid.UUID
 	var created time.Time
 	sql := fmt.Sprintf("SELECT %[1]s, %[2]s FROM %[3]s AS t ORDER BY %[1]s DESC LIMIT 1",
-		col(t.layout.Columns.ID), col(t.layout.Columns.CreatedAt), t.is.Table)
+		col(t.layout.Columns.ID), col(t.layout.Columns.CreatedAt), t.layout.Events())
 	err := tx.QueryRow(ctx, sql).Scan((*[16]byte)(&id), &created)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return true, nil
@@ -166,10 +166,10 @@ func (t *Table) rows(w *walk, more string, ascending bool, from *view.Position, 
 	default:
 		keyset = fmt.Sprintf("(%s, %s) %s (%s::timestamptz, %s::uuid)", at, id, compare, args.Add(from.At), args.Add([16]byte(from.ID)))
 	}
-	tables, letter := t.is.Table+" AS t", "''::text AS outbox_reason, NULL::timestamptz AS outbox_failed_at"
+	tables, letter := t.layout.Events()+" AS t", "''::text AS outbox_reason, NULL::timestamptz AS outbox_failed_at"
 	if w.letters {
 		d := &t.layout.DeadLetter.Columns
-		tables = fmt.Sprintf("%s AS d JOIN %s AS t ON %s = d.%s", t.is.Letters, t.is.Table, col(t.layout.Columns.ID), sqlname.Quote(d.EventID.Name))
+		tables = fmt.Sprintf("%s AS d JOIN %s AS t ON %s = d.%s", t.layout.Letters(), t.layout.Events(), col(t.layout.Columns.ID), sqlname.Quote(d.EventID.Name))
 		letter = fmt.Sprintf("d.%s::text AS outbox_reason, d.%s AS outbox_failed_at", sqlname.Quote(d.Reason.Name), sqlname.Quote(d.FailedAt.Name))
 	}
 	return fmt.Sprintf("SELECT t.*, %s AS outbox_at, %s AS outbox_id, %s\nFROM %s\nWHERE %s\nORDER BY %s\nLIMIT %d",

@@ -41,11 +41,19 @@ func outcomes() []string {
 	return []string{outbox.Delivered.String(), outbox.Failed.String(), outbox.Died.String(), outbox.Released.String(), outbox.Stopped.String(), "lost"}
 }
 
-// dlqSQL counts the open dead letters of a layout by reason.
+// dlqSQL counts the open dead letters of a layout by reason. Without a column that says which were retried, all are open:
+// a retry deletes its letter.
 func dlqSQL(layout layouts.Layout) string {
-	is := pgstore.ConditionsOf(layout)
-	return fmt.Sprintf("SELECT d.%s::text, count(*) FROM %s AS d WHERE %s GROUP BY 1",
-		pgx.Identifier{layout.DeadLetter.Columns.Reason.Name}.Sanitize(), is.Letters, is.OpenLetters)
+	d := &layout.DeadLetter.Columns
+	letters := pgx.Identifier{layout.DeadLetter.Table}
+	if layout.Schema != "" {
+		letters = pgx.Identifier{layout.Schema, layout.DeadLetter.Table}
+	}
+	open := "true"
+	if !d.RetriedAt.IsZero() {
+		open = pgx.Identifier{d.RetriedAt.Name}.Sanitize() + " IS NULL"
+	}
+	return fmt.Sprintf("SELECT %s::text, count(*) FROM %s WHERE %s GROUP BY 1", pgx.Identifier{d.Reason.Name}.Sanitize(), letters.Sanitize(), open)
 }
 
 // write asks the table and writes all numbers.

@@ -1,18 +1,16 @@
-package pgstore_test
+package tablecheck_test
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
+	"github.com/packfinderz/outbox/internal/tablecheck"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
-	"github.com/packfinderz/outbox/pgstore"
 )
 
-// TestExistingMismatches judges what is there; what is not is taken to be as the layout says.
-func TestExistingMismatches(t *testing.T) {
+// TestExisting judges what is there, and assumes that what is not will be as the layout says.
+func TestExisting(t *testing.T) {
 	t.Parallel()
 	const letters = `CREATE TABLE outbox_dlq (id uuid PRIMARY KEY, event_id uuid, event_type %s, aggregate_type text, aggregate_id uuid,
 		payload_json jsonb, error_reason text, failed_at timestamptz, created_at timestamptz, attempt_count %s, last_error text, retried_at timestamptz)`
@@ -30,7 +28,7 @@ func TestExistingMismatches(t *testing.T) {
 			t.Parallel()
 			pool := pgtest.Pool(t)
 			pgtest.Exec(t, pool, c.tables)
-			list, err := pgstore.ExistingMismatches(t.Context(), pool, packfinderz.Layout())
+			list, err := tablecheck.Existing(t.Context(), pool, packfinderz.Layout())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,21 +40,5 @@ func TestExistingMismatches(t *testing.T) {
 				t.Errorf("found %s, want %s", got, c.want)
 			}
 		})
-	}
-}
-
-// TestVerifyValues finds an enum that has not all values that the layout lets emit write.
-func TestVerifyValues(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t, "packfinderz")
-	pgtest.Exec(t, h.pool, textForEnums+`DROP TYPE event_type_enum; CREATE TYPE event_type_enum AS ENUM ('ad_paused');
-		ALTER TABLE outbox_events ALTER event_type TYPE event_type_enum USING event_type::event_type_enum`)
-	if err := pgstore.Verify(t.Context(), h.pool, h.layout); err != nil {
-		t.Errorf("a relay reads any value: %v", err)
-	}
-	const want = `has column "event_type" for type as event_type_enum: it has no value order_created, order_state_changed, ` +
-		`line_item_state_changed, license_status_changed, media_uploaded, …; run outbox migrate up, or ALTER TYPE … ADD VALUE`
-	if err := pgstore.VerifyEmit(t.Context(), h.pool, h.layout); !errors.Is(err, pgstore.ErrMismatch) || !strings.Contains(err.Error(), want) {
-		t.Errorf("the verdict is %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package pgstore
+package tablecheck
 
 // What the statements of a store can do with a dead-letter table.
 
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/layouts"
 )
 
@@ -28,7 +29,7 @@ func (in *inspection) letter(events *inspection) {
 		if c.Field != "retriedAt" && (!isCopy || !from.IsZero()) {
 			written = append(written, c.Name)
 		}
-		needed := in.layout.unusableLetter(c, is)
+		needed := unusableLetter(in.layout, c, is)
 		if isCopy {
 			needed = notCopied(is, events.column(from.Name))
 		}
@@ -53,14 +54,14 @@ func (in *inspection) letter(events *inspection) {
 }
 
 // unusableLetter says what is needed of a column that is a letter's own.
-func (l *layout) unusableLetter(c layouts.NamedColumn, is *described) string {
+func unusableLetter(l *tablesql.Layout, c layouts.NamedColumn, is *described) string {
 	switch c.Field {
 	case "id":
 		return unless(is.base == "uuid" || is.isString() && (is.length == 0 || is.length >= workerIDLength), "uuid is needed")
 	case "eventId":
 		return unless(is.base == "uuid", "uuid is needed")
 	case "reason":
-		return l.unusableReason(c, is)
+		return unusableReason(l, c, is)
 	case "retriedAt":
 		if is.notNull {
 			return "it takes no NULL, and a letter that nobody retried has none"
@@ -72,7 +73,7 @@ func (l *layout) unusableLetter(c layouts.NamedColumn, is *described) string {
 		if needed := unless(is.isString(), "text is needed"); needed != "" {
 			return needed
 		}
-		return l.tooShort(c, is)
+		return tooShort(l, c, is)
 	}
 	return ""
 }
@@ -83,9 +84,9 @@ var reasons = []string{
 	string(outbox.ReasonInvalidRow), string(outbox.ReasonTooLarge), string(outbox.ReasonRejected), string(outbox.ReasonTerminal),
 }
 
-func (l *layout) unusableReason(c layouts.NamedColumn, is *described) string {
+func unusableReason(l *tablesql.Layout, c layouts.NamedColumn, is *described) string {
 	if c.Enum != "" && !is.isEnum && (!is.enumThere || !is.isString()) {
-		return "enum " + l.qualified(c.Enum) + " is needed"
+		return "enum " + l.Qualified(c.Enum) + " is needed"
 	}
 	if c.Enum == "" && !is.isString() {
 		return unless(len(is.labels) == 0, `name the type as "enum" in the layout`) + unless(len(is.labels) > 0, "text is needed")

@@ -1,4 +1,4 @@
-package pgstore
+package tablecheck
 
 import (
 	"context"
@@ -6,17 +6,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/layouts"
 )
 
-// ExistingMismatches lists what does not fit of the tables that are there already, for a program that looks before it makes the
-// rest. A table or an enum type that is missing is taken to be what the layout says.
-func ExistingMismatches(ctx context.Context, db Querier, described layouts.Layout) ([]Mismatch, error) {
-	l := &layout{described}
-	events, err := l.inspect(ctx, db, l.Table, l.Columns.All())
+// Existing lists what does not fit of the tables that are there already, for a program that looks before it makes the rest.
+// It assumes that a table or an enum type that is missing will be made as the layout says.
+func Existing(ctx context.Context, db Querier, l layouts.Layout) ([]Mismatch, error) {
+	events, err := inspect(ctx, db, l, l.Table, l.Columns.All())
 	switch {
 	case errors.Is(err, ErrNoTable):
-		events = l.expected()
+		events = expected(l)
 	case err != nil:
 		return nil, err
 	default:
@@ -26,7 +26,7 @@ func ExistingMismatches(ctx context.Context, db Querier, described layouts.Layou
 	if l.DeadLetter == nil {
 		return events.mismatches, nil
 	}
-	letters, err := l.inspect(ctx, db, l.DeadLetter.Table, l.DeadLetter.Columns.All())
+	letters, err := inspect(ctx, db, l, l.DeadLetter.Table, l.DeadLetter.Columns.All())
 	switch {
 	case errors.Is(err, ErrNoTable):
 		return events.mismatches, nil
@@ -38,16 +38,17 @@ func ExistingMismatches(ctx context.Context, db Querier, described layouts.Layou
 	return append(events.mismatches, letters.mismatches...), nil
 }
 
-// expectEnums takes the enum types that the layout names to be there.
+// expectEnums assumes that the enum types of the layout are there.
 func (in *inspection) expectEnums() {
 	for i := range in.found {
 		in.found[i].enumThere = true
 	}
 }
 
-// expected is the outbox table as the layout says it, with types by name.
-func (l *layout) expected() *inspection {
-	in := &inspection{layout: l, table: l.qualified(l.Table)}
+// expected is the outbox table as the layout describes it, with types by name.
+func expected(of layouts.Layout) *inspection {
+	l := &tablesql.Layout{Layout: of}
+	in := &inspection{layout: l, table: l.Events()}
 	for _, c := range l.Columns.All() {
 		if c.IsZero() {
 			continue

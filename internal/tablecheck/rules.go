@@ -1,4 +1,4 @@
-package pgstore
+package tablecheck
 
 // What the statements of a store can do with a column, by its type.
 
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/layouts"
 )
 
@@ -33,9 +34,9 @@ func (in *inspection) event() {
 			in.report(c.Name, false, "has no column %q for %s", c.Name, c.Field)
 			continue
 		}
-		needed, onlyEmit := in.layout.unusable(c, is)
+		needed, onlyEmit := unusable(in.layout, c, is)
 		if needed == "" {
-			needed, onlyEmit = in.layout.tooNarrow(c, is)
+			needed, onlyEmit = tooNarrow(in.layout, c, is)
 		}
 		if needed != "" {
 			in.report(c.Name, onlyEmit, "has column %q for %s as %s: %s", c.Name, c.Field, is.shown, needed)
@@ -71,7 +72,7 @@ func (in *inspection) place() {
 
 // unusable says what is needed where a column's type cannot be used, and whether only emit needs it.
 // The parts are those of the compiled statements: see claim, settle, scanned and insertColumns.
-func (l *layout) unusable(c layouts.NamedColumn, is *described) (needed string, onlyEmit bool) {
+func unusable(l *tablesql.Layout, c layouts.NamedColumn, is *described) (needed string, onlyEmit bool) {
 	switch c.Field {
 	case layouts.FieldID, layouts.FieldTenantID:
 		// It is compared with a UUID, and read as one.
@@ -86,7 +87,7 @@ func (l *layout) unusable(c layouts.NamedColumn, is *described) (needed string, 
 	case layouts.FieldNextAttemptAt, layouts.FieldLockedUntil, layouts.FieldCreatedAt, layouts.FieldUpdatedAt, layouts.FieldDeliveredAt:
 		return unless(is.isTime(), "timestamptz is needed"), false
 	case layouts.FieldStatus:
-		return l.unusableStatus(c, is), false
+		return unusableStatus(l, c, is), false
 	case layouts.FieldLastError:
 		return unless(is.isString(), "text is needed"), false
 	case layouts.FieldPayload:
@@ -95,7 +96,7 @@ func (l *layout) unusable(c layouts.NamedColumn, is *described) (needed string, 
 		return unusableHeaders(c, is)
 	default:
 		// A text of the event is read from any type; it is emit that has to write it.
-		return l.unusableText(c, is), true
+		return unusableText(l, c, is), true
 	}
 }
 
@@ -134,12 +135,12 @@ func unusableHeaders(c layouts.NamedColumn, is *described) (needed string, onlyE
 }
 
 // unusableText is about what emit writes: a text, a UUID or a value of an enum.
-func (l *layout) unusableText(c layouts.NamedColumn, is *described) string {
+func unusableText(l *tablesql.Layout, c layouts.NamedColumn, is *described) string {
 	// To find a row that is there already, emit compares without a cast.
 	compared := c.Field == layouts.FieldDedupeKey || slices.Contains(l.Dedupe, c.Field)
 	switch {
 	case c.Enum != "":
-		return unless(is.isEnum || is.enumThere && is.isString() && !compared, "enum "+l.qualified(c.Enum)+" is needed")
+		return unless(is.isEnum || is.enumThere && is.isString() && !compared, "enum "+l.Qualified(c.Enum)+" is needed")
 	case c.SQLType(c.Field) == "uuid":
 		return unless(is.base == "uuid" || is.isString() && !compared, "uuid is needed")
 	case is.isString():
@@ -154,7 +155,7 @@ func (l *layout) unusableText(c layouts.NamedColumn, is *described) string {
 
 // unusableStatus: the states are written as literals, which take the column's type, but for a claim
 // that ends rows, too: its choice between two states is a text.
-func (l *layout) unusableStatus(c layouts.NamedColumn, is *described) string {
+func unusableStatus(l *tablesql.Layout, c layouts.NamedColumn, is *described) string {
 	for _, state := range l.States.All() {
 		switch {
 		case is.isString():
@@ -175,18 +176,18 @@ func (l *layout) unusableStatus(c layouts.NamedColumn, is *described) string {
 		}
 	}
 	switch {
-	case is.isString() || !l.claimEnds():
+	case is.isString() || !l.ClaimEnds():
 		return ""
 	case len(is.labels) == 0:
 		return "text or an enum is needed"
 	case c.Enum == "":
 		return `name the type as "enum" in the layout`
 	}
-	return unless(is.isEnum, "enum "+l.qualified(c.Enum)+" is needed")
+	return unless(is.isEnum, "enum "+l.Qualified(c.Enum)+" is needed")
 }
 
 // tooNarrow says what is needed where a column of a good type does not take what is written there.
-func (l *layout) tooNarrow(c layouts.NamedColumn, is *described) (needed string, onlyEmit bool) {
+func tooNarrow(l *tablesql.Layout, c layouts.NamedColumn, is *described) (needed string, onlyEmit bool) {
 	settled := slices.Contains([]layouts.Field{
 		layouts.FieldStatus, layouts.FieldAttempts, layouts.FieldNextAttemptAt, layouts.FieldLockedBy, layouts.FieldLockedUntil, layouts.FieldLastError, layouts.FieldUpdatedAt, layouts.FieldDeliveredAt,
 	}, c.Field)
@@ -212,14 +213,14 @@ func (l *layout) tooNarrow(c layouts.NamedColumn, is *described) (needed string,
 			return `it takes no NULL; say "notNull": true in the layout`, true
 		}
 	}
-	return l.tooShort(c, is), false
+	return tooShort(l, c, is), false
 }
 
 // workerIDLength is that of a UUID in words.
 const workerIDLength = 36
 
 // tooShort is about the texts that relays write.
-func (l *layout) tooShort(c layouts.NamedColumn, is *described) string {
+func tooShort(l *tablesql.Layout, c layouts.NamedColumn, is *described) string {
 	if is.length == 0 {
 		return ""
 	}
@@ -233,8 +234,8 @@ func (l *layout) tooShort(c layouts.NamedColumn, is *described) string {
 	case layouts.FieldLockedBy:
 		return unless(is.length >= workerIDLength, fmt.Sprintf("a worker's id has %d characters", workerIDLength))
 	case layouts.FieldLastError:
-		return unless(is.length >= errorLength(c.Column),
-			fmt.Sprintf("errors have up to %d characters; say \"maxLength\": %d in the layout", errorLength(c.Column), is.length))
+		length, _ := tablesql.ErrorLength(c.Column)
+		return unless(is.length >= length, fmt.Sprintf("errors have up to %d characters; say \"maxLength\": %d in the layout", length, is.length))
 	}
 	return ""
 }
