@@ -6,23 +6,16 @@ package pgstream
 import (
 	"context"
 	"fmt"
+
+	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
 const (
-	// leaseOf is how long the lease of a relay r is, in seconds. One of an earlier program does not
-	// say; it renews its lease every ten seconds at least, so that five minutes rob nobody alive.
-	leaseOf = `coalesce(r.lease_seconds, 300)`
-
-	// tooFar is where the lease of a relay r cannot end, unless the clock was set back since it was
-	// written. The second more is for a statement whose time is a little older than its snapshot.
-	tooFar = `now() + make_interval(secs => ` + leaseOf + ` + 1)`
-
-	// alive is whether a relay r is.
-	alive = `r.alive_until > now() AND r.alive_until <= ` + tooFar
-
-	// waits is whether it waits for its destination, and present whether it is there at all.
-	waits   = `coalesce(r.waits_until > now() AND r.waits_until <= ` + tooFar + `, false)`
-	present = `(` + alive + ` OR ` + waits + `)`
+	leaseOf = streamsql.LeaseOf
+	tooFar  = streamsql.TooFar
+	alive   = streamsql.Alive
+	waits   = streamsql.Waits
+	present = streamsql.Present
 
 	// farShards and farRelays are the leases of others that end too far ahead. A subscription that
 	// is being made has its shards locked for ever. $1 subscription, $2 worker.

@@ -1,10 +1,9 @@
 package pgstream
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/google/uuid"
+
+	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
 // Filter is what a subscription takes of the stream. The zero value takes everything.
@@ -19,25 +18,7 @@ type Filter struct {
 	TenantID uuid.UUID `json:"tenantId,omitzero"`
 }
 
-// Conditions are the filter as SQL on a table e, each begun with AND, with parameters from
-// $first on.
-func (f Filter) Conditions(first int) (sql string, args []any) {
-	var b strings.Builder
-	add := func(condition string, value any) {
-		fmt.Fprintf(&b, "\n    AND e."+condition, first+len(args))
-		args = append(args, value)
-	}
-	if f.Namespace != "" {
-		add("namespace = $%d::text", f.Namespace)
-	}
-	if len(f.Topics) > 0 {
-		add("topic = ANY($%d::text[])", f.Topics)
-	}
-	if len(f.Types) > 0 {
-		add("type = ANY($%d::text[])", f.Types)
-	}
-	if f.TenantID != uuid.Nil {
-		add("tenant_id = $%d::uuid", [16]byte(f.TenantID))
-	}
-	return b.String(), args
+// conditions are the filter as SQL on a table e, each beginning with AND, with parameters from $first on.
+func (f Filter) conditions(first int) (sql string, args []any) {
+	return streamsql.Filter(f).Conditions(first)
 }

@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
 // ErrRestored means that the events and cursors of a stream come from another server, or
@@ -42,11 +43,6 @@ const (
 	evidencePassed   = "the sequence outbox_stream_seq was set back: events have numbers that the cursors had passed before"
 )
 
-// nativeStamps joins the two rows of a stamping that this server wrote: each has the xid that
-// wrote the other.
-const nativeStamps = `{history} AS a JOIN {history} AS b ON b.history = a.history AND b.stamp > a.stamp
-  AND a.xmin::text::bigint = b.stamp & 4294967295 AND b.xmin::text::bigint = a.stamp & 4294967295`
-
 // checkSQL compares what is stored with the server. A row that can be seen has an xid below
 // the snapshot's xmax, a cursor that can be seen was written in the past, and the sequence, which is
 // read later than the snapshot is taken, is past all that can be seen. The shards are an array: the planner
@@ -57,7 +53,7 @@ SELECT pg_is_in_recovery(),
   (SELECT count(*) FROM pg_inherits WHERE inhparent = {'stream'} AND NOT inhdetachpending) - coalesce((SELECT max(slots) FROM {settings}), 0),
   (SELECT seqcache = 1 AND NOT seqcycle AND seqincrement = 1 FROM pg_sequence WHERE seqrelid = {'stream_seq'}),
   (SELECT count(*) FROM {history}),
-  coalesce((SELECT min(a.history::text) FROM ` + nativeStamps + `)::uuid, '00000000-0000-0000-0000-000000000000'),
+  coalesce((SELECT min(a.history::text) FROM ` + streamsql.NativeStamps + `)::uuid, '00000000-0000-0000-0000-000000000000'),
   coalesce((SELECT xid FROM {stream} ORDER BY xid DESC LIMIT 1) >= pg_snapshot_xmax(pg_current_snapshot()), false),
   EXISTS (SELECT FROM {shards} WHERE pg_snapshot_xmax(coalesce(s2, s1)) > pg_snapshot_xmax(pg_current_snapshot())),
   coalesce(greatest(
@@ -67,7 +63,7 @@ SELECT pg_is_in_recovery(),
   ) > coalesce(pg_sequence_last_value({'stream_seq'}), 0), false),
   ARRAY(SELECT evidence FROM {doubts} GROUP BY evidence ORDER BY min(found_at), evidence),
   ARRAY(SELECT DISTINCT c.subscription FROM {shards} AS c
-    WHERE c.awaits_repair OR c.history IS DISTINCT FROM (SELECT min(a.history::text)::uuid FROM ` + nativeStamps + `) ORDER BY 1),
+    WHERE c.awaits_repair OR c.history IS DISTINCT FROM (SELECT min(a.history::text)::uuid FROM ` + streamsql.NativeStamps + `) ORDER BY 1),
   ARRAY(SELECT s.name FROM {subscriptions} AS s
     LEFT JOIN (SELECT c.subscription, count(*) AS n FROM {shards} AS c, {settings} AS o WHERE c.shard < o.shards GROUP BY 1) AS c ON c.subscription = s.name
     WHERE s.ready AND coalesce(c.n, 0) < (SELECT max(shards) FROM {settings}) ORDER BY 1)`
@@ -211,32 +207,4 @@ func (s Stream) Verify(ctx context.Context, tx pgx.Tx) error {
 		err = fmt.Errorf("outbox: %w (%s)", ErrRestored, evidencePassed)
 	}
 	return err
-}
-
-// Loaded is what a stream holds of a dump that was loaded into it.
-type Loaded struct {
-	// Newest is when the newest event was emitted that was copied in; zero if there is none.
-	Newest time.Time
-	// Written is how many events were not copied in, as far as that can be told.
-	Written int64
-}
-
-// loadedSQL divides the log. It is read as a whole.
-const loadedSQL = classifySQL + `
-SELECT max(created_at) FILTER (WHERE alien AND xid <> '1'), count(*) FILTER (WHERE NOT alien) FROM log`
-
-// Loaded looks for events that were copied into the stream, after the refusal that ErrRestored is. It
-// reads the whole log.
-func (s Stream) Loaded(ctx context.Context, tx pgx.Tx) (loaded Loaded, err error) {
-	if _, err := tx.Exec(ctx, noCompileSQL); err != nil {
-		return loaded, fmt.Errorf("outbox: prepare to look for events that were copied in: %w", err)
-	}
-	var newest *time.Time
-	if err := tx.QueryRow(ctx, s.names(loadedSQL), nil, false).Scan(&newest, &loaded.Written); err != nil {
-		return loaded, fmt.Errorf("outbox: look for events that were copied in: %w", err)
-	}
-	if newest != nil {
-		loaded.Newest = newest.UTC()
-	}
-	return loaded, nil
 }

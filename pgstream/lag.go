@@ -2,7 +2,6 @@ package pgstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/internal/sqlplan"
 )
 
@@ -54,7 +54,7 @@ type RelayInfo struct {
 	Worker string `json:"worker"`
 	Host   string `json:"host"`
 	PID    int    `json:"pid"`
-	// StartedAt is since when.
+	// StartedAt is when it started.
 	StartedAt time.Time `json:"startedAt"`
 	// Waits is set while its destination takes nothing: it has no shards then.
 	Waits bool `json:"waits,omitempty"`
@@ -84,12 +84,6 @@ FROM {shards} AS c WHERE c.subscription = $1 ORDER BY c.shard`
 
 	relaysSQL = `
 SELECT r.worker::text, r.host, r.pid, r.started_at, ` + waits + ` FROM {relays} AS r WHERE r.subscription = $1 AND ` + present + ` ORDER BY r.started_at, r.worker`
-
-	oldestTransactionSQL = `
-SELECT pid, extract(epoch FROM now() - xact_start)::float8, coalesce(state, ''), coalesce(application_name, '')
-FROM pg_stat_activity
-WHERE xact_start IS NOT NULL AND pid <> pg_backend_pid() AND backend_type = 'client backend'
-ORDER BY xact_start LIMIT 1`
 )
 
 // Lag reads how far a subscription is behind.
@@ -117,7 +111,7 @@ func (s Stream) LagUpTo(ctx context.Context, pool *pgxpool.Pool, name string, li
 }
 
 func (s Stream) readLag(ctx context.Context, tx pgx.Tx, subscription *Subscription, limit int, lag *Lag) error {
-	conditions, args := subscription.Filter.Conditions(3)
+	conditions, args := subscription.Filter.conditions(3)
 	rows, err := tx.Query(ctx, s.names(fmt.Sprintf(lagSQL, conditions)), append([]any{lag.Subscription, limit}, args...)...)
 	if err != nil {
 		return err
@@ -150,24 +144,7 @@ func (s Stream) readLag(ctx context.Context, tx pgx.Tx, subscription *Subscripti
 	if err != nil {
 		return err
 	}
-	lag.OldestTransaction, err = oldestTransaction(ctx, tx)
+	oldest, err := pgsession.OldestTransaction(ctx, tx)
+	lag.OldestTransaction = (*Transaction)(oldest)
 	return err
-}
-
-// OldestTransaction is the transaction of the server that has been running longest, of those
-// that the role may see; nil if there is none.
-func OldestTransaction(ctx context.Context, pool *pgxpool.Pool) (*Transaction, error) {
-	return oldestTransaction(ctx, pool)
-}
-
-func oldestTransaction(ctx context.Context, db query) (*Transaction, error) {
-	var t Transaction
-	err := db.QueryRow(ctx, oldestTransactionSQL).Scan(&t.PID, &t.Seconds, &t.State, &t.Application)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("outbox: look for the oldest transaction: %w", err)
-	}
-	return &t, nil
 }

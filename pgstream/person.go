@@ -63,7 +63,7 @@ func (s Stream) change(ctx context.Context, db Querier, subscription, states, se
 		return nil, err
 	}
 	// In a transaction they hear of it when it is committed.
-	return changed, WakeParked(ctx, db, s)
+	return changed, wakeParked(ctx, db, s)
 }
 
 // Retry brings dead events of a subscription back: no attempts counted, due now, the same id.

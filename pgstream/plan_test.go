@@ -13,6 +13,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/pgsession"
+	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
@@ -69,10 +70,10 @@ func TestPlans(t *testing.T) {
 	// All that was ever written, after the first mark, and nothing that breaks one: index pages, and no row.
 	p.explain("passed", p.store.stream.names(brokenMarksSQL), planDelivered/100, []string{"3", "1000000"}, []string{"1000000", "18446744073709551615"}, []int64{0, 0})
 	p.explain("stats", p.store.stream.names(fmt.Sprintf(statsSQL, "")), planUnread+2*planParked, DefaultSubscription, outbox.StatsLimit)
-	p.explain("waiting", p.store.stream.names(fmt.Sprintf(waitingSQL, "")), 10*few, DefaultSubscription)
-	p.explain("blocked", p.store.stream.names(blockedSQL), planParked)
-	p.explain("ages", p.store.stream.slotAgesSQL(DefaultSlots), few)
-	p.explain("besides", p.store.stream.names(besidesSQL), few)
+	p.explain("waiting", p.store.stream.names(fmt.Sprintf(streamsql.Waiting, "")), 10*few, DefaultSubscription)
+	p.explain("blocked", p.store.stream.names(streamsql.Blocked), planParked)
+	p.explain("ages", streamsql.SlotAges("", DefaultSlots), few)
+	p.explain("ring", p.store.stream.names(streamsql.Ring), few)
 	// Nothing ran at the end of the last window: the first pages come with the next.
 	p.exec(`UPDATE outbox_shards SET s2 = NULL, q2 = NULL, s1 = (m || ':' || m || ':')::pg_snapshot
 		FROM (SELECT xid::text AS m FROM outbox_stream WHERE seq > $1 ORDER BY seq LIMIT 1) AS first`, planDelivered+planLate)
@@ -97,7 +98,7 @@ func TestPlans(t *testing.T) {
 	p.explain("idle", idle, few, DefaultSubscription)
 	p.explain("stats_of_a_rest", p.store.stream.names(fmt.Sprintf(statsSQL, "")), 2*few, DefaultSubscription, outbox.StatsLimit)
 	p.explain("lag_of_a_rest", p.store.stream.names(fmt.Sprintf(lagSQL, "")), 2*few, DefaultSubscription, outbox.StatsLimit)
-	p.explain("waiting_of_a_rest", p.store.stream.names(fmt.Sprintf(waitingSQL, "")), 2*few, DefaultSubscription)
+	p.explain("waiting_of_a_rest", p.store.stream.names(fmt.Sprintf(streamsql.Waiting, "")), 2*few, DefaultSubscription)
 }
 
 // planner is a session of a store on a large stream.

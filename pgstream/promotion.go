@@ -8,19 +8,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox/internal/pgsession"
+	"github.com/packfinderz/outbox/internal/streamsql"
 )
-
-// timelineNow is the timeline of a primary; it grows with every promotion.
-const timelineNow = `('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint`
 
 const (
 	timelineSQL = `
-SELECT n.system_identifier, ` + timelineNow + `, coalesce(o.system_identifier, 0), coalesce(o.timeline, 0)
+SELECT n.system_identifier, ` + streamsql.Timeline + `, coalesce(o.system_identifier, 0), coalesce(o.timeline, 0)
 FROM pg_control_system() AS n, {settings} AS o`
 
 	// missingSQL looks for deliveries on the server: those whose event is here and is still to be
@@ -109,46 +104,4 @@ func (s *Store) countMissing(ctx context.Context, conn *pgsession.Conn, known, f
 	}
 	s.log.Log(ctx, level, text, "from_timeline", from, "timeline", to, "published_again", repeated, "without_event", orphaned)
 	return nil
-}
-
-// Promotion is what is known of the last promotion of a standby.
-type Promotion struct {
-	// From and To are the timelines; both are zero if there was no promotion.
-	From, To int64
-	// Noticed is set when a relay has connected since, and At when the first one did.
-	Noticed bool
-	At      time.Time
-	// Relays is how many relays were alive before and after, and have compared what they delivered.
-	Relays int
-	// Repeated is how many events they had delivered that the server has not settled: they are
-	// published again. Orphaned is how many they had delivered that the server does not have at all.
-	// What was being published when the primary went is in neither.
-	Repeated, Orphaned int64
-	// More is set when a relay had delivered more, lately, than it remembers.
-	More bool
-}
-
-// promotionSQL reads it. A standby has no timeline of its own.
-const promotionSQL = `
-SELECT o.promoted_at, coalesce(o.promoted_from, 0), coalesce(o.promoted_to, 0), o.promoted_relays, o.promoted_repeated, o.promoted_orphaned,
-  o.promoted_more, coalesce(o.timeline, 0),
-  CASE WHEN pg_is_in_recovery() THEN 0 WHEN o.system_identifier = n.system_identifier THEN ` + timelineNow + ` ELSE 0 END
-FROM {settings} AS o, pg_control_system() AS n`
-
-// Promotion reads what is known of the last promotion.
-func (s Stream) Promotion(ctx context.Context, tx pgx.Tx) (Promotion, error) {
-	var p Promotion
-	var at *time.Time
-	var stored, now int64
-	err := tx.QueryRow(ctx, s.names(promotionSQL)).Scan(&at, &p.From, &p.To, &p.Relays, &p.Repeated, &p.Orphaned, &p.More, &stored, &now)
-	if err != nil {
-		return Promotion{}, fmt.Errorf("outbox: read the last promotion: %w", err)
-	}
-	if stored != 0 && stored < now {
-		return Promotion{From: stored, To: now}, nil
-	}
-	if at != nil {
-		p.At, p.Noticed = *at, true
-	}
-	return p, nil
 }

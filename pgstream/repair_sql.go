@@ -5,10 +5,8 @@ package pgstream
 // A cursor can be believed where its history is the server's. Of another history it says only what was
 // delivered before the dump was taken, of events that are certainly not this server's own. All
 // else counts as unread: what is in doubt is published again.
-//
-// Whether this server wrote a row: natively its xmin is that of the transaction in its column xid, or
-// of a later subtransaction, and neither is older than the slot. A row that has it otherwise
-// was copied in (alien). A row that agrees may be copied all the same.
+
+import "github.com/packfinderz/outbox/internal/streamsql"
 
 // noCompileSQL keeps the server from compiling a large statement that runs once, which takes seconds.
 const noCompileSQL = `SET LOCAL jit = off`
@@ -17,23 +15,14 @@ const noCompileSQL = `SET LOCAL jit = off`
 // $1 the server's history, NULL where it has none; $2 is set when every cursor is put right, and not
 // those of other histories alone.
 //
-//   - born: the xid that made each slot, or an older one that is known to be this server's. The row of a
-//     system column is never updated.
 //   - own: a cursor that this server wrote, beside which events of another history were loaded. Which of
 //     the events it has seen is not known of any.
 //   - marks: events from xid on, with a seq up to seq, were passed over by somebody.
 //   - again: a number that another event has, too, in the log or parked.
 const classifySQL = `
-WITH n AS MATERIALIZED (
-  SELECT pg_current_snapshot() AS s, pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax
-), born AS MATERIALIZED (
-  SELECT i.inhrelid AS slot, least(n.xmax - ((n.xmax - a.xmin::text::bigint) & 4294967295),
-    (SELECT min(a.stamp) FROM ` + nativeStamps + `)) AS xid
-  FROM n, pg_inherits AS i JOIN pg_attribute AS a ON a.attrelid = i.inhrelid AND a.attname = 'xmin'
-  WHERE i.inhparent = {'stream'}
-), cursors AS MATERIALIZED (
+WITH ` + streamsql.Born + `, cursors AS MATERIALIZED (
   SELECT c.*, coalesce(c.history = $1::uuid AND pg_snapshot_xmax(coalesce(c.s2, c.s1)) <= pg_snapshot_xmax(n.s), false) AS valid,
-    coalesce(c.history IN (SELECT a.history FROM ` + nativeStamps + `), false) AS own
+    coalesce(c.history IN (SELECT a.history FROM ` + streamsql.NativeStamps + `), false) AS own
   FROM n, {shards} AS c
 ), marks AS MATERIALIZED (
   SELECT xid, seq FROM {doubts} WHERE xid IS NOT NULL AND $2::boolean
@@ -41,7 +30,7 @@ WITH n AS MATERIALIZED (
 ), log AS MATERIALIZED (
   SELECT e.tableoid AS slot, e.ctid AS at, e.shard, e.seq, e.xid, e.id, e.namespace, e.topic, e.type, e.tenant_id, e.key, e.created_at,
     coalesce(e.not_before > now(), false) AS delayed,
-    e.xid::text::bigint < born.xid OR e.xid::text::bigint > n.xmax - ((n.xmax - e.xmin::text::bigint) & 4294967295) AS alien,
+    ` + streamsql.Alien + ` AS alien,
     pg_visible_in_snapshot(e.xid, n.s) AS visible,
     e.xid >= (SELECT xid FROM marks ORDER BY xid LIMIT 1) AND e.seq <= (SELECT max(seq) FROM marks)
       AND EXISTS (SELECT FROM marks AS m WHERE e.xid >= m.xid AND e.seq <= m.seq) AS marked,

@@ -97,7 +97,7 @@ func (s Stream) Replay(ctx context.Context, pool *pgxpool.Pool, replay Replay) (
 	if err != nil {
 		return 0, err
 	}
-	filter, filterArgs := subscription.Filter.Conditions(7 + len(args))
+	filter, filterArgs := subscription.Filter.conditions(7 + len(args))
 	sql := replaySQL
 	if replay.DryRun {
 		sql = replayCountSQL
@@ -137,7 +137,7 @@ func (s Stream) Replay(ctx context.Context, pool *pgxpool.Pool, replay Replay) (
 			total += int64(len(parked))
 		}
 		if len(parked) > 0 {
-			_ = WakeParked(ctx, pool, s) // relays find them by themselves, later
+			_ = wakeParked(ctx, pool, s) // relays find them by themselves, later
 		}
 		if replay.Progress != nil {
 			replay.Progress(total)

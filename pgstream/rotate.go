@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
 // rotation says which slots to empty besides the one whose turn comes next.
@@ -40,22 +42,6 @@ ORDER BY 3 DESC`
 // lockSlotSQL waits for whoever has written to a slot and not ended: the check that follows
 // sees what they commit.
 const lockSlotSQL = `LOCK TABLE ONLY {slot} IN ACCESS EXCLUSIVE MODE`
-
-// unreadSQL finds the subscriptions that have not settled every event of a slot. Nothing but
-// visibility says so: not the highest seq, nor the time, which is that of a transaction's
-// start. It runs after the lock is held, in a snapshot of its own. What s1 does not see is
-// from its xmax on, or listed: asked so, the index finds it, however long a transaction of
-// the server has been open. A subscription that was not made to the end counts for nothing: it would
-// keep every slot for ever. One that is being made begins at the oldest event that is kept then. One that lacks cursors
-// has not settled what their shards hold.
-const unreadSQL = `
-SELECT DISTINCT c.subscription FROM {shards} AS c JOIN {subscriptions} AS s ON s.name = c.subscription
-WHERE s.ready AND (EXISTS (SELECT FROM {slot} AS e WHERE e.xid >= pg_snapshot_xmax(c.s1) AND e.shard = c.shard)
-  OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x JOIN {slot} AS e ON e.xid = x WHERE e.shard = c.shard))
-UNION
-SELECT s.name FROM {subscriptions} AS s, {settings} AS o
-WHERE s.ready AND (SELECT count(*) FROM {shards} AS c WHERE c.subscription = s.name AND c.shard < o.shards) < o.shards
-ORDER BY 1`
 
 // rotate empties slots. A slot with an event that some subscription has not settled stays as
 // it is for another turn: nothing is lost, and the log says who lags. A slot that cannot be emptied
@@ -103,7 +89,7 @@ func (s *Store) rotate(ctx context.Context, r rotation) error {
 
 // empty truncates one slot, unless somebody still needs it or uses it.
 func (s *Store) empty(ctx context.Context, number int, r rotation) (behind []string, err error) {
-	table := s.stream.slot(number)
+	table := streamsql.Slot(s.stream.Schema, number)
 	var filled bool
 	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+`)`).Scan(&filled); err != nil || !filled {
 		return nil, err
@@ -153,7 +139,8 @@ func (s *Store) empty(ctx context.Context, number int, r rotation) (behind []str
 	return nil, nil
 }
 
-// behind are the subscriptions that have not settled every event of a slot.
+// behind are the subscriptions that have not settled every event of a slot. It runs while the slot is locked, in a snapshot of
+// its own.
 func (s *Store) behind(ctx context.Context, db query, table string) ([]string, error) {
 	rows, err := db.Query(ctx, strings.ReplaceAll(s.sql.unread, "{slot}", table))
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
 // ErrNoStream means that the stream's tables are not there.
@@ -16,7 +18,7 @@ var ErrNoStream = errors.New("there is no stream; make it with outbox migrate up
 // noteServerSQL remembers which server, and which timeline of it, the stream is on.
 const noteServerSQL = `
 UPDATE {settings} AS o SET system_identifier = n.system_identifier, timeline = n.timeline
-FROM (SELECT system_identifier, ` + timelineNow + ` AS timeline
+FROM (SELECT system_identifier, ` + streamsql.Timeline + ` AS timeline
   FROM pg_control_system()) AS n,
   (SELECT system_identifier, timeline FROM {settings}) AS old
 WHERE (o.system_identifier, o.timeline) IS DISTINCT FROM (n.system_identifier, n.timeline)

@@ -47,8 +47,8 @@ const (
 // refilter writes the statements anew that depend on the filter. They are the reader's.
 func (sql *statements) refilter(s Stream, shape Shape, filter Filter) {
 	var conditions string
-	conditions, sql.filterArgs = filter.Conditions(filterParam)
-	opening, _ := filter.Conditions(openFilterParam)
+	conditions, sql.filterArgs = filter.conditions(filterParam)
+	opening, _ := filter.conditions(openFilterParam)
 	opens := func(look, punctual string) string {
 		shaped := strings.NewReplacer("{recent}", recent(shape), "{slots}", strconv.Itoa(shape.Slots))
 		return s.names(shaped.Replace(fmt.Sprintf(openSQL, opening, look, punctual)))
@@ -66,7 +66,7 @@ func (s Stream) statements(shape Shape, filter Filter) *statements {
 		gated: s.names(gatedSQL), due: s.names(dueSQL), nextDue: s.names(nextDueSQL), promote: s.names(promoteSQL),
 		lock: s.names(lockSQL), settleParked: s.names(settleParkedSQL), stillGated: s.names(stillGatedSQL),
 		countStopped: s.names(countStoppedSQL), freeStopped: s.names(freeStoppedSQL),
-		lockSlot: lockSlotSQL, unread: s.names(unreadSQL),
+		lockSlot: lockSlotSQL, unread: s.names(streamsql.SlotReaders),
 	}
 	sql.refilter(s, shape, filter)
 	return sql

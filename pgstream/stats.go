@@ -52,7 +52,7 @@ SELECT CASE
 // Idle reports whether nothing is left to do until somebody emits, or a scheduled event is
 // due; see outbox.Idler.
 func (s *Store) Idle(ctx context.Context) (idle bool, err error) {
-	conditions, args := s.definition.Load().Filter.Conditions(2)
+	conditions, args := s.definition.Load().Filter.conditions(2)
 	err = s.own.QueryRow(ctx, s.stream.names(fmt.Sprintf(idleSQL, conditions)), append([]any{s.config.Subscription}, args...)...).Scan(&idle)
 	if err != nil {
 		return false, fmt.Errorf("outbox: look for unread events of subscription %q: %w", s.config.Subscription, err)
@@ -63,7 +63,7 @@ func (s *Store) Idle(ctx context.Context) (idle bool, err error) {
 // Stats counts what waits in the stream and what is parked. Held are the events this store
 // is publishing; waiting events count as Retrying.
 func (s *Store) Stats(ctx context.Context) (outbox.Stats, error) {
-	conditions, args := s.definition.Load().Filter.Conditions(3)
+	conditions, args := s.definition.Load().Filter.conditions(3)
 	var stats outbox.Stats
 	var age float64
 	err := s.own.QueryRow(ctx, s.stream.names(fmt.Sprintf(statsSQL, conditions)),

@@ -39,7 +39,7 @@ type Subscription struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// Generation changes whenever the definition does, and when the subscription is made anew.
 	Generation int64 `json:"generation"`
-	// HalfMade is set when it was not made to the end; see Stream.HalfMade.
+	// HalfMade is set if making it was interrupted, or is under way. It has no relay and holds no events; drop it.
 	HalfMade bool `json:"halfMade,omitempty"`
 }
 
@@ -49,8 +49,7 @@ var ErrNoSubscription = errors.New("there is no such subscription")
 // ErrSubscriptionExists means that a subscription of that name is there already.
 var ErrSubscriptionExists = errors.New("the subscription exists already")
 
-// ErrHalfMade means that the making of a subscription broke off. Such a one takes nothing and
-// keeps nothing.
+// ErrHalfMade means that making the subscription was interrupted. It takes nothing and keeps nothing.
 var ErrHalfMade = errors.New("the subscription was not made to the end; drop it with outbox subscriptions drop, and make it again")
 
 // ErrSubscriptionServed means that a relay of the subscription is alive.
@@ -118,24 +117,9 @@ func (s Stream) findSubscription(ctx context.Context, db query, name, locking st
 	return &sub, nil
 }
 
-// Subscriptions lists all subscriptions by name, but for those that were not made to the end.
-func (s Stream) Subscriptions(ctx context.Context, pool *pgxpool.Pool) ([]Subscription, error) {
-	return s.subscriptions(ctx, pool, "ready")
-}
-
-// ListSubscriptions is Subscriptions in a transaction, or on a connection.
-func (s Stream) ListSubscriptions(ctx context.Context, db Querier) ([]Subscription, error) {
-	return s.subscriptions(ctx, db, "ready")
-}
-
-// HalfMade lists the subscriptions whose making broke off, or is under way at this moment. They
-// have no relay and hold no events; drop them.
-func (s Stream) HalfMade(ctx context.Context, db Querier) ([]Subscription, error) {
-	return s.subscriptions(ctx, db, "NOT ready")
-}
-
-func (s Stream) subscriptions(ctx context.Context, db Querier, which string) ([]Subscription, error) {
-	rows, err := db.Query(ctx, s.names(`SELECT `+subscriptionColumns+` FROM {subscriptions} WHERE `+which+` ORDER BY name`))
+// Subscriptions lists all subscriptions by name, those that are HalfMade last.
+func (s Stream) Subscriptions(ctx context.Context, db Querier) ([]Subscription, error) {
+	rows, err := db.Query(ctx, s.names(`SELECT `+subscriptionColumns+` FROM {subscriptions} ORDER BY ready DESC, name`))
 	if err != nil {
 		return nil, fmt.Errorf("outbox: list the subscriptions: %w", err)
 	}

@@ -183,7 +183,7 @@ func (s Stream) freeDead(ctx context.Context, tx pgx.Tx, name string) error {
 	if _, err := tx.Exec(ctx, s.names(promoteAllSQL), name, false); err != nil {
 		return err
 	}
-	return WakeParked(ctx, tx, s)
+	return wakeParked(ctx, tx, s)
 }
 
 // changes names what differs in the definition of a subscription.

@@ -39,9 +39,9 @@ func Wake(ctx context.Context, db Querier, stream Stream) error {
 // aboutParked is what a notification is about when parked events were made due.
 const aboutParked = "parked"
 
-// WakeParked notifies the relays of a stream that parked events were made due by hand. Without
+// wakeParked notifies the relays of a stream that parked events were made due by hand. Without
 // it they look for such every ten seconds.
-func WakeParked(ctx context.Context, db Querier, stream Stream) error {
+func wakeParked(ctx context.Context, db Querier, stream Stream) error {
 	return wake.Send(ctx, db, stream.table("outbox_stream"), aboutParked)
 }
 

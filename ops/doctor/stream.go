@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -23,9 +23,12 @@ func (t streamPatient) name() string {
 	return fmt.Sprintf("layout %s, schema %s", pgstream.LayoutName, t.stream.Schema)
 }
 
-func (t streamPatient) at(table string) string { return sqlname.Qualified(t.stream.Schema, table) }
+func (t streamPatient) at(table string) string { return streamsql.Table(t.stream.Schema, table) }
 func (t streamPatient) wakes() string          { return t.at("outbox_stream") }
 func (t streamPatient) schema() string         { return t.stream.Schema }
+
+// names writes the stream's tables into a statement.
+func (t streamPatient) names(sql string) string { return streamsql.Names(t.stream.Schema, sql) }
 
 func (t streamPatient) relations() []relation {
 	return []relation{
@@ -67,13 +70,17 @@ func (t streamPatient) restored(ctx context.Context, e *exam) error {
 // addRestored says what a restored stream holds, as far as that can be told.
 func (t streamPatient) addRestored(ctx context.Context, e *exam, refused error) error {
 	seen := "relays refuse to start: " + strings.TrimPrefix(refused.Error(), "outbox: ")
-	loaded, err := t.stream.Loaded(ctx, e.tx)
-	if err != nil {
+	var newest *time.Time
+	var written int64
+	if _, err := e.tx.Exec(ctx, "SET LOCAL jit = off"); err != nil { // compiling it takes longer than running it
 		return err
 	}
-	if !loaded.Newest.IsZero() {
+	if err := e.tx.QueryRow(ctx, t.names(streamsql.Loaded)).Scan(&newest, &written); err != nil {
+		return err
+	}
+	if newest != nil {
 		seen += fmt.Sprintf("; the newest event that was copied in is of %s, and producers have written %s since",
-			loaded.Newest.Format(time.RFC3339), plural(loaded.Written, "event"))
+			newest.UTC().Format(time.RFC3339), plural(written, "event"))
 	}
 	e.add(Problem, seen, fmt.Sprintf("See what would be published again: outbox repair%s --dry-run; then: outbox repair%[1]s", t.flags()))
 	return nil
@@ -85,111 +92,4 @@ func (t streamPatient) flags() string {
 		return ""
 	}
 	return " --schema " + shell(t.stream.Schema)
-}
-
-func (t streamPatient) relays(ctx context.Context, e *exam) error {
-	list, err := t.stream.Waiting(ctx, e.tx)
-	if err != nil {
-		return err
-	}
-	relays := 0
-	for i := range list {
-		w := &list[i]
-		relays += w.Relays
-		waits := max(w.UnreadFor, w.DueFor)
-		if waits <= e.config.Patience {
-			continue
-		}
-		if w.Relays > 0 && w.Closed == w.Relays {
-			e.add(Warning, fmt.Sprintf("subscription %s: the first event has waited for %s; %s there, waiting for the destination",
-				w.Subscription, span(waits), count(int64(w.Relays), "relay is", "relays are")),
-				"The relay's log and its /readyz say why the destination takes nothing. Publishing goes on by itself.")
-			continue
-		}
-		if w.Relays > 0 {
-			e.add(Note, fmt.Sprintf("subscription %s: the first event has waited for %s; %s at work",
-				w.Subscription, span(waits), count(int64(w.Relays), "relay is", "relays are")),
-				"If it does not get better, run more relays, or look at what the destination takes.")
-			continue
-		}
-		e.add(Problem, fmt.Sprintf("subscription %s: the first event has waited for %s, and no relay serves it", w.Subscription, span(waits)),
-			fmt.Sprintf("Run a relay: outbox relay%s --subscription %s. "+
-				"If nobody wants its events any more: outbox subscriptions drop%s --force %s.",
-				t.flags(), shell(w.Subscription), t.flags(), shell(w.Subscription)))
-	}
-	e.well("%s alive; no event has waited for longer than %s", count(int64(relays), "relay is", "relays are"), span(e.config.Patience))
-	return nil
-}
-
-func (t streamPatient) stuck(ctx context.Context, e *exam) error {
-	list, err := t.stream.Waiting(ctx, e.tx)
-	if err != nil {
-		return err
-	}
-	for i := range list {
-		w := &list[i]
-		if w.ExpiredFor > e.config.Patience {
-			e.add(Problem, fmt.Sprintf("subscription %s: the lease of %s has been over for up to %s: a relay died, and no other took over",
-				w.Subscription, plural(int64(w.Expired), "shard"), span(w.ExpiredFor)),
-				fmt.Sprintf("Run a relay: outbox relay%s --subscription %s. It begins where the cursors are.", t.flags(), shell(w.Subscription)))
-		}
-	}
-	e.well("no shard is held past its lease")
-	return nil
-}
-
-func (t streamPatient) keys(ctx context.Context, e *exam) error {
-	list, err := t.stream.Blocked(ctx, e.tx)
-	if err != nil {
-		return err
-	}
-	for i := range list {
-		b := &list[i]
-		behind := map[string]string{"dead": "a dead event", "held": "a held event", "retry": "an event that is being retried"}[b.State]
-		seen := fmt.Sprintf("subscription %s: %s behind %s, with %s behind, the first for %s; such as key %q, event %s",
-			b.Subscription, count(b.Keys, "key waits", "keys wait"), behind, plural(b.Waiting, "event"), span(b.Since), b.Key, b.ID)
-		event := fmt.Sprintf("%s --subscription %s %s", t.flags(), shell(b.Subscription), b.ID)
-		switch b.State {
-		case "dead":
-			e.add(Problem, seen, fmt.Sprintf("See what it failed with: outbox show%s; then: outbox retry%s", event, event))
-		case "held":
-			e.add(Warning, seen, "Somebody holds it. When the reason is gone: outbox release"+event)
-		default:
-			if b.Since > e.config.Patience {
-				e.add(Note, seen+": "+b.LastError, "It is tried again by itself. If it never can succeed, the error says why.")
-			}
-		}
-	}
-	e.well("no key waits for a person")
-	return nil
-}
-
-func (t streamPatient) retention(ctx context.Context, e *exam) error {
-	ring, err := t.stream.Ring(ctx, e.tx)
-	if err != nil {
-		return err
-	}
-	for _, late := range ring.Slots {
-		seen := fmt.Sprintf("slot %d was not emptied in its turn: its oldest event is %s old, and the ring turns in %s",
-			late.Slot, span(late.Age), span(late.Turn))
-		if len(late.Behind) == 0 {
-			e.add(Warning, seen+"; every subscription has settled it, and no relay was there to empty it",
-				"Run a relay, or: outbox purge"+t.flags()+" --retention "+short(late.Turn))
-			continue
-		}
-		e.add(Warning, seen+"; not settled by "+strings.Join(late.Behind, ", "),
-			fmt.Sprintf("Nothing is lost, but the table grows. Run a relay for %s, or drop it, with the events that it has not delivered: outbox subscriptions drop%s --force NAME",
-				strings.Join(late.Behind, " and "), t.flags()))
-	}
-	for _, beside := range []struct {
-		what string
-		age  time.Duration
-	}{{"deliveries", ring.Deliveries}, {"dedupe keys", ring.Dedupe}} {
-		if beside.age > e.config.Retention {
-			e.add(Warning, fmt.Sprintf("the oldest %s are %s old, more than %s", beside.what, span(beside.age), span(e.config.Retention)),
-				fmt.Sprintf("Run the relay with --retention %s, or: outbox purge%s --retention %[1]s", short(e.config.Retention), t.flags()))
-		}
-	}
-	e.well("every slot was emptied in its turn")
-	return nil
 }

@@ -11,7 +11,7 @@ import (
 // subscriptions looks for unfinished ones. They hold no events, but whoever made one believes that it is there. One that
 // is being made at this moment does not count.
 func (t streamPatient) subscriptions(ctx context.Context, e *exam) error {
-	half, err := t.stream.HalfMade(ctx, e.tx)
+	list, err := t.stream.Subscriptions(ctx, e.tx)
 	if err != nil {
 		return err
 	}
@@ -19,27 +19,27 @@ func (t streamPatient) subscriptions(ctx context.Context, e *exam) error {
 	if err := e.tx.QueryRow(ctx, `SELECT now()`).Scan(&now); err != nil {
 		return err
 	}
-	for i := range half {
-		name := half[i].Name
-		if age := now.Sub(half[i].CreatedAt); age > e.config.Patience {
+	var made int64
+	for i := range list {
+		name := list[i].Name
+		switch age := now.Sub(list[i].CreatedAt); {
+		case !list[i].HalfMade:
+			made++
+		case age > e.config.Patience:
 			e.add(Warning, fmt.Sprintf("subscription %s is unfinished: making it was interrupted %s ago, and it takes nothing", name, span(age)),
 				fmt.Sprintf("Drop it, and make it again: outbox subscriptions drop%s -- %s", t.flags(), shell(name)))
 		}
 	}
-	list, err := t.stream.ListSubscriptions(ctx, e.tx)
-	if err != nil {
-		return err
-	}
-	if len(list) == 0 {
+	if made == 0 {
 		e.add(Problem, "there is no subscription: events are delivered to nobody, and kept for nobody",
 			fmt.Sprintf("Make one; it begins at the oldest event: outbox subscriptions create%s default", t.flags()))
 	}
-	for i := range list {
+	for i := range list[:made] { // the unfinished are last
 		if name := list[i].Name; pgstream.CheckSubscriptionName(name) != nil {
 			e.add(Note, fmt.Sprintf("subscription %s has a name that is refused today; it works, but has to be quoted in commands and addresses", name),
 				"When it is convenient, make one of another name in its place: outbox subscriptions create --help says which names there can be")
 		}
 	}
-	e.well("%s, none of them unfinished", plural(int64(len(list)), "subscription"))
+	e.well("%s, none of them unfinished", plural(made, "subscription"))
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/view"
 	"github.com/packfinderz/outbox/pgstream"
@@ -155,7 +156,7 @@ func conditions(f *view.Filter, alias, state string, args *query.Args) string {
 
 // mine is the SQL of the subscription's own filter on a row e.
 func mine(is *pgstream.Subscription, args *query.Args) string {
-	sql, values := is.Filter.Conditions(len(*args) + 1)
+	sql, values := streamsql.Filter(is.Filter).Conditions(len(*args) + 1)
 	*args = append(*args, values...)
 	return sql
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/view"
@@ -29,7 +30,8 @@ func (t *Table) Overview(ctx context.Context, o *view.Overview) error {
 	if err != nil {
 		return err
 	}
-	o.OldestTransaction, err = pgstream.OldestTransaction(ctx, t.pool)
+	oldest, err := pgsession.OldestTransaction(ctx, t.pool)
+	o.OldestTransaction = (*pgstream.Transaction)(oldest)
 	return err
 }
 

@@ -141,9 +141,11 @@ func (s stream) subscriptions(ctx context.Context, pool *pgxpool.Pool) ([]string
 		return nil, err
 	}
 	list, err := s.Subscriptions(ctx, pool)
-	names := make([]string, len(list))
+	var names []string
 	for i := range list {
-		names[i] = list[i].Name
+		if !list[i].HalfMade {
+			names = append(names, list[i].Name)
+		}
 	}
 	return names, err
 }

@@ -133,11 +133,7 @@ made: drop them, and make them again.`,
 				if err != nil {
 					return err
 				}
-				half, err := stream.HalfMade(ctx, pool)
-				if err != nil {
-					return err
-				}
-				return a.printSubscriptions(append(list, half...))
+				return a.printSubscriptions(list)
 			})
 		},
 	}
