@@ -1,24 +1,39 @@
 package outboxgorm
 
 import (
-	"gorm.io/gorm"
+	"context"
+	"database/sql"
 
-	"github.com/packfinderz/outbox/internal/emit"
+	"gorm.io/gorm"
 )
 
-// Transaction is a GORM transaction as the library takes it, for calls such as modkit.Enqueue. Tx
-// makes one.
+// Transaction is a GORM transaction for calls that take an *sql.Tx, such as modkit.Enqueue. Tx makes one.
 type Transaction struct{ tx *gorm.DB }
 
-// Tx is a GORM transaction as the library takes it. A *gorm.DB that is none is refused when it is
-// used, with ErrNoTransaction, and so is a dry run, with ErrDryRun.
+// Tx makes a Transaction. A *gorm.DB that is no transaction is refused when it is used, with ErrNoTransaction, and so is a
+// dry run, with ErrDryRun.
 func Tx(tx *gorm.DB) Transaction { return Transaction{tx} }
 
-// Conn is for the library's own use.
-func (t Transaction) Conn() (emit.Conn, error) {
+// Err says why the transaction cannot be used; nil if it can.
+func (t Transaction) Err() error {
+	_, err := transaction(t.tx)
+	return err
+}
+
+// ExecContext is that of *sql.Tx.
+func (t Transaction) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	conn, err := transaction(t.tx)
 	if err != nil {
 		return nil, err
 	}
-	return conn, nil
+	return conn.Tx.ExecContext(ctx, query, args...)
+}
+
+// QueryContext is that of *sql.Tx.
+func (t Transaction) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	conn, err := transaction(t.tx)
+	if err != nil {
+		return nil, err
+	}
+	return conn.Tx.QueryContext(ctx, query, args...)
 }

@@ -31,12 +31,6 @@ type Conn interface {
 	Array(values any) any
 }
 
-// Tx is a transaction of a library that this module must not know, such as GORM's.
-type Tx interface {
-	// Conn fails if it is no open transaction.
-	Conn() (Conn, error)
-}
-
 // Emitter writes events to one target.
 type Emitter struct {
 	plan   *Plan

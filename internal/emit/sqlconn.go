@@ -15,6 +15,13 @@ type SQLTx interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
+// CheckedTx is a transaction of a library that this module must not know, such as GORM's.
+type CheckedTx interface {
+	SQLTx
+	// Err fails if it is no open transaction.
+	Err() error
+}
+
 // SQLConn runs statements through database/sql, with any PostgreSQL driver.
 type SQLConn struct{ Tx SQLTx }
 

@@ -75,8 +75,8 @@ func connOf(tx Tx) (emit.Conn, error) {
 		return emit.PGXConn{Tx: tx}, nil
 	case sqlTx:
 		return emit.SQLConn{Tx: tx}, nil
-	case emit.Tx:
-		return tx.Conn()
+	case emit.CheckedTx:
+		return emit.SQLConn{Tx: tx}, tx.Err()
 	}
 	return nil, fmt.Errorf("%w (it is a %T)", ErrNoTransaction, tx)
 }
