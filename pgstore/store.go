@@ -21,7 +21,7 @@ import (
 	"github.com/packfinderz/outbox/layouts"
 )
 
-// DefaultLease is how long a claim lasts unless Config says otherwise.
+// DefaultLease is the default of Config.Lease.
 const DefaultLease = 30 * time.Second
 
 // Config adjusts a store. The zero value is ready to use.
@@ -30,14 +30,14 @@ type Config struct {
 	WorkerID uuid.UUID
 	// Lease is how long a claim lasts without being renewed. Default 30 s; between 100 ms and 24 h.
 	Lease time.Duration
-	// MaxAttempts is when an event is dead, where its row does not say. Default: the layout's.
+	// MaxAttempts is the number of attempts after which an event is dead, unless its row has its own. Default: the
+	// layout's.
 	MaxAttempts int
 	// Filter limits the store to some of the table's events.
 	Filter Filter
 }
 
-// Filter limits a store to some of a table's events. A field the table has no column
-// for is refused.
+// Filter limits a store to some of a table's events. Setting a field that the table has no column for is an error.
 type Filter struct {
 	// Namespace is the only namespace; empty for all.
 	Namespace string
@@ -90,8 +90,8 @@ func New(pool *pgxpool.Pool, layout layouts.Layout, config Config) (*Store, erro
 // ErrNotPGX is returned for an *sql.DB that is not on pgx.
 var ErrNotPGX = pgsession.ErrNotPGX
 
-// NewSQL is New on the connections of database/sql, which have to be those of pgx's stdlib: any
-// other driver is refused with ErrNotPGX. Such a store is not woken by notifications: it polls.
+// NewSQL is New on the connections of database/sql, which have to be those of pgx's stdlib: with any other driver it
+// returns ErrNotPGX. Such a store hears no notifications: it polls.
 func NewSQL(db *sql.DB, layout layouts.Layout, config Config) (*Store, error) {
 	if err := pgsession.CheckSQL(db); err != nil {
 		return nil, err

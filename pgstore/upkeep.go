@@ -35,9 +35,8 @@ func (s *Store) Sweep(ctx context.Context) (int64, error) {
 	}
 }
 
-// Purge deletes delivered events, and dead letters if they have a retention, in small
-// steps. What is undelivered or dead is never touched. A step that fails does not keep the other
-// from running.
+// Purge deletes delivered events and, if they have a retention, dead letters with their events, in small steps. It never
+// deletes an event that may still be delivered. If one of the two fails, the other runs all the same.
 func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
 	purge, err := purge.WithDefaults()
 	if err != nil {
@@ -115,8 +114,7 @@ func (s *Store) Stats(ctx context.Context) (outbox.Stats, error) {
 	return stats, nil
 }
 
-// Retry brings dead events back: no attempts counted, due now, the same id. It returns
-// those that were dead.
+// Retry makes dead events due now, with the same id and no attempts counted. It returns the ids of those that were dead.
 func (s *Store) Retry(ctx context.Context, ids ...uuid.UUID) ([]uuid.UUID, error) {
 	return s.RetryIn(ctx, s.pool, ids...)
 }
@@ -127,7 +125,7 @@ type Querier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// RetryIn is Retry in a transaction of the caller's.
+// RetryIn is Retry in the caller's transaction.
 func (s *Store) RetryIn(ctx context.Context, db Querier, ids ...uuid.UUID) ([]uuid.UUID, error) {
 	plain := make([][16]byte, len(ids))
 	for i, id := range ids {

@@ -20,7 +20,7 @@ var ErrNoTable = tablecheck.ErrNoTable
 type MismatchError struct {
 	// Layout is the layout's name.
 	Layout string
-	// Mismatches are all of them.
+	// Mismatches are what does not fit.
 	Mismatches []Mismatch
 }
 
@@ -28,13 +28,13 @@ type MismatchError struct {
 type Mismatch struct {
 	// Table is the table, as SQL.
 	Table string
-	// Column is the column's name; empty if it is about the table.
+	// Column is the column's name; empty if the problem is the table's.
 	Column string
-	// Problem is one sentence without its end: what was found and what is needed.
+	// Problem says what was found and what is needed, as a sentence without its full stop.
 	Problem string
-	// OnlyEmit is set where relays and people can do their work all the same.
+	// OnlyEmit is set if only emit needs it: relays and people can do their work all the same.
 	OnlyEmit bool
-	// Lacks are the values that the column's enum has to get, where that is all that is wrong.
+	// Lacks are the values that the column's enum lacks, if that is all that is wrong.
 	Lacks []string
 }
 

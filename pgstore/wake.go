@@ -26,8 +26,8 @@ func NewNotifier(pool *pgxpool.Pool, layout layouts.Layout) (*Notifier, error) {
 	return &Notifier{inner: wake.NewNotifier(pool, sqlname.Qualified(layout.Schema, layout.Table))}, nil
 }
 
-// Notify asks for a notification. It returns at once; those asked for within ten
-// milliseconds become one. One that cannot be sent is forgotten: relays poll.
+// Notify sends a notification. It returns at once; calls within ten milliseconds become one notification. One that cannot
+// be sent is dropped: relays poll.
 func (n *Notifier) Notify() { n.inner.Notify() }
 
 // Close stops the notifier.
@@ -38,7 +38,7 @@ func Wake(ctx context.Context, db Querier, layout layouts.Layout) error {
 	return wake.Send(ctx, db, sqlname.Qualified(layout.Schema, layout.Table), "")
 }
 
-// Listen calls wake for every notification until ctx ends; see outbox.Listener.
+// Listen calls wakeUp for every notification until ctx ends; see outbox.Listener.
 func (s *Store) Listen(ctx context.Context, wakeUp func()) error {
 	if s.given == nil {
 		return errNoListening

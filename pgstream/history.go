@@ -17,19 +17,18 @@ import (
 	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
-// ErrRestored means that the events and cursors of a stream come from another server, or
-// another time of it: what their snapshots and numbers say is not true here. Errors that wrap
-// it say what was seen.
+// ErrRestored means that the events and cursors of a stream come from another server, or from another point in its history:
+// their snapshots and numbers mean nothing here. Errors that wrap it say what was seen.
 var ErrRestored = errors.New("the stream was restored from a dump, or its server, sequence or cursors were changed; run outbox repair")
 
-// ErrSequence means that the sequence does not do what the stream relies on.
+// ErrSequence means that the settings of the stream's sequence are not those that the stream relies on.
 var ErrSequence = errors.New("the sequence outbox_stream_seq hands out more than one value at a time; " +
 	"put it right with ALTER SEQUENCE outbox_stream_seq CACHE 1 INCREMENT 1 NO CYCLE")
 
 // ErrStandby means that the server is a standby: its cursors move on the primary.
 var ErrStandby = errors.New("this server is a standby; the stream is read on the primary")
 
-// ErrHidden means that a part of the stream cannot be seen: it would be passed over.
+// ErrHidden means that this role cannot see a part of the stream, and would skip its events.
 var ErrHidden = errors.New("a part of the stream cannot be seen from here")
 
 // What is seen of a history that was left. A stamp that does not match tells so for ever; the others
@@ -152,8 +151,8 @@ func (s Stream) check(ctx context.Context, db query, subscription string) error 
 	return h.refusal(subscription)
 }
 
-// Check refuses to let anybody look at a subscription, or change it, while its cursors and events
-// may be of two histories: with ErrNoStream, ErrRestored, or in words.
+// Check returns an error, such as ErrNoStream or ErrRestored, if nobody may look at a subscription or change it, because
+// its cursors and events may be of two histories.
 func (s Stream) Check(ctx context.Context, pool *pgxpool.Pool, subscription string) error {
 	return s.check(ctx, pool, subscription)
 }
@@ -186,8 +185,8 @@ func (s Stream) doubt(ctx context.Context, db query, evidence ...string) error {
 	return nil
 }
 
-// Verify refuses a server on which the cursors would lose events, as Open does: with
-// ErrNoStream, ErrRestored, or in words. It writes nothing.
+// Verify returns an error, such as ErrNoStream or ErrRestored, if the cursors would lose events on this server; Open
+// refuses it as well. It writes nothing.
 func (s Stream) Verify(ctx context.Context, tx pgx.Tx) error {
 	h, err := s.look(ctx, tx)
 	if err != nil {

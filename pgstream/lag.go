@@ -27,8 +27,7 @@ type Lag struct {
 	Parked map[string]int64 `json:"parked"`
 	// Relays are those that are alive.
 	Relays []RelayInfo `json:"relays"`
-	// OldestTransaction is the transaction of the server that has been running longest; nil if
-	// none is, or we may not see it.
+	// OldestTransaction is the server's longest-running transaction; nil if there is none, or if the role may not see it.
 	OldestTransaction *Transaction `json:"oldestTransaction,omitempty"`
 }
 
@@ -42,9 +41,9 @@ type ShardLag struct {
 	Seconds float64 `json:"seconds"`
 	// WindowSeconds is how long ago the open window was opened; zero if none is.
 	WindowSeconds float64 `json:"windowSeconds"`
-	// Owner is the relay that has it; empty if none does.
+	// Owner is the relay that owns it; empty if none does.
 	Owner string `json:"owner,omitempty"`
-	// LeaseSeconds is for how long it still has it.
+	// LeaseSeconds is the time until the owner's lease ends, in seconds.
 	LeaseSeconds float64 `json:"leaseSeconds"`
 }
 
@@ -56,13 +55,13 @@ type RelayInfo struct {
 	PID    int    `json:"pid"`
 	// StartedAt is when it started.
 	StartedAt time.Time `json:"startedAt"`
-	// Waits is set while its destination takes nothing: it has no shards then.
+	// Waits is set while its destination accepts nothing: it owns no shards then.
 	Waits bool `json:"waits,omitempty"`
 }
 
 // Transaction is a running transaction of the server.
 type Transaction struct {
-	// PID is its backend, Seconds for how long it has run.
+	// PID is its backend, and Seconds is how long it has run.
 	PID     int     `json:"pid"`
 	Seconds float64 `json:"seconds"`
 	// State and Application are as pg_stat_activity has them.
@@ -91,7 +90,7 @@ func (s Stream) Lag(ctx context.Context, pool *pgxpool.Pool, name string) (*Lag,
 	return s.LagUpTo(ctx, pool, name, LagLimit)
 }
 
-// LagUpTo is Lag that counts up to limit unread events of a shard.
+// LagUpTo is like Lag, but counts up to limit unread events of a shard.
 func (s Stream) LagUpTo(ctx context.Context, pool *pgxpool.Pool, name string, limit int) (*Lag, error) {
 	subscription, err := s.FindSubscription(ctx, pool, name)
 	if err != nil {

@@ -296,8 +296,8 @@ func (s *Store) renew(ctx context.Context, shards map[int16]int64) error {
 	return outbox.ErrLeaseLost
 }
 
-// Leave gives all shards to whoever wants them. The relay calls it when it stops; a store
-// that has left can claim again.
+// Leave gives up all shards, so that others can take them. The relay calls it when it stops; a store that has left can
+// claim again.
 func (s *Store) Leave(ctx context.Context) error {
 	select {
 	case s.reading <- struct{}{}:

@@ -18,9 +18,9 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	return Stream{}.Migrate(ctx, pool, Shape{})
 }
 
-// Migrate makes the stream, and its schema if that is missing, or brings it up to date. What is zero in shape is the
-// default for a new stream, and as it is for one that is there; another shape than it has is an error. A table of the
-// stream's name that these migrations have not made is refused.
+// Migrate makes the stream, and its schema if that is missing, or brings it up to date. A zero field of shape stands for
+// the default in a new stream, and for what it is in an existing one; an existing stream of another shape is an error. So
+// is a table of the stream's name that these migrations have not made.
 //
 // It does the same as outbox migrate up and notes it in the same place, so that either can go on where the other ended.
 // It may run in several processes at once.

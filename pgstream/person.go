@@ -66,9 +66,8 @@ func (s Stream) change(ctx context.Context, db Querier, subscription, states, se
 	return changed, wakeParked(ctx, db, s)
 }
 
-// Retry brings dead events of a subscription back: no attempts counted, due now, the same id.
-// It returns those that were dead. What waits behind one under DeadBlocks goes on waiting until it
-// is delivered.
+// Retry makes dead events of a subscription due now, with the same id and no attempts counted. It returns the ids of those
+// that were dead. What waits behind one under DeadBlocks goes on waiting until it is delivered.
 func (s Stream) Retry(ctx context.Context, db Querier, subscription string, ids ...uuid.UUID) ([]uuid.UUID, error) {
 	retried, err := s.change(ctx, db, subscription, `'dead'`, `state = 'retry', attempts = 0, next_attempt_at = now(), reason = NULL`, ids)
 	if err != nil {
@@ -77,10 +76,9 @@ func (s Stream) Retry(ctx context.Context, db Querier, subscription string, ids 
 	return retried, nil
 }
 
-// Hold keeps parked events of a subscription, those that wait or are to be retried, from being
-// published until Release, and with each the later events of its key, unless it is one that
-// does not gate it. It returns those that are held now. One that a relay is publishing at this
-// moment may still be delivered.
+// Hold keeps parked events of a subscription from being published until Release: those that wait or are to be retried, and
+// with each the later events of its key, if it gates the key. It returns the ids of those that are held now. One that a
+// relay is publishing at this moment may still be delivered.
 func (s Stream) Hold(ctx context.Context, db Querier, subscription string, ids ...uuid.UUID) ([]uuid.UUID, error) {
 	held, err := s.change(ctx, db, subscription, `'retry', 'waiting', 'stopped'`, `state = 'held', next_attempt_at = NULL, route = NULL`, ids)
 	if err != nil {
@@ -89,7 +87,7 @@ func (s Stream) Hold(ctx context.Context, db Querier, subscription string, ids .
 	return held, nil
 }
 
-// Release makes held events of a subscription due. It returns those that were held.
+// Release makes held events of a subscription due. It returns the ids of those that were held.
 func (s Stream) Release(ctx context.Context, db Querier, subscription string, ids ...uuid.UUID) ([]uuid.UUID, error) {
 	released, err := s.change(ctx, db, subscription, `'held'`, `state = 'retry', next_attempt_at = now()`, ids)
 	if err != nil {
@@ -98,7 +96,7 @@ func (s Stream) Release(ctx context.Context, db Querier, subscription string, id
 	return released, nil
 }
 
-// Retry brings dead events back; see Stream.Retry.
+// Retry makes dead events due again; see Stream.Retry.
 func (s *Store) Retry(ctx context.Context, ids ...uuid.UUID) ([]uuid.UUID, error) {
 	retried, err := s.stream.Retry(ctx, s.pool, s.config.Subscription, ids...)
 	if err != nil {

@@ -43,11 +43,11 @@ type Repaired struct {
 
 // RepairedSubscription is what a repair parked for one subscription.
 type RepairedSubscription struct {
-	// Name is the subscription's.
+	// Name is the subscription's name.
 	Name string `json:"name"`
-	// Unread is how many events it certainly has not got.
+	// Unread is how many events it certainly has not received.
 	Unread int64 `json:"unread"`
-	// Doubtful is how many events it may have got already: it gets them again.
+	// Doubtful is how many events it may have received already: it receives them again.
 	Doubtful int64 `json:"doubtful"`
 	// Cursors is how many cursors it lacked. They begin at the oldest event that is kept, and read Reread
 	// events, which are not parked.
@@ -119,7 +119,7 @@ func (s Stream) Repair(ctx context.Context, pool *pgxpool.Pool, options RepairOp
 	return done, nil
 }
 
-// ErrNotOwner means that a repair was tried by a role that may not write all of it.
+// ErrNotOwner means that the role may not write all that a repair writes.
 var ErrNotOwner = errors.New("only the owner of a stream's tables can repair it")
 
 // owner is the role that has the tables, and whether this session is of it.

@@ -15,7 +15,7 @@ import (
 // Replay says which delivered events to publish again, and to whom. At least one of the
 // conditions is set; together they narrow each other.
 type Replay struct {
-	// Subscription is whose relay publishes them. Default "default".
+	// Subscription is the subscription whose relay publishes them. Default "default".
 	Subscription string
 	// ID is a single event; IDs are some.
 	ID  uuid.UUID
@@ -76,9 +76,8 @@ SELECT '{}'::uuid[], count(*), coalesce(max(seq), 0)
 FROM (SELECT e.seq` + replayFrom + `) AS e
 WHERE ($4::timestamptz, $5::float8, $6::bigint) IS NOT NULL`
 
-// Replay publishes delivered events again, with the same ids, in order, at the rate that was
-// asked for. Copies are parked for the relay; the cursors, and the log itself, do not move.
-// It returns how many there are.
+// Replay publishes delivered events again, with the same ids, in order, at the given rate. It parks copies for the relay;
+// the cursors and the log stay as they are. It returns the number of events.
 func (s Stream) Replay(ctx context.Context, pool *pgxpool.Pool, replay Replay) (int64, error) {
 	if replay.Subscription == "" {
 		replay.Subscription = DefaultSubscription

@@ -178,9 +178,8 @@ func (s Stream) readSchema(ctx context.Context, db reads, names []string) (*sche
 	return found, nil
 }
 
-// CheckSchema compares what is in the schema with what this program needs. It refuses with
-// ErrNoStream, or with a *SchemaError that matches ErrSchemaOlder, ErrSchemaNewer or
-// ErrSchemaIncomplete. It reads the catalogs and writes nothing.
+// CheckSchema compares what is in the schema with what this program needs. It returns ErrNoStream, or a *SchemaError that
+// matches ErrSchemaOlder, ErrSchemaNewer or ErrSchemaIncomplete. It reads the catalogs and writes nothing.
 func (s Stream) CheckSchema(ctx context.Context, db Querier) error {
 	found, err := s.readSchema(ctx, db, neededNames())
 	if err != nil {

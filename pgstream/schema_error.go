@@ -12,23 +12,23 @@ import (
 // SchemaError says why a stream's schema was refused. It matches ErrSchemaOlder, ErrSchemaNewer
 // or ErrSchemaIncomplete.
 type SchemaError struct {
-	// Verdict is one of these three.
+	// Verdict is ErrSchemaOlder, ErrSchemaNewer or ErrSchemaIncomplete.
 	Verdict error
 	// Version is the migration that the schema is at; zero if it does not say.
 	Version int
 	// Program is the newest migration that this program knows.
 	Program int
-	// Differences are what is missing or otherwise.
+	// Differences are what is missing or different.
 	Differences []Difference
 }
 
-// Difference is something of a schema that is not as this program needs it.
+// Difference is one thing in a schema that is not as this program needs it.
 type Difference struct {
-	// Object is what it is about, such as "index outbox_parked_due".
+	// Object names it, such as "index outbox_parked_due".
 	Object string
 	// Problem says what is wrong with it, such as "is missing".
 	Problem string
-	// Mend is what to do about it; empty if migrations do it.
+	// Mend says how to mend it; empty if migrations do.
 	Mend string
 }
 

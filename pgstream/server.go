@@ -12,7 +12,7 @@ import (
 	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
-// ErrNoStream means that the stream's tables are not there.
+// ErrNoStream means that the stream's tables do not exist.
 var ErrNoStream = errors.New("there is no stream; make it with outbox migrate up")
 
 // noteServerSQL remembers which server, and which timeline of it, the stream is on.

@@ -16,7 +16,7 @@ import (
 // a limit to how many of a topic are parked; beyond it the shard waits.
 
 const (
-	// DefaultMaxStopped is how many events of one topic wait beside the stream.
+	// DefaultMaxStopped is the default of Config.MaxStopped.
 	DefaultMaxStopped = 100_000
 	// freeFirst and freeMost are how many stopped events are made due at a time: few at first,
 	// for the topic may be on trial.

@@ -22,33 +22,32 @@ import (
 const (
 	// DefaultSubscription is the subscription that every stream has from the start.
 	DefaultSubscription = "default"
-	// DefaultLease is how long a relay has its shards without renewing them.
+	// DefaultLease is the default of Config.Lease.
 	DefaultLease = 30 * time.Second
-	// DefaultMaxAttempts is when an event is dead, where it does not say.
+	// DefaultMaxAttempts is the default of Config.MaxAttempts.
 	DefaultMaxAttempts = 10
 )
 
 // Config adjusts a store. The zero value is ready to use.
 type Config struct {
-	// Subscription is whose events are taken. Default "default".
+	// Subscription is the subscription to read. Default "default".
 	Subscription string
-	// WorkerID names this store in the shards it has. Default: a new UUID.
+	// WorkerID names this store in the shards it owns. Default: a new UUID.
 	WorkerID uuid.UUID
-	// Lease is how long a shard is kept without being renewed. Default 30 s; between 100 ms and 24 h.
+	// Lease is how long the store owns a shard without renewing it. Default 30 s; between 100 ms and 24 h.
 	Lease time.Duration
-	// MaxAttempts is when an event is dead, where it does not say itself. Default 10.
+	// MaxAttempts is the number of attempts after which an event is dead, unless the event has its own. Default 10.
 	MaxAttempts int
 	// Connections is how many connections the store opens beside the pool: one reads, the
 	// others settle. Default 4; at least 2.
 	Connections int
-	// MaxStopped is how many events of a topic that takes nothing are kept beside the stream, so
-	// that others can go past them; beyond it the shards wait. Default 100,000.
+	// MaxStopped is how many events of a topic that accepts nothing are parked, so that those of other topics can pass
+	// them; beyond it the shards wait. Default 100,000.
 	MaxStopped int
-	// Changed is told when the store goes on under another definition of its subscription: it was
-	// altered, or dropped and made again. Batches that are out were taken under the old one. It must
-	// return at once, and must not call the store. Default: nobody is told.
+	// Changed is called when the subscription's definition has changed: it was altered, or dropped and made again. Batches
+	// that are out were taken under the old definition. Changed must return at once, and must not call the store.
 	Changed func(was, is Subscription)
-	// Logger is told of subscriptions that lag behind the ring. Default slog.Default().
+	// Logger receives warnings, such as about subscriptions that lag behind the ring. Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -117,9 +116,9 @@ type Store struct {
 
 var _ outbox.Store = (*Store)(nil)
 
-// Open opens a subscription of a stream, after a look at whether the stream is there, is what
-// this program needs, and its server can be trusted with the cursors; see CheckSchema and
-// ErrRestored. The schema that it finds the stream in is the one that it keeps to. Close it in the end.
+// Open opens a subscription of a stream. It first checks that the stream exists, that it has what this program needs, and
+// that its server can be trusted with the cursors; see CheckSchema and ErrRestored. The store keeps to the schema in which
+// Open finds the stream. Close it in the end.
 func Open(ctx context.Context, pool *pgxpool.Pool, stream Stream, config Config) (*Store, error) {
 	if err := stream.Validate(); err != nil {
 		return nil, err
@@ -216,12 +215,12 @@ func (s *Store) Close() {
 	s.own.Close()
 }
 
-// Check reports why nothing of the subscription can be read now, if that is so: ErrRestored, or in words.
+// Check returns an error, such as ErrRestored, if the subscription cannot be read now.
 func (s *Store) Check(ctx context.Context) error {
 	return s.stream.check(ctx, s.pool, s.config.Subscription)
 }
 
-// WorkerID is the name of this store in the shards it has.
+// WorkerID is the name of this store in the shards it owns.
 func (s *Store) WorkerID() uuid.UUID { return s.config.WorkerID }
 
 // Traits tells the relay what to expect.

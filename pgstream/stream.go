@@ -18,7 +18,7 @@ import (
 	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
-// LayoutName is what the stream is called where layouts have names.
+// LayoutName is the stream's name among the layouts.
 const LayoutName = "standard"
 
 // Stream is the place of a stream: the schema its tables are in. The zero value is the
@@ -28,7 +28,7 @@ type Stream struct {
 	Schema string
 }
 
-// LayoutName is the constant of that name; with it, a Stream is an outbox.Target.
+// LayoutName returns the constant LayoutName. It makes a Stream an outbox.Target.
 func (s Stream) LayoutName() string { return LayoutName }
 
 // table is the name of one of the stream's tables or functions, as SQL.
@@ -64,8 +64,8 @@ type Shape struct {
 	// SlotLength is how long events are written to one slot. Default a day; whole seconds.
 	// Events are kept for at least Slots-2 times as long.
 	SlotLength time.Duration
-	// Shards is into how many parts keys are divided, each read by one relay at a time.
-	// Default 8; a power of two up to 256.
+	// Shards is the number of parts that keys are divided into, each read by one relay at a time. Default 8; a power of two
+	// up to 256.
 	Shards int
 }
 

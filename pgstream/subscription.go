@@ -43,10 +43,10 @@ type Subscription struct {
 	HalfMade bool `json:"halfMade,omitempty"`
 }
 
-// ErrNoSubscription means that a subscription is not there.
+// ErrNoSubscription means that the subscription does not exist.
 var ErrNoSubscription = errors.New("there is no such subscription")
 
-// ErrSubscriptionExists means that a subscription of that name is there already.
+// ErrSubscriptionExists means that there is a subscription of that name.
 var ErrSubscriptionExists = errors.New("the subscription exists already")
 
 // ErrHalfMade means that making the subscription was interrupted. It takes nothing and keeps nothing.

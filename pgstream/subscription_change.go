@@ -13,7 +13,7 @@ import (
 // SubscriptionOption adjusts how a subscription is altered or dropped.
 type SubscriptionOption struct{ forced bool }
 
-// Forced alters or drops a subscription although relays serve it that stand in the way.
+// Forced alters or drops a subscription even if relays that serve it stand in the way.
 func Forced() SubscriptionOption { return SubscriptionOption{forced: true} }
 
 func isForced(options []SubscriptionOption) bool {

@@ -39,8 +39,8 @@ WITH freed AS (UPDATE {shards} SET owner = NULL, locked_until = NULL WHERE subsc
 UPDATE {subscriptions} SET ready = true WHERE name = $1 AND generation = $3`
 )
 
-// CreateSubscription makes a subscription. One that was not made to the end, because the
-// connection broke, takes nothing and keeps nothing; see Subscription.HalfMade. Drop it and make it again.
+// CreateSubscription makes a subscription. If it is interrupted, the subscription may be left HalfMade: drop it and make it
+// again.
 func (s Stream) CreateSubscription(ctx context.Context, pool *pgxpool.Pool, sub Subscription, start Start) error {
 	if err := sub.Validate(); err != nil {
 		return err

@@ -21,8 +21,8 @@ WITH me AS (
 )
 SELECT coalesce((SELECT generation FROM {subscriptions} WHERE name = $1), -1)`
 
-// Wait keeps this relay known while nothing may be claimed, and notices a definition that was altered
-// or dropped. Its shards are left to relays that can publish.
+// Wait keeps this relay listed while nothing may be claimed, and notices a definition that was altered or dropped. It
+// leaves its shards to relays that can publish.
 func (s *Store) Wait(ctx context.Context) error {
 	select {
 	case s.reading <- struct{}{}:

@@ -24,8 +24,8 @@ func NewNotifier(pool *pgxpool.Pool, stream Stream) (*Notifier, error) {
 	return &Notifier{inner: wake.NewNotifier(pool, stream.table("outbox_stream"))}, nil
 }
 
-// Notify asks for a notification. It returns at once; those asked for within ten
-// milliseconds become one. One that cannot be sent is forgotten: relays poll.
+// Notify sends a notification. It returns at once; calls within ten milliseconds become one notification. One that cannot
+// be sent is dropped: relays poll.
 func (n *Notifier) Notify() { n.inner.Notify() }
 
 // Close stops the notifier.
@@ -54,7 +54,7 @@ func wakeChanged(ctx context.Context, db wake.Execer, stream Stream) error {
 	return wake.Send(ctx, db, stream.table("outbox_stream"), aboutChanged)
 }
 
-// Listen calls wake for every notification until ctx ends; see outbox.Listener.
+// Listen calls wakeUp for every notification until ctx ends; see outbox.Listener.
 func (s *Store) Listen(ctx context.Context, wakeUp func()) error {
 	return wake.Listen(ctx, s.given, s.stream.table("outbox_stream"), func(about string) {
 		s.mu.Lock()
