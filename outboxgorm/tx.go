@@ -7,7 +7,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Transaction is a GORM transaction for calls that take an *sql.Tx, such as modkit.Enqueue. Tx makes one.
+// Transaction is a GORM transaction for calls that take an *sql.Tx, such as modkit.Enqueue and outboxtest.RequireEmitted. Tx
+// makes one.
 type Transaction struct{ tx *gorm.DB }
 
 // Tx makes a Transaction. A *gorm.DB that is no transaction is refused when it is used, with ErrNoTransaction, and so is a

@@ -1,4 +1,3 @@
-// Package outboxtest helps to test code that emits and publishes events.
 package outboxtest
 
 import (

@@ -4,11 +4,18 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+// PGXTx is what a pgx.Tx and pgx's pools have in common.
+type PGXTx interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
 // PGXConn runs statements through pgx.
-type PGXConn struct{ Tx pgx.Tx }
+type PGXConn struct{ Tx PGXTx }
 
 // Exec runs a statement and reports the rows affected.
 func (c PGXConn) Exec(ctx context.Context, sql string, args []any) (int64, error) {
