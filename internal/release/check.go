@@ -19,7 +19,7 @@ import (
 //go:embed testdata/stranger
 var stranger embed.FS
 
-// testOnly are packages that no program of a stranger may link.
+// testOnly are parts of the names of packages and modules that no program of a stranger may link.
 var testOnly = []string{"nats-server", "kfake", "pstest", "chromedp", "goleak", "rapid"}
 
 // unwanted are modules that a stranger should not even download, although our own tests need them, and why one is
@@ -36,6 +36,9 @@ func (t *tree) check(ctx context.Context, out io.Writer) (err error) {
 	if err := t.consistent(); err != nil {
 		return err
 	}
+	if err := t.renumber(); err != nil {
+		return err
+	}
 	work, err := os.MkdirTemp("", "outbox-install-")
 	if err != nil {
 		return fmt.Errorf("make a folder: %w", err)
@@ -45,10 +48,16 @@ func (t *tree) check(ctx context.Context, out io.Writer) (err error) {
 	if err := t.publish(ctx, proxy); err != nil {
 		return err
 	}
-	s := &session{folder: filepath.Join(work, "stranger"), out: out}
-	if s.env, err = environment(ctx, work, proxy); err != nil {
+	known, err := goEnv(ctx)
+	if err != nil {
 		return err
 	}
+	// Another content had the same version the last time, if that did not end well.
+	if err := t.forget(known.modules); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.forget(known.modules)) }()
+	s := &session{folder: filepath.Join(work, "stranger"), env: environment(known, work, proxy), out: out}
 	if err := os.MkdirAll(s.folder, 0o750); err != nil {
 		return fmt.Errorf("make a folder: %w", err)
 	}
@@ -81,21 +90,6 @@ func (s *session) run(ctx context.Context, name string, args ...string) (string,
 	return string(out), nil
 }
 
-// environment has go find our modules in the proxy, others in the cache of whoever runs this, and the rest where it always
-// does. Its own cache of modules is empty: nothing that was there before can hide a fault. What is compiled is the same
-// wherever it stands, and is kept for the next time.
-func environment(ctx context.Context, work, proxy string) ([]string, error) {
-	out, err := exec.CommandContext(ctx, "go", "env", "GOPROXY", "GOMODCACHE").Output()
-	if err != nil {
-		return nil, fmt.Errorf("go env: %w", err)
-	}
-	known := strings.Fields(string(out))
-	return append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod -modcacherw -trimpath",
-		"GOPROXY=file://"+proxy+",file://"+filepath.Join(known[1], "cache", "download")+","+known[0],
-		// Only our own modules are unknown to the checksum database.
-		"GONOSUMDB=github.com/packfinderz/outbox", "GOMODCACHE="+filepath.Join(work, "modules"), "GOBIN="+filepath.Join(work, "bin")), nil
-}
-
 // install installs the program as the README says, and asks it for its version.
 func (t *tree) install(ctx context.Context, s *session, program string) error {
 	if _, err := s.run(ctx, "go", "install", t.modules[0].path()+"/cmd/outbox@"+t.version); err != nil {
@@ -108,7 +102,11 @@ func (t *tree) install(ctx context.Context, s *session, program string) error {
 	if !strings.HasPrefix(said, "outbox "+t.version+" ") {
 		return fmt.Errorf("outbox version says %q, want %s", said, t.version)
 	}
-	return nil
+	linked, err := s.run(ctx, "go", "version", "-m", program)
+	if err != nil {
+		return err
+	}
+	return refuseLinked("the program", linked)
 }
 
 // use builds, checks and tests a stranger's module.
@@ -145,16 +143,22 @@ func (t *tree) use(ctx context.Context, s *session) error {
 	if err != nil {
 		return fmt.Errorf("read the stranger's go.sum: %w", err)
 	}
-	return errors.Join(refuseLinked(linked), refuseDownloaded(string(sums), unwanted, s.out))
+	return errors.Join(refuseLinked("the stranger's module", linked), refuseDownloaded(string(sums), unwanted, s.out))
 }
 
-// refuseLinked finds packages that only tests need.
-func refuseLinked(linked string) error {
+// refuseLinked finds what only tests need in a list of packages or modules. A list without the clients of NATS and Kafka is
+// not the one that was meant, and proves nothing.
+func refuseLinked(who, linked string) error {
 	var problems []error
+	for _, client := range []string{"github.com/nats-io/nats.go", "github.com/twmb/franz-go"} {
+		if !strings.Contains(linked, client) {
+			problems = append(problems, fmt.Errorf("%s does not link %s", who, client))
+		}
+	}
 	for dependency := range strings.FieldsSeq(linked) {
 		for _, test := range testOnly {
 			if strings.Contains(dependency, test) {
-				problems = append(problems, fmt.Errorf("the stranger's program links %s", dependency))
+				problems = append(problems, fmt.Errorf("%s links %s", who, dependency))
 			}
 		}
 	}

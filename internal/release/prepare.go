@@ -85,18 +85,11 @@ func heading(changelog, version string, now time.Time) (string, error) {
 
 // raise writes the version into every go.mod and go.work.
 func (t *tree) raise(version string) error {
-	own := make(map[string]bool)
-	for _, m := range t.modules {
-		own[m.path()] = true
+	was := t.version
+	if err := t.require(version); err != nil {
+		return err
 	}
 	for _, m := range t.modules {
-		for _, require := range m.file.Require {
-			if own[require.Mod.Path] {
-				if err := m.file.AddRequire(require.Mod.Path, version); err != nil {
-					return fmt.Errorf("raise %s in %s: %w", require.Mod.Path, m.folder, err)
-				}
-			}
-		}
 		text, err := m.file.Format()
 		if err == nil {
 			err = os.WriteFile(filepath.Join(t.root, m.folder, "go.mod"), text, 0o600)
@@ -108,7 +101,7 @@ func (t *tree) raise(version string) error {
 	for _, replace := range t.work.Replace {
 		// The line stays where it is; dropping and adding would move it.
 		for i, word := range replace.Syntax.Token {
-			if word == t.version {
+			if word == was {
 				replace.Syntax.Token[i] = version
 			}
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,32 +127,6 @@ func TestPrepareRefuses(t *testing.T) {
 		}
 		if read(t, filepath.Join(root, "go.work")) != before {
 			t.Errorf("%s: a refusal wrote something", words)
-		}
-	}
-}
-
-// TestStrangerRefuses finds what a stranger must not link or download.
-func TestStrangerRefuses(t *testing.T) {
-	t.Parallel()
-	if err := refuseLinked("fmt\ngithub.com/nats-io/nats.go\n"); err != nil {
-		t.Error(err)
-	}
-	if err := refuseLinked("fmt\ngithub.com/nats-io/nats-server/v2/server\n"); err == nil {
-		t.Error("a server is linked, and passes")
-	}
-	const line = "github.com/nats-io/nats-server/v2 v2.15.2"
-	for name, test := range map[string]struct {
-		sums, reason string
-		fails        bool
-	}{
-		"the go.mod alone":                    {line + "/go.mod h1:x=\n", "", false},
-		"the module":                          {line + " h1:x=\n", "", true},
-		"the module, for a reason":            {line + " h1:x=\n", "why", false},
-		"a reason for what is not downloaded": {line + "/go.mod h1:x=\n", "why", true},
-	} {
-		err := refuseDownloaded(test.sums, map[string]string{"github.com/nats-io/nats-server/v2": test.reason}, io.Discard)
-		if (err != nil) != test.fails {
-			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -36,6 +36,9 @@ func (t *tree) publish(ctx context.Context, proxy string) error {
 			continue // deleted, or no file
 		}
 		folder := t.moduleOf(name)
+		if name == path.Join(folder, "go.mod") {
+			continue // it is written with the version of the check
+		}
 		within := name
 		if folder != "." {
 			within = strings.TrimPrefix(name, folder+"/")
@@ -84,6 +87,7 @@ func (t *tree) put(proxy string, m gomod, files []zip.File) (err error) {
 			return err
 		}
 	}
+	files = append(files, file{"go.mod", filepath.Join(folder, t.version+".mod")})
 	out, err := os.Create(filepath.Join(folder, t.version+".zip"))
 	if err != nil {
 		return err

@@ -101,6 +101,25 @@ func (t *tree) consistent() error {
 	return errors.Join(problems...)
 }
 
+// require has the modules require another version of each other. It writes no file.
+func (t *tree) require(version string) error {
+	own := make(map[string]bool)
+	for _, m := range t.modules {
+		own[m.path()] = true
+	}
+	for _, m := range t.modules {
+		for _, require := range m.file.Require {
+			if own[require.Mod.Path] {
+				if err := m.file.AddRequire(require.Mod.Path, version); err != nil {
+					return fmt.Errorf("require %s of %s: %w", version, m.folder, err)
+				}
+			}
+		}
+	}
+	t.version = version
+	return nil
+}
+
 // git is what a git command prints.
 func (t *tree) git(ctx context.Context, args ...string) (string, error) {
 	git := exec.CommandContext(ctx, "git", args...)
