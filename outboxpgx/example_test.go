@@ -14,13 +14,9 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// placeOrder is the example of the README: the order and its event, in one commit.
-func placeOrder(ctx context.Context, pool *pgxpool.Pool) error {
-	emitter, err := outboxpgx.New(pgstream.Stream{}, outbox.EmitConfig{})
-	if err != nil {
-		return err
-	}
-	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+// placeOrder is the first example of the README: the order and its event, in one commit.
+func placeOrder(ctx context.Context, pool *pgxpool.Pool, emitter *outboxpgx.Emitter) error {
+	return emitter.InTx(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `INSERT INTO orders (id, total) VALUES ($1, $2)`, 42, 1999); err != nil {
 			return err
 		}
@@ -34,8 +30,39 @@ func placeOrder(ctx context.Context, pool *pgxpool.Pool) error {
 	})
 }
 
+// run is the second: a service with its relay.
+func run(ctx context.Context, pool *pgxpool.Pool, broker outbox.Publisher, serve func(*outboxpgx.Emitter)) error {
+	store, err := pgstream.Open(ctx, pool, pgstream.Stream{}, pgstream.Config{})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	relay, err := outbox.NewRelay(outbox.RelayConfig{Store: store, Publisher: broker})
+	if err != nil {
+		return err
+	}
+	emitter, err := outboxpgx.New(pgstream.Stream{}, outbox.EmitConfig{Nudge: relay.Nudge})
+	if err != nil {
+		return err
+	}
+	go serve(emitter)
+	return relay.Run(ctx)
+}
+
+// printer publishes to the screen, and tells that it did.
+type printer struct{ published func() }
+
+func (p printer) Publish(_ context.Context, messages []outbox.Message) []error {
+	for i := range messages {
+		fmt.Println(messages[i].Topic, messages[i].Type, messages[i].Key)
+	}
+	p.published()
+	return make([]error, len(messages))
+}
+
 func Example() {
-	ctx := context.Background()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	pool, done, err := exampleDatabase()
 	if err != nil {
 		fmt.Println(err)
@@ -43,14 +70,16 @@ func Example() {
 	}
 	defer done()
 
-	fmt.Println(placeOrder(ctx, pool))
-
-	var orders, events int
-	err = pool.QueryRow(ctx, `SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM outbox_stream)`).Scan(&orders, &events)
-	fmt.Println(orders, events, err)
+	err = run(ctx, pool, printer{published: stop}, func(emitter *outboxpgx.Emitter) {
+		if err := placeOrder(ctx, pool, emitter); err != nil {
+			fmt.Println(err)
+			stop()
+		}
+	})
+	fmt.Println(err)
 	// Output:
+	// orders order_placed order/42
 	// <nil>
-	// 1 1 <nil>
 }
 
 // Emitting the same dedupe key again is no error, and no second event.
