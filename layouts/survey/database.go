@@ -49,14 +49,11 @@ func (s Set) there(ctx context.Context, db DB, list []Object) (map[key]present, 
 	for _, o := range list {
 		kinds, names = append(kinds, string(o.Kind)), append(names, o.Name)
 	}
-	rows, err := db.Query(ctx, thereSQL, kinds, names)
-	if err != nil {
-		return nil, fmt.Errorf("look for the names of the migrations: %w", err)
-	}
+	rows, _ := db.Query(ctx, thereSQL, kinds, names) // the rows say what failed
 	found := make(map[key]present)
 	var k key
 	var p present
-	_, err = pgx.ForEachRow(rows, []any{&k.kind, &k.name, &p.is, &p.table, &p.values, &p.body}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&k.kind, &k.name, &p.is, &p.table, &p.values, &p.body}, func() error {
 		found[k] = p
 		p.values = nil // the next row has its own
 		return nil
@@ -106,15 +103,12 @@ WHERE c.relname = $1 AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE ns
 
 // noted are the versions that goose has noted as applied. Unlike goose it writes nothing.
 func (s Set) noted(ctx context.Context, db DB) ([]int64, error) {
-	rows, err := db.Query(ctx, versionsSQL, s.Versions)
-	if err != nil {
-		return nil, fmt.Errorf("look at %s: %w", s.Versions, err)
-	}
+	rows, _ := db.Query(ctx, versionsSQL, s.Versions) // the rows say what failed
 	missing := []string{"id", "version_id", "is_applied", "tstamp"}
 	exists, isTable := false, true
 	var name *string
 	var fits bool
-	_, err = pgx.ForEachRow(rows, []any{&isTable, &name, &fits}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&isTable, &name, &fits}, func() error {
 		exists = true
 		if name != nil && fits {
 			missing = slices.DeleteFunc(missing, func(want string) bool { return want == *name })

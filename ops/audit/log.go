@@ -64,16 +64,14 @@ func (l *Log) List(ctx context.Context, before int64, size int) (entries []Entry
 	if exists, err = l.exists(ctx); err != nil || !exists {
 		return nil, false, err
 	}
-	rows, err := l.pool.Query(ctx, l.sql(`
+	rows, _ := l.pool.Query(ctx, l.sql(`
 		SELECT id, actor, operation, target, request, events, started_at, coalesce(ended_at, '0001-01-01 00:00:00Z'), outcome
-		FROM {audit} WHERE target = $1 AND id < $2 ORDER BY id DESC LIMIT $3`), l.outbox, before, size)
-	if err == nil {
-		entries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Entry, err error) {
-			err = row.Scan(&e.ID, &e.Actor, &e.Operation, &e.Target, &e.Request, &e.Events, &e.StartedAt, &e.EndedAt, &e.Outcome)
-			e.StartedAt, e.EndedAt = e.StartedAt.UTC(), e.EndedAt.UTC()
-			return e, err
-		})
-	}
+		FROM {audit} WHERE target = $1 AND id < $2 ORDER BY id DESC LIMIT $3`), l.outbox, before, size) // the rows say what failed
+	entries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Entry, err error) {
+		err = row.Scan(&e.ID, &e.Actor, &e.Operation, &e.Target, &e.Request, &e.Events, &e.StartedAt, &e.EndedAt, &e.Outcome)
+		e.StartedAt, e.EndedAt = e.StartedAt.UTC(), e.EndedAt.UTC()
+		return e, err
+	})
 	if err != nil {
 		return nil, true, fmt.Errorf("outbox: read the audit log: %w", err)
 	}
@@ -90,18 +88,16 @@ func (l *Log) Moments(ctx context.Context, id uuid.UUID) (moments []view.Moment,
 	if exists, err := l.exists(ctx); err != nil || !exists {
 		return nil, err
 	}
-	rows, err := l.pool.Query(ctx, l.sql(`
+	rows, _ := l.pool.Query(ctx, l.sql(`
 		SELECT e.at, a.operation, a.actor FROM {events} AS e JOIN {audit} AS a ON a.id = e.audit_id
-		WHERE e.event_id = $1 AND a.target = $2 ORDER BY e.at`), [16]byte(id), l.outbox)
-	if err == nil {
-		moments, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m view.Moment, err error) {
-			var operation view.Operation
-			var actor string
-			err = row.Scan(&m.At, &operation, &actor)
-			m.At, m.What, m.Detail = m.At.UTC(), pastTenses[operation], "by "+actor
-			return m, err
-		})
-	}
+		WHERE e.event_id = $1 AND a.target = $2 ORDER BY e.at`), [16]byte(id), l.outbox) // the rows say what failed
+	moments, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m view.Moment, err error) {
+		var operation view.Operation
+		var actor string
+		err = row.Scan(&m.At, &operation, &actor)
+		m.At, m.What, m.Detail = m.At.UTC(), pastTenses[operation], "by "+actor
+		return m, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("outbox: read the audit log: %w", err)
 	}

@@ -41,16 +41,13 @@ ORDER BY a.xact_start LIMIT 3`, e.config.LongTransaction.Seconds())
 }
 
 func preparedTransactions(ctx context.Context, e *exam) error {
-	rows, err := e.tx.Query(ctx, `
+	rows, _ := e.tx.Query(ctx, `
 SELECT gid, owner::text, extract(epoch FROM now() - prepared)::float8, quote_literal(gid) FROM pg_prepared_xacts
 WHERE database = current_database() AND prepared < now() - make_interval(secs => $1)
-ORDER BY prepared LIMIT 3`, e.config.LongTransaction.Seconds())
-	if err != nil {
-		return err
-	}
+ORDER BY prepared LIMIT 3`, e.config.LongTransaction.Seconds()) // the rows say what failed
 	var gid, owner, quoted string
 	var age float64
-	_, err = pgx.ForEachRow(rows, []any{&gid, &owner, &age, &quoted}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&gid, &owner, &age, &quoted}, func() error {
 		e.add(Warning, fmt.Sprintf("prepared transaction %q of %s has been open for %s; it outlives every restart, and "+
 			"until it ends vacuum removes no row that died since",
 			gid, owner, span(seconds(age))),
@@ -63,15 +60,12 @@ ORDER BY prepared LIMIT 3`, e.config.LongTransaction.Seconds())
 // oldSlots looks for replication slots that hold rows back while nobody uses them. A slot in
 // use moves on with its standby; see standbysFeedback.
 func oldSlots(ctx context.Context, e *exam) error {
-	rows, err := e.tx.Query(ctx, `
+	rows, _ := e.tx.Query(ctx, `
 SELECT slot_name::text, age(xmin), quote_literal(slot_name) FROM pg_replication_slots
-WHERE xmin IS NOT NULL AND NOT active ORDER BY age(xmin) DESC LIMIT 3`)
-	if err != nil {
-		return err
-	}
+WHERE xmin IS NOT NULL AND NOT active ORDER BY age(xmin) DESC LIMIT 3`) // the rows say what failed
 	var name, quoted string
 	var age int64
-	_, err = pgx.ForEachRow(rows, []any{&name, &age, &quoted}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&name, &age, &quoted}, func() error {
 		e.add(Warning, fmt.Sprintf("replication slot %q is not in use and keeps every row that died in the last %s, and the "+
 			"WAL since", name, plural(age, "transaction")),
 			fmt.Sprintf("Bring its standby back, or if there is none any more: SELECT pg_drop_replication_slot(%s);", quoted))
@@ -85,16 +79,13 @@ const staleFeedback = 100_000
 
 // standbysFeedback looks for long queries on standbys with hot_standby_feedback.
 func standbysFeedback(ctx context.Context, e *exam) error {
-	rows, err := e.tx.Query(ctx, `
+	rows, _ := e.tx.Query(ctx, `
 SELECT coalesce(r.application_name, ''), age(coalesce(s.xmin, r.backend_xmin))::bigint AS age
 FROM pg_stat_replication AS r LEFT JOIN pg_replication_slots AS s ON s.active_pid = r.pid
-WHERE age(coalesce(s.xmin, r.backend_xmin)) > $1::int ORDER BY 2 DESC LIMIT 3`, staleFeedback)
-	if err != nil {
-		return err
-	}
+WHERE age(coalesce(s.xmin, r.backend_xmin)) > $1::int ORDER BY 2 DESC LIMIT 3`, staleFeedback) // the rows say what failed
 	var name string
 	var age int64
-	_, err = pgx.ForEachRow(rows, []any{&name, &age}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&name, &age}, func() error {
 		e.add(Warning, fmt.Sprintf("a query on standby %q keeps every row that died in the last %s (hot_standby_feedback)",
 			name, plural(age, "transaction")),
 			"On the standby, find it: SELECT pid, xact_start, usename, application_name FROM pg_stat_activity ORDER BY "+

@@ -36,13 +36,10 @@ func lookAtIndexes(ctx context.Context, e *exam) error {
 }
 
 func (e *exam) invalidIndexes(ctx context.Context, tables []string) error {
-	rows, err := e.tx.Query(ctx, invalidSQL, tables)
-	if err != nil {
-		return err
-	}
+	rows, _ := e.tx.Query(ctx, invalidSQL, tables) // the rows say what failed
 	var name string
 	var unique, building bool
-	_, err = pgx.ForEachRow(rows, []any{&name, &unique, &building}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&name, &unique, &building}, func() error {
 		switch {
 		case building:
 			e.add(Note, fmt.Sprintf("index %s is being built", name), "Wait until it is: SELECT * FROM pg_stat_progress_create_index;")
@@ -91,14 +88,11 @@ func (t tablePatient) indexes(ctx context.Context, e *exam) error {
 
 // isUnique reports whether a table has a valid unique index on exactly these columns.
 func (e *exam) isUnique(ctx context.Context, table string, columns []string) (bool, error) {
-	rows, err := e.tx.Query(ctx, `
+	rows, _ := e.tx.Query(ctx, `
 SELECT ARRAY(SELECT a.attname::text FROM unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY AS k(attnum, n)
   JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum ORDER BY k.n)
 FROM pg_index AS i
-WHERE i.indrelid = to_regclass($1) AND i.indisvalid AND i.indisready AND i.indisunique AND 0 <> ALL(i.indkey)`, table)
-	if err != nil {
-		return false, err
-	}
+WHERE i.indrelid = to_regclass($1) AND i.indisvalid AND i.indisready AND i.indisunique AND 0 <> ALL(i.indkey)`, table) // the rows say what failed
 	list, err := pgx.CollectRows(rows, pgx.RowTo[[]string])
 	if err != nil {
 		return false, err

@@ -55,14 +55,11 @@ func (t tablePatient) timesWithZone(ctx context.Context, e *exam) error {
 			names = append(names, column.Name)
 		}
 	}
-	rows, err := e.tx.Query(ctx, `
+	rows, _ := e.tx.Query(ctx, `
 SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute
-WHERE attrelid = to_regclass($1) AND attname = ANY($2::text[]) AND atttypid <> 'timestamptz'::regtype ORDER BY attnum`, t.table(), names)
-	if err != nil {
-		return err
-	}
+WHERE attrelid = to_regclass($1) AND attname = ANY($2::text[]) AND atttypid <> 'timestamptz'::regtype ORDER BY attnum`, t.table(), names) // the rows say what failed
 	var name, is string
-	_, err = pgx.ForEachRow(rows, []any{&name, &is}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&name, &is}, func() error {
 		e.add(Warning, fmt.Sprintf("column %q is a %s: it means another moment in every time zone, and when clocks change "+
 			"events wait an hour or go out early", name, is),
 			fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s TYPE timestamptz USING %s AT TIME ZONE 'UTC'; if it holds UTC. It "+

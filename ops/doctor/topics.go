@@ -19,12 +19,9 @@ type stopped struct {
 // topics says what the database knows of closed routes. That a whole destination takes nothing is
 // known to the relays alone.
 func (t streamPatient) topics(ctx context.Context, e *exam) error {
-	rows, err := e.tx.Query(ctx, `
+	rows, _ := e.tx.Query(ctx, `
 SELECT subscription, route, count(*), extract(epoch FROM now() - min(parked_at))::float8, coalesce((array_agg(last_error ORDER BY changed_at DESC))[1], '')
-FROM `+t.at("outbox_parked")+` WHERE state = 'stopped' GROUP BY subscription, route ORDER BY count(*) DESC, subscription, route LIMIT 20`)
-	if err != nil {
-		return err
-	}
+FROM `+t.at("outbox_parked")+` WHERE state = 'stopped' GROUP BY subscription, route ORDER BY count(*) DESC, subscription, route LIMIT 20`) // the rows say what failed
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s stopped, err error) {
 		err = row.Scan(&s.subscription, &s.topic, &s.events, &s.since, &s.lastError)
 		return s, err

@@ -45,10 +45,7 @@ func (s *Subscription) Steps(operation view.Operation, f *view.Filter, before ti
 		args := query.Args{s.name, before, shard, seq}
 		sql := fmt.Sprintf(`SELECT p.id, p.shard, p.seq FROM {parked} AS p WHERE %s AND (p.shard, p.seq) > ($3, $4) ORDER BY p.shard, p.seq LIMIT %d`,
 			parkedWhere(f, c, &args), size)
-		rows, err := tx.Query(ctx, streamsql.Names(s.stream.Schema, sql), args.All()...)
-		if err != nil {
-			return nil, false, err
-		}
+		rows, _ := tx.Query(ctx, streamsql.Names(s.stream.Schema, sql), args.All()...) // the rows say what failed
 		var id uuid.UUID
 		if _, err := pgx.ForEachRow(rows, []any{(*[16]byte)(&id), &shard, &seq}, func() error {
 			ids = append(ids, id)

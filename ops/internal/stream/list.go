@@ -177,14 +177,11 @@ func (s *Subscription) logBetween(
 	args := query.Args{s.name, low, high}
 	theirs := mine(is, &args)
 	where := query.And("c.subscription = $1", s.shardOf(f, &args), conditions(f, "e", logState, &args))
-	rows, err := tx.Query(ctx, streamsql.Names(s.stream.Schema, fmt.Sprintf(`SELECT %s
+	rows, _ := tx.Query(ctx, streamsql.Names(s.stream.Schema, fmt.Sprintf(`SELECT %s
 FROM {shards} AS c JOIN {stream} AS e ON e.shard = c.shard AND e.seq >= $2 AND e.seq < $3
 LEFT JOIN {parked} AS p ON p.subscription = c.subscription AND p.shard = e.shard AND p.seq = e.seq AND NOT p.replayed
 WHERE %s%s
-ORDER BY e.seq DESC LIMIT %d`, eventList("e", logState, false), where, theirs, limit)), args.All()...)
-	if err != nil {
-		return nil, err
-	}
+ORDER BY e.seq DESC LIMIT %d`, eventList("e", logState, false), where, theirs, limit)), args.All()...) // the rows say what failed
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (found, error) { return scanFound(row, false) })
 }
 
@@ -223,11 +220,8 @@ func (s *Subscription) listParked(ctx context.Context, tx pgx.Tx, f *view.Filter
 	}
 	args := query.Args{s.name, high, perShard}
 	looked := fmt.Sprintf(lookedSQL, parkedBase(f.State))
-	rows, err := tx.Query(ctx, streamsql.Names(s.stream.Schema, fmt.Sprintf(`%s SELECT %s FROM looked AS p WHERE p.seq >= (SELECT seq FROM cut) AND %s ORDER BY p.seq DESC LIMIT %d`,
-		looked, eventList("p", parkedState, false), query.And(conditions(f, "p", parkedState, &args)), size+1)), args.All()...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, streamsql.Names(s.stream.Schema, fmt.Sprintf(`%s SELECT %s FROM looked AS p WHERE p.seq >= (SELECT seq FROM cut) AND %s ORDER BY p.seq DESC LIMIT %d`,
+		looked, eventList("p", parkedState, false), query.And(conditions(f, "p", parkedState, &args)), size+1)), args.All()...) // the rows say what failed
 	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (found, error) { return scanFound(row, false) })
 	if err != nil {
 		return nil, err

@@ -78,15 +78,12 @@ func (s *Subscription) backlog(ctx context.Context, tx pgx.Tx, o *view.Overview)
 		unread = view.Count{N: max(behind, unread.N), Estimate: true}
 	}
 	o.ByState[view.StateDue], o.Backlog = unread, unread
-	rows, err := tx.Query(ctx, streamsql.Names(s.stream.Schema, parkedSQL), query.Unprepared, s.name, query.CountLimit)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, streamsql.Names(s.stream.Schema, parkedSQL), query.Unprepared, s.name, query.CountLimit) // the rows say what failed
 	var state view.State
 	var n, failed, parked int64
 	var oldest float64
 	o.Failed = &view.Count{}
-	_, err = pgx.ForEachRow(rows, []any{&state, &n, &oldest, &failed}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&state, &n, &oldest, &failed}, func() error {
 		parked += n
 		o.Failed.N += failed
 		count := o.ByState[state]
@@ -118,11 +115,8 @@ SELECT route, count(*), coalesce(extract(epoch FROM now() - min(created_at)), 0)
 FROM (SELECT route, created_at, changed_at, last_error FROM {parked} WHERE subscription = $1 AND state = 'stopped' LIMIT $2) AS p
 GROUP BY route ORDER BY count(*) DESC, route`
 
-func (s *Subscription) stopped(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
-	rows, err := tx.Query(ctx, streamsql.Names(s.stream.Schema, stoppedSQL), query.Unprepared, s.name, query.CountLimit)
-	if err != nil {
-		return err
-	}
+func (s *Subscription) stopped(ctx context.Context, tx pgx.Tx, o *view.Overview) (err error) {
+	rows, _ := tx.Query(ctx, streamsql.Names(s.stream.Schema, stoppedSQL), query.Unprepared, s.name, query.CountLimit) // the rows say what failed
 	o.Stopped, err = pgx.CollectRows(rows, pgx.RowToStructByPos[view.StoppedTopic])
 	return err
 }
@@ -177,10 +171,7 @@ GROUP BY GROUPING SETS ((topic), (type), (tenant))`
 func (s *Subscription) shares(ctx context.Context, tx pgx.Tx, is *pgstream.Subscription, o *view.Overview) error {
 	args := query.Args{s.name, lagLimit}
 	sql := streamsql.Names(s.stream.Schema, fmt.Sprintf(sharesSQL, mine(is, &args)))
-	rows, err := tx.Query(ctx, sql, args.All()...)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, sql, args.All()...) // the rows say what failed
 	total, err := query.Shares(rows, o)
 	o.Sampled = total > 0 && total < o.Backlog.N
 	return err

@@ -53,15 +53,12 @@ ORDER BY d.settled_at`
 // history is what the stream knows of an event's past.
 func (s *Subscription) history(ctx context.Context, tx pgx.Tx, event *found) ([]view.Moment, error) {
 	list := []view.Moment{{At: event.CreatedAt, What: "emitted"}}
-	rows, err := tx.Query(ctx, streamsql.Names(s.stream.Schema, historySQL), query.Unprepared, s.name, event.shard, event.seq)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, streamsql.Names(s.stream.Schema, historySQL), query.Unprepared, s.name, event.shard, event.seq) // the rows say what failed
 	var part, worker string
 	var at time.Time
 	var pages []int
 	alone := false
-	_, err = pgx.ForEachRow(rows, []any{&part, &at, &worker}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&part, &at, &worker}, func() error {
 		m := view.Moment{At: at.UTC(), What: "delivered", Detail: "by relay " + worker}
 		if part != "parked" {
 			pages = append(pages, len(list))

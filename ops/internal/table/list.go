@@ -83,10 +83,7 @@ func (t *Table) find(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view
 	}
 	sql := fmt.Sprintf("SELECT %s FROM (%s) AS t WHERE %s ORDER BY %s DESC, %s DESC LIMIT %d",
 		t.eventList("''", false), some, query.And(t.rest(f, &args), keyset), col(c.CreatedAt), col(c.ID), size+1)
-	rows, err := tx.Query(ctx, sql, args.All()...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, sql, args.All()...) // the rows say what failed
 	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (view.Event, error) { return t.scanEvent(row, false) })
 	if err != nil {
 		return nil, err

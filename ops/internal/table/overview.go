@@ -54,10 +54,7 @@ FROM waiting
 GROUP BY GROUPING SETS ((state), (topic), (type), (tenant))`,
 		t.state(), orElse(c.Topic, name, "''"), orElse(c.Type, name, "''"), orElse(c.TenantID, name, "''"), col(c.CreatedAt),
 		t.layout.Events(), t.layout.Pending(col), col(t.layout.Order()), query.CountLimit)
-	rows, err := tx.Query(ctx, sql, query.Unprepared)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, sql, query.Unprepared) // the rows say what failed
 	total, err := query.Shares(rows, o)
 	if err != nil {
 		return err
@@ -108,18 +105,15 @@ func (t *Table) leased(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 		return nil
 	}
 	c := &t.layout.Columns
-	rows, err := tx.Query(ctx, fmt.Sprintf(`
+	rows, _ := tx.Query(ctx, fmt.Sprintf(`
 SELECT coalesce(worker, ''), count(*), coalesce(extract(epoch FROM max(until) - now()), 0)::float8,
   coalesce(extract(epoch FROM now() - min(created) FILTER (WHERE isfinite(created))), 0)::float8
 FROM (SELECT %s::text AS worker, %s AS until, %s AS created FROM %s AS t WHERE %s LIMIT %d) AS leased
-GROUP BY worker ORDER BY worker`, col(c.LockedBy), col(c.LockedUntil), col(c.CreatedAt), t.layout.Events(), t.layout.Leased(col), query.CountLimit), query.Unprepared)
-	if err != nil {
-		return err
-	}
+GROUP BY worker ORDER BY worker`, col(c.LockedBy), col(c.LockedUntil), col(c.CreatedAt), t.layout.Events(), t.layout.Leased(col), query.CountLimit), query.Unprepared) // the rows say what failed
 	var relay view.Relay
 	var oldest float64
 	var total int64
-	_, err = pgx.ForEachRow(rows, []any{&relay.Worker, &relay.Holds, &relay.LeaseSeconds, &oldest}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&relay.Worker, &relay.Holds, &relay.LeaseSeconds, &oldest}, func() error {
 		total += int64(relay.Holds)
 		o.OldestSeconds = max(o.OldestSeconds, oldest)
 		if relay.LeaseSeconds > 0 {

@@ -19,10 +19,7 @@ import (
 func (t *Table) Show(ctx context.Context, id uuid.UUID, people []view.Moment) (*view.Details, error) {
 	sql := fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s = $1",
 		t.eventList("''", true), orElse(t.layout.Columns.UpdatedAt, "%s", "NULL::timestamptz"), t.layout.Events(), col(t.layout.Columns.ID))
-	rows, err := t.pool.Query(ctx, sql, query.Unprepared, [16]byte(id))
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := t.pool.Query(ctx, sql, query.Unprepared, [16]byte(id)) // the rows say what failed
 	var updated pgtype.Timestamptz
 	event, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (view.Event, error) { return t.scanEvent(row, true, &updated) })
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -51,12 +48,9 @@ func (t *Table) letters(ctx context.Context, id uuid.UUID) ([]letter, error) {
 		return nil, nil
 	}
 	c := &t.layout.DeadLetter.Columns
-	rows, err := t.pool.Query(ctx, fmt.Sprintf("SELECT %[2]s, %[3]s, %[4]s::text, %[5]s FROM %[1]s AS t WHERE %[6]s = $1 ORDER BY %[2]s",
+	rows, _ := t.pool.Query(ctx, fmt.Sprintf("SELECT %[2]s, %[3]s, %[4]s::text, %[5]s FROM %[1]s AS t WHERE %[6]s = $1 ORDER BY %[2]s",
 		t.layout.Letters(), col(c.FailedAt), orElse(c.RetriedAt, "%s", "NULL::timestamptz"), col(c.Reason),
-		orElse(c.LastError, "coalesce(%s::text, '')", "''"), col(c.EventID)), [16]byte(id))
-	if err != nil {
-		return nil, err
-	}
+		orElse(c.LastError, "coalesce(%s::text, '')", "''"), col(c.EventID)), [16]byte(id)) // the rows say what failed
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l letter, err error) {
 		var failed, retried pgtype.Timestamptz
 		err = row.Scan(&failed, &retried, &l.reason, &l.lastError)

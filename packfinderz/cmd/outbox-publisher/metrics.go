@@ -83,19 +83,16 @@ func (n *numbers) write(ctx context.Context, w *metrics.Writer) error {
 
 // dead counts the open dead letters by reason.
 func (n *numbers) dead(ctx context.Context) (map[enums.ErrorReason]int64, error) {
-	rows, err := n.pool.Query(ctx, n.dlq)
+	rows, _ := n.pool.Query(ctx, n.dlq) // the rows say what failed
+	dead := make(map[enums.ErrorReason]int64)
+	var reason string
+	var count int64
+	_, err := pgx.ForEachRow(rows, []any{&reason, &count}, func() error {
+		dead[enums.ErrorReason(reason)] = count
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("count the dead letters: %w", err)
 	}
-	defer rows.Close()
-	dead := make(map[enums.ErrorReason]int64)
-	for rows.Next() {
-		var reason string
-		var count int64
-		if err := rows.Scan(&reason, &count); err != nil {
-			return nil, fmt.Errorf("count the dead letters: %w", err)
-		}
-		dead[enums.ErrorReason(reason)] = count
-	}
-	return dead, rows.Err()
+	return dead, nil
 }

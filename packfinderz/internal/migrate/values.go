@@ -22,11 +22,8 @@ type DB interface {
 func AddValues(ctx context.Context, db DB, layout layouts.Layout) (added []string, err error) {
 	for _, column := range []layouts.Column{layout.Columns.Type, layout.Columns.AggregateType} {
 		name := pgx.Identifier{column.Enum}.Sanitize()
-		rows, err := db.Query(ctx, `SELECT value FROM unnest($2::text[]) WITH ORDINALITY AS own (value, place)
-			WHERE NOT EXISTS (SELECT FROM pg_enum WHERE enumtypid = to_regtype($1) AND enumlabel = value) ORDER BY place`, name, column.Values)
-		if err != nil {
-			return added, fmt.Errorf("look for the values of %s: %w", column.Enum, err)
-		}
+		rows, _ := db.Query(ctx, `SELECT value FROM unnest($2::text[]) WITH ORDINALITY AS own (value, place)
+			WHERE NOT EXISTS (SELECT FROM pg_enum WHERE enumtypid = to_regtype($1) AND enumlabel = value) ORDER BY place`, name, column.Values) // the rows say what failed
 		missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			return added, fmt.Errorf("look for the values of %s: %w", column.Enum, err)
