@@ -2,6 +2,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -22,25 +23,11 @@ type Consumer struct {
 
 // New checks the configuration. The server need not be there.
 func New(config Config) (*Consumer, error) {
-	c, err := newConsumer(config)
-	if err != nil {
-		return nil, fmt.Errorf("natsjs consumer: %w", err)
-	}
-	return c, nil
-}
-
-func newConsumer(config Config) (*Consumer, error) {
-	options, err := config.Broker.ClientOptions()
-	if err != nil {
-		return nil, err
-	}
 	config = config.withDefaults()
-	if err := config.validate(); err != nil {
-		return nil, err
-	}
-	processor, err := consume.New(config.Process)
-	if err != nil {
-		return nil, err
+	options, brokerErr := config.Broker.ClientOptions()
+	processor, processErr := consume.New(config.Process)
+	if err := cmp.Or(brokerErr, config.validate(), processErr); err != nil {
+		return nil, fmt.Errorf("natsjs consumer: %w", err)
 	}
 	config.Process = processor.Config()
 	log := config.Process.Logger.With("topics", config.Topics, "consumer", config.Durable)
