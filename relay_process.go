@@ -192,10 +192,8 @@ func (r *Relay) judge(a *attempt, cutShort bool, outcomes []Outcome) []Outcome {
 		m := &a.messages[i]
 		switch f := findings[i]; {
 		case err == nil:
-		case f.fault == faultEvent:
+		case f.fault == faultEvent, f.fault == faultTerminal:
 			outcomes[i] = r.failure(m, f.err)
-		case f.fault == faultTerminal:
-			outcomes[i] = death(f.err)
 		case away, f.aside > 0:
 			// Nothing moves while the whole destination is closed, but for others past this one.
 			if outcomes[i].Delay = f.aside; f.aside > 0 {
@@ -214,25 +212,34 @@ func (r *Relay) judge(a *attempt, cutShort bool, outcomes []Outcome) []Outcome {
 	return outcomes
 }
 
-// failure is an attempt that counts.
+// failure is the outcome of a message that is at fault.
 func (r *Relay) failure(m *Message, err error) Outcome {
-	if m.Attempt >= m.MaxAttempts {
-		return Outcome{Kind: Died, Reason: ReasonMaxAttempts, Error: ErrorText(err)}
-	}
-	return Outcome{Kind: Failed, Delay: max(r.config.Retry.Delay(m.Attempt), askedDelay(err)), Error: ErrorText(err)}
-}
-
-// InvalidRow is the outcome of a message that cannot be read; see Message.Invalid.
-func InvalidRow(err error) Outcome { return death(terminal(ReasonInvalidRow, err)) }
-
-// death is a failure that no retry can mend.
-func death(err error) Outcome {
-	outcome := Outcome{Kind: Died, Reason: ReasonOf(err), Error: ErrorText(err)}
+	outcome := FailedAttempt(m.Attempt, m.MaxAttempts, err, max(r.config.Retry.Delay(m.Attempt), askedDelay(err)))
 	switch outcome.Reason {
 	case ReasonUnknownType, ReasonInvalidPayload, ReasonInvalidAggregate, ReasonInvalidRow:
 		outcome.Uncounted = true // refused by the check: it was not an attempt
 	}
 	return outcome
+}
+
+// FailedAttempt decides the outcome of an attempt that failed. The message is dead if no retry can mend the error, or if
+// this was the last attempt. Otherwise it is tried again after the delay.
+func FailedAttempt(attempt, maxAttempts int, err error, delay time.Duration) Outcome {
+	outcome := Outcome{Kind: Died, Error: ErrorText(err)}
+	switch {
+	case Classify(err) == ClassTerminal:
+		outcome.Reason = ReasonOf(err)
+	case attempt >= maxAttempts:
+		outcome.Reason = ReasonMaxAttempts
+	default:
+		outcome.Kind, outcome.Delay = Failed, delay
+	}
+	return outcome
+}
+
+// InvalidRow is the outcome of a message that cannot be read; see Message.Invalid.
+func InvalidRow(err error) Outcome {
+	return Outcome{Kind: Died, Reason: ReasonInvalidRow, Error: ErrorText(err), Uncounted: true}
 }
 
 // settle writes the outcomes. A database that fails is given some tries: the batch is

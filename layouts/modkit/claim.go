@@ -69,16 +69,7 @@ func (m *Module) Nack(ctx context.Context, message ClaimedMessage, cause error) 
 	if cause == nil {
 		return fmt.Errorf("outbox: event %s cannot be nacked without an error", message.ID)
 	}
-	outcome := outbox.Outcome{Kind: outbox.Failed, Error: outbox.ErrorText(cause)}
-	switch {
-	case outbox.Classify(cause) == outbox.ClassTerminal:
-		outcome.Kind, outcome.Reason = outbox.Died, outbox.ReasonOf(cause)
-	case message.Attempts >= message.maxAttempts:
-		outcome.Kind, outcome.Reason = outbox.Died, outbox.ReasonMaxAttempts
-	default:
-		outcome.Delay = m.retry.Delay(message.Attempts)
-	}
-	return m.settle(ctx, message, outcome)
+	return m.settle(ctx, message, outbox.FailedAttempt(message.Attempts, message.maxAttempts, cause, m.retry.Delay(message.Attempts)))
 }
 
 // Renew keeps a message for another lease, as long as its claim's. It fails with

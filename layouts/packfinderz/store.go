@@ -73,15 +73,10 @@ func (f *Fetched) MarkFailed(id uuid.UUID, cause error) error {
 	if cause == nil {
 		return fmt.Errorf("outbox: event %s cannot be marked as failed without an error", id)
 	}
-	outcome := outbox.Outcome{Kind: outbox.Failed, Error: outbox.ErrorText(cause)}
-	if place, ok := f.places[id]; ok {
+	var outcome outbox.Outcome
+	if place, ok := f.places[id]; ok { // otherwise mark refuses it
 		message := &f.batch.Messages()[place]
-		switch {
-		case outbox.Classify(cause) == outbox.ClassTerminal:
-			outcome.Kind, outcome.Reason = outbox.Died, outbox.ReasonOf(cause)
-		case message.Attempt >= message.MaxAttempts:
-			outcome.Kind, outcome.Reason = outbox.Died, outbox.ReasonMaxAttempts
-		}
+		outcome = outbox.FailedAttempt(message.Attempt, message.MaxAttempts, cause, 0) // the table has no due times
 	}
 	return f.mark(id, outcome)
 }
