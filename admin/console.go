@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -98,9 +99,7 @@ func New(config Config) (*Console, error) {
 		logins:   &limiter{debt: map[string]time.Time{}, now: time.Now},
 		origins:  http.NewCrossOriginProtection(),
 	}
-	if c.log == nil {
-		c.log = slog.Default()
-	}
+	c.log = cmp.Or(c.log, slog.Default())
 	var err error
 	if c.pages, err = parsePages(); err != nil {
 		return nil, fmt.Errorf("outbox: the console: %w", err)

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
@@ -33,10 +34,7 @@ func (c *Console) eventPage(w http.ResponseWriter, r *request) error {
 	if !content.Masked {
 		content.Body = newPayload(details.Payload)
 	}
-	title := details.Type
-	if title == "" {
-		title = details.Topic
-	}
+	title := cmp.Or(details.Type, details.Topic)
 	return c.render(w, r, http.StatusOK, "event", "Event "+title, content)
 }
 

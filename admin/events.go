@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -132,22 +133,13 @@ func (t *shown) filterFields(f *ops.Filter) []filterField {
 
 // Advanced reports whether a folded field is in use, so that it is not hidden.
 func (l *eventList) Advanced() bool {
-	for _, field := range l.Fields {
-		if field.Advanced && field.Value != "" {
-			return true
-		}
-	}
-	return !l.Filter.Since.IsZero() || !l.Filter.Until.IsZero()
+	inUse := func(field filterField) bool { return field.Advanced && field.Value != "" }
+	return slices.ContainsFunc(l.Fields, inUse) || !l.Filter.Since.IsZero() || !l.Filter.Until.IsZero()
 }
 
 // Selectable reports whether there is something to retry by ticking it.
 func (l *eventList) Selectable() bool {
-	for i := range l.Events {
-		if l.Events[i].State == ops.StateDead {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.Events, func(e ops.Event) bool { return e.State == ops.StateDead })
 }
 
 // address fills in where one can go from the list.

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -31,7 +32,7 @@ func (l *limiter) try(keys ...string) (wait time.Duration, ok bool) {
 		wait = max(wait, latest(l.debt[key], now).Sub(now)-(loginBurst-1)*loginEvery)
 	}
 	if wait <= 0 && len(l.debt) >= maxLimited {
-		l.forget(now)
+		maps.DeleteFunc(l.debt, func(_ string, at time.Time) bool { return at.Before(now) }) // what is paid off
 		if len(l.debt) >= maxLimited {
 			wait = loginEvery
 		}
@@ -52,15 +53,6 @@ func (l *limiter) giveBack(keys ...string) {
 	for _, key := range keys {
 		if at, ok := l.debt[key]; ok {
 			l.debt[key] = at.Add(-loginEvery)
-		}
-	}
-}
-
-// forget drops what is paid off.
-func (l *limiter) forget(now time.Time) {
-	for key, at := range l.debt {
-		if at.Before(now) {
-			delete(l.debt, key)
 		}
 	}
 }

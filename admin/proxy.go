@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -57,12 +58,7 @@ func (p *Proxy) sent(r *http.Request) bool {
 }
 
 func (p *Proxy) covers(address netip.Addr) bool {
-	for _, prefix := range p.Addresses {
-		if prefix.Contains(address) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Addresses, func(prefix netip.Prefix) bool { return prefix.Contains(address) })
 }
 
 // identify finds whom the proxy has logged in.

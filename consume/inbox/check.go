@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -52,12 +53,8 @@ const (
 
 // WithDefaults fills in what is zero and refuses what cannot work.
 func (t TTL) WithDefaults() (TTL, error) {
-	if t.Processing == 0 {
-		t.Processing = DefaultProcessing
-	}
-	if t.Done == 0 {
-		t.Done = DefaultDone
-	}
+	t.Processing = cmp.Or(t.Processing, DefaultProcessing)
+	t.Done = cmp.Or(t.Done, DefaultDone)
 	switch {
 	case t.Processing < time.Second:
 		return t, fmt.Errorf("inbox: the processing TTL is %s; choose a second or more", t.Processing)

@@ -1,6 +1,7 @@
 package gocloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,9 +124,7 @@ func (a *amazon) encode(o *outgoing) *pubsub.Message {
 	// The id guards against duplicates for five minutes. A message without a key is a group
 	// of its own.
 	id, group := message.DuplicateID(), message.Key
-	if group == "" {
-		group = id
-	}
+	group = cmp.Or(group, id)
 	encoded.BeforeSend = func(as func(any) bool) error {
 		var notification *snstypes.PublishBatchRequestEntry
 		var queued *sqstypes.SendMessageBatchRequestEntry

@@ -3,6 +3,7 @@ package handlers
 import (
 	"container/list"
 	"errors"
+	"maps"
 	"sync"
 
 	"github.com/google/uuid"
@@ -112,11 +113,7 @@ func (m *memory) revive(id uuid.UUID) {
 	if e == nil {
 		return
 	}
-	for name, known := range e.calls {
-		if known.dead != nil {
-			delete(e.calls, name)
-		}
-	}
+	maps.DeleteFunc(e.calls, func(_ string, known *call) bool { return known.dead != nil })
 	m.dropIfEmpty(id, e)
 }
 

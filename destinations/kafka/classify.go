@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -109,10 +110,5 @@ func isDoubt(err error) bool {
 }
 
 func isAny(err error, kinds ...*kerr.Error) bool {
-	for _, kind := range kinds {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(kinds, func(kind *kerr.Error) bool { return errors.Is(err, kind) })
 }

@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -138,10 +139,7 @@ func (l *link) abort(cause error) {
 func (l *link) why(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cause != nil {
-		return l.cause
-	}
-	return err
+	return cmp.Or(l.cause, err)
 }
 
 // ready opens a channel where the last one is closed.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,12 +114,8 @@ func isReserved(name string) bool {
 		"authorization", "cookie", "user-agent", "forwarded", "x-real-ip", "origin", "referer":
 		return true
 	}
-	for _, prefix := range []string{"webhook-", ownPrefix, "proxy-", "x-forwarded-", "sec-"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	prefixes := []string{"webhook-", ownPrefix, "proxy-", "x-forwarded-", "sec-"}
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // isToken reports whether HTTP allows a header of this name.

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -30,9 +31,6 @@ func (p *Publisher) Ping(ctx context.Context) error {
 }
 
 func address(target *url.URL) string {
-	port := target.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[target.Scheme]
-	}
+	port := cmp.Or(target.Port(), map[string]string{"http": "80", "https": "443"}[target.Scheme])
 	return net.JoinHostPort(target.Hostname(), port)
 }

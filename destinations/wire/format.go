@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/packfinderz/outbox"
@@ -24,16 +25,13 @@ func (f Format) Attributes(message *outbox.Message, prefix string) []Attribute {
 	if !f.CloudEvents {
 		return Attributes(message)
 	}
-	source := f.Source
-	if source == "" {
-		source = DefaultSource
-	}
+	source := cmp.Or(f.Source, DefaultSource)
 	list := make([]Attribute, 0, 10+len(message.Headers))
 	list = append(list,
 		Attribute{prefix + "specversion", "1.0"},
 		Attribute{prefix + "id", message.ID.String()},
 		Attribute{prefix + "source", source},
-		Attribute{prefix + "type", ceType(message)},
+		Attribute{prefix + "type", cmp.Or(message.Type, message.Topic)}, // never empty: a table without types has topics
 		Attribute{prefix + "time", message.CreatedAt.UTC().Format(time.RFC3339Nano)})
 	list = add(list, prefix+"subject", subject(message))
 	list = add(list, prefix+"partitionkey", message.Key)
@@ -43,14 +41,6 @@ func (f Format) Attributes(message *outbox.Message, prefix string) []Attribute {
 	list = add(list, prefix+"traceparent", message.Headers["traceparent"])
 	list = add(list, prefix+"tracestate", message.Headers["tracestate"])
 	return addHeaders(list, message)
-}
-
-// ceType is never empty: a table without types has topics.
-func ceType(message *outbox.Message) string {
-	if message.Type != "" {
-		return message.Type
-	}
-	return message.Topic
 }
 
 func subject(message *outbox.Message) string {

@@ -93,9 +93,7 @@ func Addresses(hosts []string, port string) ([]string, error) {
 	for i, host := range hosts {
 		u := url.URL{Host: host}
 		name, own := u.Hostname(), u.Port()
-		if own == "" {
-			own = port
-		}
+		own = cmp.Or(own, port)
 		_, err := strconv.ParseUint(own, 10, 16)
 		if bare := name == host; err != nil || name == "" || bare && strings.Contains(name, ":") || strings.HasSuffix(host, ":") ||
 			strings.ContainsAny(name, " \t\r\n@?/") {

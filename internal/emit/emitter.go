@@ -44,9 +44,7 @@ func New(target outbox.Target, config outbox.EmitConfig) (*Emitter, error) {
 		return nil, err
 	}
 	e := &Emitter{plan: plan, config: config}
-	if e.config.MaxPayload == 0 {
-		e.config.MaxPayload = outbox.DefaultMaxPayload
-	}
+	e.config.MaxPayload = cmp.Or(e.config.MaxPayload, outbox.DefaultMaxPayload)
 	if e.config.MaxPayload < 0 || e.config.MaxPayload > maxPayloadCeiling {
 		return nil, fmt.Errorf("outbox: EmitConfig.MaxPayload is %d; it must be between 1 and %d",
 			e.config.MaxPayload, maxPayloadCeiling)
@@ -291,9 +289,7 @@ func (e *Emitter) prepare(index int, ev *outbox.Event) (fresh bool, err error) {
 	if ev.DedupeKey == "" && e.plan.DedupeFromID {
 		ev.DedupeKey = ev.ID.String()
 	}
-	if ev.MaxAttempts == 0 {
-		ev.MaxAttempts = e.plan.DefaultMaxAttempts
-	}
+	ev.MaxAttempts = cmp.Or(ev.MaxAttempts, e.plan.DefaultMaxAttempts)
 	return fresh, nil
 }
 

@@ -58,47 +58,39 @@ func (c SQLConn) Query(
 // Array writes values in PostgreSQL's text form of an array, which every driver
 // passes on untouched; database/sql itself knows no arrays.
 func (c SQLConn) Array(values any) any {
-	var b strings.Builder
-	b.WriteByte('{')
 	switch values := values.(type) {
 	case []string:
-		for i, value := range values {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			writeElement(&b, value)
-		}
+		return array(values, writeElement)
 	case []*string:
-		for i, value := range values {
-			if i > 0 {
-				b.WriteByte(',')
-			}
+		return array(values, func(b *strings.Builder, value *string) {
 			if value == nil {
 				b.WriteString("NULL")
 			} else {
-				writeElement(&b, *value)
+				writeElement(b, *value)
 			}
-		}
+		})
 	case []pgtype.UUID:
-		for i, value := range values {
-			if i > 0 {
-				b.WriteByte(',')
-			}
+		return array(values, func(b *strings.Builder, value pgtype.UUID) {
 			if value.Valid {
 				b.WriteString(value.String())
 			} else {
 				b.WriteString("NULL")
 			}
-		}
+		})
 	case [][]byte:
-		for i, value := range values {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(`"\\x`)
-			b.WriteString(hex.EncodeToString(value))
-			b.WriteByte('"')
+		return array(values, func(b *strings.Builder, value []byte) { b.WriteString(`"\\x` + hex.EncodeToString(value) + `"`) })
+	}
+	return "{}"
+}
+
+func array[T any](values []T, write func(*strings.Builder, T)) string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, value := range values {
+		if i > 0 {
+			b.WriteByte(',')
 		}
+		write(&b, value)
 	}
 	b.WriteByte('}')
 	return b.String()

@@ -1,6 +1,7 @@
 package doorito
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -84,9 +85,7 @@ func describe(declared reflect.StructField, value reflect.Value) field {
 	if !declared.IsExported() && (!f.embedded || declared.Type.Kind() == reflect.Pointer) {
 		return field{}
 	}
-	if f.name == "" {
-		f.name = declared.Name
-	}
+	f.name = cmp.Or(f.name, declared.Name)
 	return f
 }
 

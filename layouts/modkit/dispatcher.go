@@ -1,6 +1,7 @@
 package modkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,15 +88,9 @@ func NewDispatcher(module *Module, config DispatcherConfig) (*outbox.Relay, erro
 		return nil, err
 	}
 	lease := store.Traits().Lease
-	if config.PollInterval == 0 {
-		config.PollInterval = min(maxPoll, lease/pollsPerLease)
-	}
-	if config.PublishTimeout == 0 {
-		config.PublishTimeout = lease
-	}
-	if config.Claim.BatchSize == 0 {
-		config.Claim.BatchSize = min(maxBatch, batchShare*config.Concurrency)
-	}
+	config.PollInterval = cmp.Or(config.PollInterval, min(maxPoll, lease/pollsPerLease))
+	config.PublishTimeout = cmp.Or(config.PublishTimeout, lease)
+	config.Claim.BatchSize = cmp.Or(config.Claim.BatchSize, min(maxBatch, batchShare*config.Concurrency))
 	publisher, err := config.publisher()
 	if err != nil {
 		return nil, err
@@ -153,8 +148,6 @@ func (c *DispatcherConfig) fitConnections(conns int) error {
 				asked, ownConnections, asked+ownConnections, conns)
 		}
 	}
-	if c.Concurrency == 0 {
-		c.Concurrency = room
-	}
+	c.Concurrency = cmp.Or(c.Concurrency, room)
 	return nil
 }

@@ -1,6 +1,7 @@
 package modkit
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -108,13 +109,7 @@ func NewModule[DB *pgxpool.Pool | *sql.DB](db DB, config Config) (*Module, error
 
 // store is the engine's store for the terms of a claim.
 func (m *Module) store(cfg ClaimCfg) (*pgstore.Store, error) {
-	t := terms{cfg.LeaseDuration, cfg.MaxAttempts}
-	if t.lease == 0 {
-		t.lease = m.config.LeaseDuration
-	}
-	if t.maxAttempts == 0 {
-		t.maxAttempts = m.config.MaxAttempts
-	}
+	t := terms{cmp.Or(cfg.LeaseDuration, m.config.LeaseDuration), cmp.Or(cfg.MaxAttempts, m.config.MaxAttempts)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if store := m.stores[t]; store != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/packfinderz/outbox/internal/sqlname"
-	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )
@@ -47,14 +46,7 @@ func (t tablePatient) verify(ctx context.Context, e *exam) error {
 // timesWithZone looks for times that mean another moment in every session's time zone.
 func (t tablePatient) timesWithZone(ctx context.Context, e *exam) error {
 	columns := &t.layout.Columns
-	var names []string
-	for _, column := range []layouts.Column{
-		columns.NextAttemptAt, columns.LockedUntil, columns.CreatedAt, columns.UpdatedAt, columns.DeliveredAt,
-	} {
-		if !column.IsZero() {
-			names = append(names, column.Name)
-		}
-	}
+	names := there(columns.NextAttemptAt, columns.LockedUntil, columns.CreatedAt, columns.UpdatedAt, columns.DeliveredAt)
 	rows, _ := e.tx.Query(ctx, `
 SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute
 WHERE attrelid = to_regclass($1) AND attname = ANY($2::text[]) AND atttypid <> 'timestamptz'::regtype ORDER BY attnum`, t.table(), names) // the rows say what failed

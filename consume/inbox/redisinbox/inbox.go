@@ -2,6 +2,7 @@
 package redisinbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,12 +55,8 @@ func New(config Config) (*Inbox, error) {
 	if config.TTL, err = config.TTL.WithDefaults(); err != nil {
 		return nil, err
 	}
-	if config.KeyPrefix == "" {
-		config.KeyPrefix = DefaultKeyPrefix
-	}
-	if config.Logger == nil {
-		config.Logger = slog.Default()
-	}
+	config.KeyPrefix = cmp.Or(config.KeyPrefix, DefaultKeyPrefix)
+	config.Logger = cmp.Or(config.Logger, slog.Default())
 	i := &Inbox{config: config, client: config.Client}
 	i.lookOnce(context.Background())
 	return i, nil

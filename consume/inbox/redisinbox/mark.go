@@ -1,6 +1,7 @@
 package redisinbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,9 +22,7 @@ import (
 func (i *Inbox) CheckAndMarkProcessed(
 	ctx context.Context, consumer string, eventID uuid.UUID, ttl time.Duration,
 ) (alreadyProcessed bool, err error) {
-	if ttl == 0 {
-		ttl = i.config.TTL.Done
-	}
+	ttl = cmp.Or(ttl, i.config.TTL.Done)
 	if err := inbox.Check(consumer, eventID); err != nil {
 		return false, err
 	}

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -46,10 +47,7 @@ func (c *Consumer) find(ctx context.Context, client *pubsub.Client) (*subscripti
 		return nil, fmt.Errorf("ask for %s: %w", c.config.Subscription, err)
 	}
 	c.warn(found)
-	topic := c.config.Topic
-	if topic == "" {
-		topic = strings.TrimPrefix(found.GetTopic(), resource.Topic(c.config.Broker.Project, ""))
-	}
+	topic := cmp.Or(c.config.Topic, strings.TrimPrefix(found.GetTopic(), resource.Topic(c.config.Broker.Project, "")))
 	ordered := found.GetEnableMessageOrdering() && !c.config.Broker.Unordered
 	return &subscription{topic: topic, ordered: ordered, retries: found.GetRetryPolicy() != nil}, nil
 }

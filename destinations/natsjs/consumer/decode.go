@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -25,9 +26,7 @@ func (c *Config) decode(msg jetstream.Msg) (*delivered, error) {
 	message, err := header.Binding.Decode(attributes, msg.Data())
 	message.Topic = strings.TrimPrefix(msg.Subject(), c.Broker.SubjectPrefix)
 	message.Attempt = int(meta.NumDelivered)
-	if message.Key == "" {
-		message.Key = keyOf(&message)
-	}
+	message.Key = cmp.Or(message.Key, keyOf(&message))
 	return &delivered{msg: msg, sequence: meta.Sequence.Stream, delivery: consume.Delivery{Message: message, Err: err}}, nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -138,11 +140,7 @@ func (r *run) awaitRoom(ctx context.Context) int {
 func (r *run) ids() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ids := make([]string, 0, len(r.inHand))
-	for id := range r.inHand {
-		ids = append(ids, id)
-	}
-	return ids
+	return slices.Collect(maps.Keys(r.inHand))
 }
 
 // keepAlive shows a sign of life for all entries in hand.

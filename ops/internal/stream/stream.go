@@ -2,6 +2,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -94,7 +95,7 @@ type found struct {
 	parkedAt, changed pgtype.Timestamptz
 }
 
-func scanFound(row pgx.CollectableRow, whole bool, more ...any) (f found, err error) {
+func scanFound(row pgx.CollectableRow, whole bool) (f found, err error) {
 	var notBefore, next pgtype.Timestamptz
 	dests := []any{
 		(*[16]byte)(&f.ID), &f.Namespace, &f.Topic, &f.Type, &f.Key, &f.AggregateType, &f.AggregateID, (*[16]byte)(&f.TenantID),
@@ -103,12 +104,10 @@ func scanFound(row pgx.CollectableRow, whole bool, more ...any) (f found, err er
 	if whole {
 		dests = append(dests, &f.Headers, &f.ContentType, &f.Payload, &f.parkedAt, &f.changed)
 	}
-	if err := row.Scan(append(dests, more...)...); err != nil {
+	if err := row.Scan(dests...); err != nil {
 		return f, err
 	}
-	if f.MaxAttempts == 0 {
-		f.MaxAttempts = pgstream.DefaultMaxAttempts
-	}
+	f.MaxAttempts = cmp.Or(f.MaxAttempts, pgstream.DefaultMaxAttempts)
 	if f.State == view.StateDead && f.Reason == string(outbox.ReasonMaxAttempts) {
 		f.MaxAttempts = f.Attempts // the relay's maximum, which the database does not record
 	}

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -95,9 +96,7 @@ func (t *Table) scanEvent(row pgx.CollectableRow, whole bool, more ...any) (e vi
 	if err := row.Scan(append(dests, more...)...); err != nil {
 		return e, err
 	}
-	if e.MaxAttempts == 0 {
-		e.MaxAttempts = t.layout.MaxAttempts
-	}
+	e.MaxAttempts = cmp.Or(e.MaxAttempts, t.layout.MaxAttempts)
 	if e.Key == "" && e.AggregateType != "" && e.AggregateID != "" {
 		e.Key = e.AggregateType + "/" + e.AggregateID // a queue table's key is its aggregate
 	}

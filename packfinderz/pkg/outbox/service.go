@@ -3,6 +3,7 @@
 package outbox
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,9 +60,7 @@ func NewService(config Config) (*Service, error) {
 	if config.Layout != nil {
 		layout = *config.Layout
 	}
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
-	}
+	config.Logger = cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	if err := registry.CheckValues(layout); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -51,11 +52,7 @@ func (o *opened) left(ctx context.Context) (left map[ops.State]int64, strays int
 		left[ops.StateRetrying] = max(0, stats.Retrying-parked["waiting"]-parked["stopped"])
 		left[ops.StateHeld] += parked["held"]
 	}
-	for state, n := range left {
-		if n == 0 {
-			delete(left, state)
-		}
-	}
+	maps.DeleteFunc(left, func(_ ops.State, n int64) bool { return n == 0 })
 	return left, max(0, stats.Strays), nil
 }
 

@@ -108,10 +108,7 @@ func shippedNames() string {
 
 // config parses the URL. Its text is never repeated: it may hold a password.
 func (s *source) config() (*pgx.ConnConfig, error) {
-	from := s.from
-	if from == "" {
-		from = os.Getenv("OUTBOX_DATABASE_URL")
-	}
+	from := cmp.Or(s.from, os.Getenv("OUTBOX_DATABASE_URL"))
 	if from == "" {
 		return nil, usagef("--from is missing; give a database URL, or set OUTBOX_DATABASE_URL")
 	}
