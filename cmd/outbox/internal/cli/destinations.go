@@ -1,8 +1,7 @@
 package cli
 
 import (
-	"fmt"
-	"text/tabwriter"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -22,13 +21,11 @@ func newDestinations(a *app) *cobra.Command {
 			if a.json {
 				return a.printJSON(list)
 			}
-			table := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-			for _, usage := range list {
-				if _, err := fmt.Fprintf(table, "%s\t%s\n", usage.URL, usage.About); err != nil {
-					return fmt.Errorf("write the answer: %w", err)
+			return a.columns(func(w io.Writer) {
+				for _, usage := range list {
+					row(w, usage.URL, usage.About)
 				}
-			}
-			return table.Flush()
+			})
 		},
 	}
 }

@@ -35,15 +35,11 @@ func (a *app) printLayout(name string) error {
 	if !ok {
 		return a.printStandard()
 	}
-	layout := table.Layout
-	if a.json {
-		return a.printJSON(layout)
-	}
-	doc, err := layoutfile.Format(layout)
+	doc, err := layoutfile.Format(table.Layout)
 	if err != nil {
 		return err
 	}
-	return a.printf("%s", doc)
+	return a.answer(table.Layout, "%s", doc)
 }
 
 // standard describes the stream, which has no layout file.
@@ -53,10 +49,7 @@ var standard = listed{
 }
 
 func (a *app) printStandard() error {
-	if a.json {
-		return a.printJSON(standard)
-	}
-	return a.printf(`%s is the stream: a log that is only appended to, read by the cursors of its subscriptions.
+	return a.answer(standard, `%s is the stream: a log that is only appended to, read by the cursors of its subscriptions.
 Events of a key arrive in the order of their commits. Its tables (outbox_stream,
 outbox_subscriptions, outbox_shards, outbox_parked and some beside them) are made by
 "outbox migrate up" and have fixed names, so there is no layout to print or to edit;
@@ -78,13 +71,7 @@ func (a *app) listLayouts() error {
 		list = append(list, listed{shipped.Layout.Name, shipped.Layout.Table, string(shipped.Layout.Hold), shipped.Summary})
 	}
 	for _, layout := range list {
-		var err error
-		if a.json {
-			err = a.printJSON(layout)
-		} else {
-			err = a.printf("%-12s %-22s %s\n", layout.Name, layout.Table, layout.Summary)
-		}
-		if err != nil {
+		if err := a.answer(layout, "%-12s %-22s %s\n", layout.Name, layout.Table, layout.Summary); err != nil {
 			return err
 		}
 	}

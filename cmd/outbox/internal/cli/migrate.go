@@ -146,19 +146,14 @@ func newMigrateStatus(a *app) *cobra.Command {
 				return classify(err, "check --schema and --table")
 			}
 			for _, step := range steps {
-				if a.json {
-					err = a.printJSON(step)
-				} else {
-					state := "pending"
-					switch {
-					case step.AppliedAt != nil:
-						state = "applied " + step.AppliedAt.Format(time.RFC3339)
-					case step.Adopted:
-						state = "adopted: its table was there before"
-					}
-					err = a.printf("%s  %s\n", step.Name, state)
+				state := "pending"
+				switch {
+				case step.AppliedAt != nil:
+					state = "applied " + step.AppliedAt.Format(time.RFC3339)
+				case step.Adopted:
+					state = "adopted: its table was there before"
 				}
-				if err != nil {
+				if err := a.answer(step, "%s  %s\n", step.Name, state); err != nil {
 					return err
 				}
 			}
@@ -222,13 +217,7 @@ func (a *app) afterwards(ctx context.Context, from *source, found place, options
 
 func (a *app) printSteps(steps []migrate.Step, done string) error {
 	for _, step := range steps {
-		var err error
-		if a.json {
-			err = a.printJSON(step)
-		} else {
-			err = a.printf("%s  %s\n", step.Name, done)
-		}
-		if err != nil {
+		if err := a.answer(step, "%s  %s\n", step.Name, done); err != nil {
 			return err
 		}
 	}

@@ -99,14 +99,9 @@ func (a *app) printFiles(files []migrate.File, folder string) error {
 	return nil
 }
 
-func (a *app) showFiles(files []migrate.File) (err error) {
+func (a *app) showFiles(files []migrate.File) error {
 	for _, file := range files {
-		if a.json {
-			err = a.printJSON(file)
-		} else {
-			err = a.printf("-- %s\n\n%s\n", file.Name, file.Content)
-		}
-		if err != nil {
+		if err := a.answer(file, "-- %s\n\n%s\n", file.Name, file.Content); err != nil {
 			return err
 		}
 	}

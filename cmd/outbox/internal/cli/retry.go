@@ -67,15 +67,10 @@ func (a *app) retry(ctx context.Context, events *ops.Outbox, filter ops.Filter, 
 	if len(filter.IDs) == 0 || result.DryRun {
 		return a.printResult(result, "retrying", "would retry", goOn)
 	}
-	if a.json {
-		err = a.printJSON(map[string]any{"retried": result.IDs})
-	} else {
-		err = a.printf("retrying %s\n", plural(result.Events, "event"))
+	if err := a.answer(map[string]any{"retried": result.IDs}, "retrying %s\n", plural(result.Events, "event")); err != nil {
+		return err
 	}
-	if err == nil {
-		err = a.finish(result, goOn)
-	}
-	if err != nil {
+	if err := a.finish(result, goOn); err != nil {
 		return err
 	}
 	return leftAlone("dead", filter.IDs, result.IDs)

@@ -100,6 +100,14 @@ func (a *app) printf(format string, args ...any) error {
 	return nil
 }
 
+// answer writes a value for machines, or else a line for people.
+func (a *app) answer(value any, format string, args ...any) error {
+	if a.json {
+		return a.printJSON(value)
+	}
+	return a.printf(format, args...)
+}
+
 // plural is a number of things in words.
 func plural(n int64, thing string) string {
 	if n == 1 {

@@ -236,10 +236,7 @@ serves, or that has undelivered or dead events. Relays of a dropped subscription
 				if err := stream.DropSubscription(ctx, pool, name, options...); err != nil {
 					return err
 				}
-				if a.json {
-					return a.printJSON(map[string]string{"dropped": name})
-				}
-				return a.printf("dropped subscription %s\n", printable(name))
+				return a.answer(map[string]string{"dropped": name}, "dropped subscription %s\n", printable(name))
 			})
 		},
 	}

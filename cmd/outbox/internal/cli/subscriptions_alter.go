@@ -74,11 +74,8 @@ version does not notice the change: while one runs, --force is needed.`,
 				if err != nil {
 					return err
 				}
-				if a.json {
-					altered.Destination = hidePassword(altered.Destination)
-					return a.printJSON(altered)
-				}
-				return a.printf("altered subscription %s; it takes %s%s\n", printable(altered.Name), printable(takes(altered.Filter)), goesTo(altered))
+				altered.Destination = hidePassword(altered.Destination)
+				return a.answer(altered, "altered subscription %s; it takes %s%s\n", printable(altered.Name), printable(takes(altered.Filter)), goesTo(altered))
 			})
 		},
 	}

@@ -23,10 +23,7 @@ func newVersion(a *app) *cobra.Command {
 					version = info.Main.Version
 				}
 			}
-			if a.json {
-				return a.printJSON(map[string]string{"version": version, "go": runtime.Version()})
-			}
-			return a.printf("outbox %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return a.answer(map[string]string{"version": version, "go": runtime.Version()}, "outbox %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		},
 	}
 }
