@@ -122,16 +122,23 @@ func acts(operation ops.Operation) func(*Console, http.ResponseWriter, *request)
 	}
 }
 
-// stopJob interrupts a change. What is done stays done.
 func (c *Console) stopJob(w http.ResponseWriter, r *request) error {
-	found, err := r.job()
+	stopped, err := r.stopJob()
 	if err != nil {
 		return err
 	}
-	found.stop()
-	found.await(r.Context())
-	seeOther(w, c.base(r.outbox)+"/?job="+found.id)
+	seeOther(w, c.base(r.outbox)+"/?job="+stopped.id)
 	return nil
+}
+
+// stopJob interrupts the change that the path names. What is done stays done.
+func (r *request) stopJob() (*job, error) {
+	found, err := r.job()
+	if err == nil {
+		found.stop()
+		found.await(r.Context())
+	}
+	return found, err
 }
 
 // job finds the change that the path names.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/packfinderz/outbox/ops"
+	"github.com/packfinderz/outbox/ops/audit"
 )
 
 //go:embed openapi.json
@@ -38,6 +39,17 @@ func writeJSON(w http.ResponseWriter, status int, value any) error {
 	return nil
 }
 
+// asJSON answers a program with what a function finds.
+func asJSON[T any](find func(*Console, *request) (T, error)) func(*Console, http.ResponseWriter, *request) error {
+	return func(c *Console, w http.ResponseWriter, r *request) error {
+		found, err := find(c, r)
+		if err != nil {
+			return err
+		}
+		return writeJSON(w, http.StatusOK, found)
+	}
+}
+
 // apiError tells a program what went wrong.
 func (c *Console) apiError(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := c.judge(r, err)
@@ -47,15 +59,15 @@ func (c *Console) apiError(w http.ResponseWriter, r *http.Request, err error) {
 	_ = writeJSON(w, status, map[string]string{"error": text}) // two strings can always be written
 }
 
-func (c *Console) apiSession(w http.ResponseWriter, r *request) error {
+func (c *Console) apiSession(r *request) (map[string]string, error) {
 	answer := map[string]string{"name": r.Name, "role": r.Role.String()}
 	if !r.byToken {
 		answer["csrfToken"] = c.formToken(r.visit)
 	}
-	return writeJSON(w, http.StatusOK, answer)
+	return answer, nil
 }
 
-func (c *Console) apiTargets(w http.ResponseWriter, _ *request) error {
+func (c *Console) apiTargets(*request) (any, error) {
 	type about struct {
 		Target string `json:"target"`
 		ops.Description
@@ -64,75 +76,44 @@ func (c *Console) apiTargets(w http.ResponseWriter, _ *request) error {
 	for i, t := range c.outboxes {
 		all[i] = about{t.Name, t.about}
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"targets": all})
+	return map[string]any{"targets": all}, nil
 }
 
-func (c *Console) apiOverview(w http.ResponseWriter, r *request) error {
+func (c *Console) apiOverview(r *request) (*ops.Overview, error) {
 	found, _, err := r.outbox.samples.watch(r.Context())
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, found)
+	return found, err
 }
 
-func (c *Console) apiSamples(w http.ResponseWriter, r *request) error {
+func (c *Console) apiSamples(r *request) (any, error) {
 	_, samples, err := r.outbox.samples.watch(r.Context())
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, map[string]any{"samples": samples})
+	return map[string]any{"samples": samples}, err
 }
 
-func (c *Console) apiEvents(w http.ResponseWriter, r *request) error {
+func (c *Console) apiEvents(r *request) (*ops.Listing, error) {
 	filter, err := parseFilter(r.URL.Query())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	page, err := parsePage(r.URL.Query())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	list, err := r.outbox.List(r.Context(), filter, page)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, list)
+	return r.outbox.List(r.Context(), filter, page)
 }
 
-func (c *Console) apiEvent(w http.ResponseWriter, r *request) error {
+func (c *Console) apiEvent(r *request) (*ops.Details, error) {
 	details, err := r.show()
-	if err != nil {
-		return err
-	}
-	if c.masked(r) {
+	if err == nil && c.masked(r) {
 		details.Payload, details.Headers = nil, nil
 	}
-	return writeJSON(w, http.StatusOK, details)
+	return details, err
 }
 
-func (c *Console) apiDead(w http.ResponseWriter, r *request) error {
-	groups, err := r.outbox.DeadGroups(r.Context())
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, groups)
+func (c *Console) apiDead(r *request) (*ops.DeadGroups, error) {
+	return r.outbox.DeadGroups(r.Context())
 }
 
-func (c *Console) apiAudit(w http.ResponseWriter, r *request) error {
-	log, err := r.audit()
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, log)
-}
-
-func (c *Console) apiDoctor(w http.ResponseWriter, r *request) error {
-	report, err := c.examine(r)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, report)
-}
+func (c *Console) apiAudit(r *request) (*audit.Page, error) { return r.audit() }
 
 // apiChange is what a program sends to change events.
 type apiChange struct {
@@ -187,13 +168,11 @@ func (c *Console) apiJob(w http.ResponseWriter, r *request) error {
 }
 
 func (c *Console) apiStopJob(w http.ResponseWriter, r *request) error {
-	found, err := r.job()
+	stopped, err := r.stopJob()
 	if err != nil {
 		return err
 	}
-	found.stop()
-	found.await(r.Context())
-	return writeJob(w, found)
+	return writeJob(w, stopped)
 }
 
 // readJSON reads what a program sent, strictly: a misspelt filter would be an empty one.
