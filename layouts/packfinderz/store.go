@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -14,8 +17,13 @@ import (
 )
 
 // Store offers the calls of the PackFinderz contract over the same store that the relay
-// uses: fetch rows under locks, mark each, commit.
-type Store struct{ store *pgstore.Store }
+// uses: fetch rows under locks, mark each, commit. It is safe for concurrent use.
+type Store struct {
+	store *pgstore.Store
+
+	mu   sync.Mutex
+	open map[*Fetched]bool
+}
 
 // NewStore makes a store for a layout made by Layout.
 func NewStore(pool *pgxpool.Pool, layout layouts.Layout, config pgstore.Config) (*Store, error) {
@@ -23,14 +31,27 @@ func NewStore(pool *pgxpool.Pool, layout layouts.Layout, config pgstore.Config) 
 	if err != nil {
 		return nil, err
 	}
-	return &Store{store}, nil
+	return &Store{store: store, open: make(map[*Fetched]bool)}, nil
+}
+
+// Close rolls back the rows that are still fetched. Their owners may be at work.
+func (s *Store) Close() {
+	s.mu.Lock()
+	open := slices.Collect(maps.Keys(s.open))
+	s.mu.Unlock()
+	for _, f := range open {
+		f.Rollback()
+	}
 }
 
 // Fetched are rows that are locked by a transaction of their own until Commit or Rollback.
 type Fetched struct {
-	batch    outbox.Batch
-	events   []outbox.Message
-	places   map[uuid.UUID]int
+	store  *Store
+	batch  outbox.Batch
+	events []outbox.Message
+	places map[uuid.UUID]int
+
+	mu       sync.Mutex
 	outcomes []outbox.Outcome
 	ended    bool
 }
@@ -46,7 +67,7 @@ func (s *Store) FetchUnpublishedForPublish(ctx context.Context, limit int) (*Fet
 		return nil, err
 	}
 	f := &Fetched{
-		batch: batch, places: make(map[uuid.UUID]int, len(batch.Messages())), outcomes: make([]outbox.Outcome, len(batch.Messages())),
+		store: s, batch: batch, places: make(map[uuid.UUID]int, len(batch.Messages())), outcomes: make([]outbox.Outcome, len(batch.Messages())),
 	}
 	for i, message := range batch.Messages() {
 		if message.Invalid != nil { // Commit moves it to the dead-letter table
@@ -56,6 +77,9 @@ func (s *Store) FetchUnpublishedForPublish(ctx context.Context, limit int) (*Fet
 		f.places[message.ID] = i
 		f.events = append(f.events, message)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[f] = true
 	return f, nil
 }
 
@@ -82,6 +106,8 @@ func (f *Fetched) MarkFailed(id uuid.UUID, cause error) error {
 }
 
 func (f *Fetched) mark(id uuid.UUID, outcome outbox.Outcome) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.ended {
 		return fmt.Errorf("outbox: event %s cannot be marked: %w", id, errEnded)
 	}
@@ -95,11 +121,12 @@ func (f *Fetched) mark(id uuid.UUID, outcome outbox.Outcome) error {
 
 // Commit writes the marks. Rows without one stay as they were.
 func (f *Fetched) Commit(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.ended {
 		return fmt.Errorf("outbox: commit the marks: %w", errEnded)
 	}
-	f.ended = true
-	defer f.batch.Abandon()
+	defer f.end()
 	if len(f.outcomes) == 0 {
 		return nil
 	}
@@ -109,6 +136,15 @@ func (f *Fetched) Commit(ctx context.Context) error {
 
 // Rollback frees the rows and forgets the marks. After Commit it does nothing.
 func (f *Fetched) Rollback() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.end()
+}
+
+func (f *Fetched) end() {
 	f.ended = true
 	f.batch.Abandon()
+	f.store.mu.Lock()
+	defer f.store.mu.Unlock()
+	delete(f.store.open, f)
 }

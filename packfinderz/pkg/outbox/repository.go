@@ -3,15 +3,10 @@ package outbox
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gorm.io/gorm"
 
-	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 	"github.com/packfinderz/outbox/outboxgorm"
@@ -24,9 +19,6 @@ import (
 type RowRepository struct {
 	store *packfinderz.Store
 	pool  *pgxpool.Pool
-
-	mu   sync.Mutex
-	open map[*fetched]struct{}
 }
 
 var _ Repository = (*RowRepository)(nil)
@@ -58,7 +50,7 @@ func NewRepository(ctx context.Context, db *gorm.DB, config RepositoryConfig) (*
 		pool.Close()
 		return nil, fmt.Errorf("outbox: set up the repository: %w", err)
 	}
-	return &RowRepository{store: store, pool: pool, open: make(map[*fetched]struct{})}, nil
+	return &RowRepository{store, pool}, nil
 }
 
 // FetchUnpublishedForPublish locks up to limit unpublished rows, oldest first, passing over those that others have locked.
@@ -68,62 +60,12 @@ func (r *RowRepository) FetchUnpublishedForPublish(ctx context.Context, limit in
 	if err != nil {
 		return nil, err // and no Fetched that is nil inside
 	}
-	f := &fetched{rows: rows, repository: r}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.open[f] = struct{}{}
-	return f, nil
+	return rows, nil
 }
 
 // Close ends the repository's sessions. Rows that are still fetched are rolled back: a session that holds some would
 // keep Close waiting.
 func (r *RowRepository) Close() {
-	r.mu.Lock()
-	open := slices.Collect(maps.Keys(r.open))
-	r.mu.Unlock()
-	for _, f := range open {
-		f.Rollback()
-	}
+	r.store.Close()
 	r.pool.Close()
-}
-
-// fetched are rows that the repository knows of until their end. Close may end them while their owner is at work.
-type fetched struct {
-	repository *RowRepository
-	mu         sync.Mutex
-	rows       *packfinderz.Fetched
-}
-
-func (f *fetched) Events() []outbox.Message { return f.rows.Events() }
-
-func (f *fetched) MarkPublished(id uuid.UUID) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.rows.MarkPublished(id)
-}
-
-func (f *fetched) MarkFailed(id uuid.UUID, cause error) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.rows.MarkFailed(id, cause)
-}
-
-func (f *fetched) Commit(ctx context.Context) error {
-	defer f.forget()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.rows.Commit(ctx)
-}
-
-func (f *fetched) Rollback() {
-	defer f.forget()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.rows.Rollback()
-}
-
-func (f *fetched) forget() {
-	f.repository.mu.Lock()
-	defer f.repository.mu.Unlock()
-	delete(f.repository.open, f)
 }
