@@ -1,4 +1,4 @@
-// Package sqlplan tells PostgreSQL's planner what it cannot know.
+// Package sqlplan tells PostgreSQL's planner what it cannot know, and asks it for its plans.
 package sqlplan
 
 // ByIndex leaves the planner, for one transaction, only the plans that read rows in the order

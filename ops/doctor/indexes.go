@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox/internal/sqlplan"
-	"github.com/packfinderz/outbox/ops/internal/query"
 )
 
 // invalidSQL are the indexes of the tables $1 that a CREATE INDEX CONCURRENTLY left behind
@@ -103,7 +102,7 @@ WHERE i.indrelid = to_regclass($1) AND i.indisvalid AND i.indisready AND i.indis
 
 // servedByIndex asks the planner, which knows best what an index is good for.
 func (e *exam) servedByIndex(ctx context.Context, sql string) (bool, error) {
-	plan, err := query.Explain(ctx, e.tx, sql)
+	plan, err := sqlplan.Explain(ctx, e.tx, sql)
 	return err == nil && !plan.Has("Seq Scan", "Bitmap Heap Scan", "Sort", "Incremental Sort"), err
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/packfinderz/outbox/internal/sqlplan"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/view"
 )
@@ -68,7 +69,7 @@ func (t *Table) find(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view
 		return nil, err
 	}
 	some := fmt.Sprintf("SELECT t.* FROM %s AS t WHERE %s LIMIT %d", t.layout.Events(), equal, query.ScanLimit+1)
-	p, err := query.Explain(ctx, tx, some, args.All()...)
+	p, err := sqlplan.Explain(ctx, tx, some, args.All()...)
 	if err != nil || !p.Finds() {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/pgsession"
+	"github.com/packfinderz/outbox/internal/sqlplan"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/view"
@@ -91,7 +92,7 @@ func (t *Table) countUpTo(condition string) string {
 
 // estimate is the number of rows that the planner expects for a condition.
 func (t *Table) estimate(ctx context.Context, tx pgx.Tx, condition string) (int64, error) {
-	p, err := query.Explain(ctx, tx, fmt.Sprintf("SELECT FROM %s AS t WHERE %s", t.layout.Events(), condition), query.Unprepared)
+	p, err := sqlplan.Explain(ctx, tx, fmt.Sprintf("SELECT FROM %s AS t WHERE %s", t.layout.Events(), condition), query.Unprepared)
 	if err != nil {
 		return 0, err
 	}
@@ -184,7 +185,7 @@ func (t *Table) rate(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 		return nil
 	}
 	some := fmt.Sprintf("SELECT t.* FROM %s AS t WHERE %s LIMIT %d", t.layout.Events(), query.And(t.layout.Delivered(), recent), query.CountLimit)
-	p, err := query.Explain(ctx, tx, some, query.Unprepared)
+	p, err := sqlplan.Explain(ctx, tx, some, query.Unprepared)
 	if err != nil || !p.Finds() {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/internal/sqlplan"
 	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/view"
@@ -125,7 +126,7 @@ func (t *Table) choose(ctx context.Context, tx pgx.Tx, f *view.Filter, after *vi
 			return w, nil
 		}
 		var args query.Args
-		p, err := query.Explain(ctx, tx, t.rows(w, "", false, nil, query.ScanLimit, &args), args.All()...)
+		p, err := sqlplan.Explain(ctx, tx, t.rows(w, "", false, nil, query.ScanLimit, &args), args.All()...)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package query
+package sqlplan
 
 import (
 	"context"
@@ -14,15 +14,21 @@ import (
 type Plan struct {
 	Type      string  `json:"Node Type"`
 	Rows      float64 `json:"Plan Rows"`
+	Cost      float64 `json:"Total Cost"`
 	IndexCond string  `json:"Index Cond"`
 	Filter    string  `json:"Filter"`
 	Plans     []Plan  `json:"Plans"`
 }
 
+// Querier is a pool, a connection or a transaction.
+type Querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
 // Explain returns the planner's plan of a statement.
-func Explain(ctx context.Context, tx pgx.Tx, sql string, args ...any) (*Plan, error) {
+func Explain(ctx context.Context, db Querier, sql string, args ...any) (*Plan, error) {
 	var doc []byte
-	if err := tx.QueryRow(ctx, "EXPLAIN (FORMAT JSON) "+sql, args...).Scan(&doc); err != nil {
+	if err := db.QueryRow(ctx, "EXPLAIN (FORMAT JSON) "+sql, args...).Scan(&doc); err != nil {
 		return nil, err
 	}
 	var list []struct{ Plan Plan }
