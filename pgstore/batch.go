@@ -73,8 +73,7 @@ func (b *batch) fill(ctx context.Context, rows []claimed) error {
 	return nil
 }
 
-// Settle writes the outcomes in one round trip, and those of rows that have moved since
-// the claim in a second.
+// Settle writes the outcomes in one round trip. Rows that have moved since the claim take a second one.
 func (b *batch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost []uuid.UUID, err error) {
 	if len(outcomes) != len(b.messages) {
 		return nil, fmt.Errorf("outbox: %d outcomes for %d messages", len(outcomes), len(b.messages))
@@ -201,7 +200,7 @@ func (b *batch) Renew(ctx context.Context) error {
 	return err
 }
 
-// mark marks the rows that are still ours anew, and returns how many these are.
+// mark writes a new mark to the rows that are still ours, and returns how many they are.
 func (b *batch) mark(ctx context.Context, db querier, statement *statement) (kept int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

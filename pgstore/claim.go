@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// fullScanShare keeps scans without a watermark to about a tenth of the time: where a
-	// transaction held open somewhere keeps vacuum from cleaning up, they become slow.
+	// fullScanShare limits scans without a watermark to about a tenth of the time: they become slow while an open
+	// transaction keeps vacuum from cleaning up.
 	fullScanShare = 10
-	// slowScan is what such a scan may take before it is held back at all.
+	// slowScan is how long such a scan may take before it is limited at all.
 	slowScan = 50 * time.Millisecond
-	// quickLook is what a look for expired leases may take at every claim.
+	// quickLook is how long a look for expired leases may take to be part of every claim.
 	quickLook = 5 * time.Millisecond
-	// farShare of a lease passes at most between two looks for leases that end too far ahead.
+	// farShare is how many times in a lease a store looks for leases that end too far ahead.
 	farShare = 10
 )
 
@@ -44,8 +44,8 @@ func (s *Store) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.
 	return b, nil
 }
 
-// distrust drops idle connections after one that did not answer in time: the others may have gone
-// silent, too, and would cost as long again.
+// distrust drops idle connections after one that did not answer in time: the others may be dead, too, and each would cost
+// another timeout.
 func (s *Store) distrust(err error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.pool.Reset()
@@ -95,9 +95,8 @@ type querier interface {
 
 // claimDue claims due rows, from the watermark on or from the start.
 //
-// A row can become due, or be committed, below the watermark: its transaction took long.
-// Such rows are found by the scans from the start. These are made whenever the last one
-// was quick, that is nearly always.
+// A row can become due, or be committed, below the watermark, if its transaction took long. Scans from the start find such
+// rows. The store makes one whenever the last was quick, which is nearly always.
 func (s *Store) claimDue(ctx context.Context, db querier, request *outbox.ClaimRequest, n int) ([]claimed, error) {
 	s.mu.Lock()
 	from := s.watermark
@@ -159,10 +158,9 @@ func (b *batch) claimExpired(ctx context.Context, request *outbox.ClaimRequest, 
 	return rows, err
 }
 
-// lookForExpired says when a claim looks for expired leases: first, or last, if what is due does not
-// fill it. Nearly always it is first: the look finds nothing at the head of an index, and that is
-// all it costs. Where vacuum is kept from its work it has to pass what was settled long since: such
-// looks are kept to about a tenth of the time of a store that has enough to do.
+// lookForExpired says when a claim looks for expired leases: first, or last, if what is due does not fill it. Nearly always
+// it is first: the look costs one probe at the head of an index, which finds nothing. If vacuum cannot do its work, the
+// look has to pass rows that were settled long ago: a busy store then spends about a tenth of its time on such looks.
 func (s *Store) lookForExpired() (first, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,9 +178,9 @@ func (s *Store) lookForFar() bool {
 	return true
 }
 
-// query runs a claim. While there is work, the planner is told how, in the same round trip
-// and transaction; an idle poll for what is due is one statement, and there is nothing to plan
-// badly. What has expired is always found among all that is held.
+// query runs a claim. While there is work, it sends the planner's settings in the same round trip and transaction. An idle
+// poll for due rows is one statement: there is nothing to plan badly. A look for expired leases always sends them, because
+// it searches everything that is held.
 func (s *Store) query(
 	ctx context.Context, db querier, kind claims, request *outbox.ClaimRequest, n int, args ...any,
 ) (list []claimed, err error) {

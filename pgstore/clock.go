@@ -16,22 +16,21 @@ import (
 const (
 	// farLimit is how many leases that end too far ahead are watched at once.
 	farLimit = 1000
-	// unknownLease is how many of its own leases a store gives a lease of a length that the row does
-	// not tell. No relay of one table has a lease that much longer than another's.
+	// unknownLease is how many of its own leases a store waits for a lease of unknown length. No two relays of a table have
+	// leases that differ by so much.
 	unknownLease = 10
 )
 
-// watched is a lease that ends further ahead than one of this store's would. Either it is longer,
-// or the clock was set back since it was taken: then it is over when its length has passed, which
-// nobody reads off the database's clock. So this store measures it, from when it first saw it.
+// watched is a lease that ends further ahead than one of this store's would. Either it is longer, or the clock was set back
+// since it was taken: then it is over when its length has passed, which the database's clock does not show. So this store
+// measures the time since it first saw the lease.
 type watched struct {
 	until time.Time
 	since time.Time // by this process's clock, only to measure
 }
 
-// farLeases lists rows whose lease ends further ahead than one of this store's that begins now, and
-// how long it is: from when the row was last changed. The second more is for a statement whose time
-// is a little older than its snapshot.
+// farLeases lists rows whose lease ends further ahead than one of this store's that begins now, and how long it is: from
+// when the row was last changed. The additional second is for a statement whose time is a little older than its snapshot.
 func (c *compiler) farLeases() *statement {
 	if c.l.Hold != layouts.HoldLease {
 		return nil
@@ -46,9 +45,8 @@ func (c *compiler) farLeases() *statement {
 		t(columns.ID), t(columns.LockedUntil), length, c.l.Events(), c.l.Leased(t), c.lease(), c.mine(), farLimit))
 }
 
-// endLeases ends leases, so that the next claim finds them run out: ids $1, each with its end $2,
-// which proves that nobody has renewed it. The proof is no condition that an index could be chosen
-// for: rows are found by their ids.
+// endLeases ends leases, so that the next claim finds them run out: ids $1, each with its end $2, which proves that nobody
+// has renewed it. The proof is written so that no index serves it: rows are found by their ids.
 func (c *compiler) endLeases() *statement {
 	if c.l.Hold != layouts.HoldLease {
 		return nil
@@ -59,7 +57,7 @@ func (c *compiler) endLeases() *statement {
 		c.l.Events(), quote(columns.LockedUntil.Name), t(columns.ID), c.l.Leased(t), t(columns.LockedUntil)))
 }
 
-// endFarLeases ends the leases that this store has watched for as long as they are.
+// endFarLeases ends the leases that this store has watched for their whole length.
 func (s *Store) endFarLeases(ctx context.Context) error {
 	rows, err := s.pool.Query(ctx, s.sql.farLeases.sql, append([]any{onTheFly}, s.sql.farLeases.with()...)...)
 	if err != nil {
@@ -100,8 +98,7 @@ func (s *Store) endFarLeases(ctx context.Context) error {
 	return nil
 }
 
-// lengthOf is for how long a lease is watched before it is over; seconds is its length, or zero if
-// the row does not tell.
+// lengthOf is how long a lease is watched before it is over; seconds is its length, or zero if it is unknown.
 func (s *Store) lengthOf(seconds float64) time.Duration {
 	if seconds <= 0 {
 		return unknownLease * s.config.Lease

@@ -78,7 +78,7 @@ func (g *outcomeGroup) add(place int, id [16]byte, tid pgtype.TID, outcome *outb
 func (g *outcomeGroup) statement(sql *settles) (*statement, []any) {
 	args := []any{g.mark}
 	if sql.byCtid {
-		// pgx would find its way through a plain slice of these by reflection.
+		// pgx encodes a plain slice of these by reflection, which is slow.
 		args = append(args, pgtype.FlatArray[pgtype.TID](g.tids))
 	}
 	args = append(args, g.ids)

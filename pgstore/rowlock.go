@@ -91,9 +91,9 @@ func (s *Store) worthClaiming(ctx context.Context) (bool, error) {
 	return due, nil
 }
 
-// settleLocked writes the outcomes and commits. A row cannot be lost: it is locked. One that is not written all the same
-// is returned with an error; the others are settled. After an error without rows the transaction is gone, and everything
-// is as before the claim.
+// settleLocked writes the outcomes and commits. No row can be lost: all are locked. Rows that the database did not write
+// all the same are returned with an error; the others are settled. After an error without rows the transaction is gone, and
+// everything is as before the claim.
 func (b *batch) settleLocked(ctx context.Context, outcomes []outbox.Outcome) (kept []uuid.UUID, err error) {
 	kept, err = b.write(ctx, outcomes, true)
 	if err == nil {
@@ -105,7 +105,7 @@ func (b *batch) settleLocked(ctx context.Context, outcomes []outbox.Outcome) (ke
 	return nil, nil
 }
 
-// swallowed is the error about rows that the database left as they were, though this batch has them locked.
+// swallowed is the error about rows that the database did not change, although this batch has locked them.
 func (b *batch) swallowed(ids []uuid.UUID) error {
 	if len(ids) == 0 {
 		return nil

@@ -84,7 +84,7 @@ func newScanner(l *tablesql.Layout, maxAttempts int) *scanner {
 	return s
 }
 
-// firstRows bounds the memory that is made ready for rows before they are there.
+// firstRows limits the rows that memory is allocated for in advance.
 const firstRows = 1000
 
 // collect reads all rows, n at most, and puts them in claimed order: RETURNING has none.
@@ -123,8 +123,7 @@ func (s *scanner) collect(rows pgx.Rows, n int) ([]claimed, error) {
 	return list, nil
 }
 
-// planScan says how each column is read. Rows.Scan would end the whole claim at the first column
-// that cannot be.
+// planScan plans how each column is read. Rows.Scan would fail the whole claim at the first column that cannot be read.
 func planScan(rows pgx.Rows, dests []any) []pgtype.ScanPlan {
 	plans := make([]pgtype.ScanPlan, len(dests))
 	types := rows.TypeMap()

@@ -19,7 +19,7 @@ type session struct {
 	begin []string // what is to be sent before the first statement
 }
 
-// beginLocked is what a session begins with. The server ends it after a lease without a word.
+// beginLocked is what a session begins with. The server ends a session that is silent for a lease.
 func beginLocked(lease time.Duration) []string {
 	return []string{
 		"BEGIN ISOLATION LEVEL READ COMMITTED",
@@ -50,11 +50,10 @@ func (s *session) SendBatch(ctx context.Context, queue *pgx.Batch) pgx.BatchResu
 	return s.conn.SendBatch(ctx, queue)
 }
 
-// errSessionOver is what a batch meets that is used after its end.
+// errSessionOver is returned when a batch is used after its end.
 var errSessionOver = errors.New("the transaction of the claim is over")
 
-// alive finds out whether the transaction is still there, and shows the server that this
-// process is.
+// alive checks that the transaction is still open, and keeps the server from ending it as idle.
 func (s *session) alive(ctx context.Context) error {
 	rows, err := s.Query(ctx, "SELECT")
 	if err != nil {
@@ -84,8 +83,7 @@ func (s *session) commit(ctx context.Context) error {
 	return s.committed(tag, err)
 }
 
-// committed hears what the server answered to a commit. It answers one of a transaction that
-// has failed, too.
+// committed reads the server's answer to a commit: a failed transaction is answered without an error, too.
 func (s *session) committed(tag pgconn.CommandTag, err error) error {
 	if err == nil && tag.String() != commitSQL {
 		err = pgx.ErrTxCommitRollback

@@ -82,7 +82,7 @@ func (b *batch) settleOne(ctx context.Context, outcomes []outbox.Outcome, i int)
 	return false, err
 }
 
-// single is the batch of one of the messages. What is only locked has to be given its transaction.
+// single is a batch of one of the messages. If the rows are only locked, the caller sets its transaction.
 func (b *batch) single(i int) *batch {
 	return &batch{store: b.store, messages: b.messages[i : i+1], holds: b.holds[i : i+1]}
 }
@@ -103,7 +103,7 @@ func (s *session) lock(ctx context.Context, statement *statement, id uuid.UUID) 
 	return len(ids) > 0, err
 }
 
-// lockAgain locks a row, $1, that waits.
+// lockAgain locks a pending row, $1.
 func (c *compiler) lockAgain() *statement {
 	if !c.l.Locks() {
 		return nil

@@ -65,7 +65,7 @@ type Store struct {
 	// fullAt and fullTook are when a scan without watermark was last made, and how long it took.
 	fullAt   time.Time
 	fullTook time.Duration
-	// slowScan is what such a scan may take before it is held back at all.
+	// slowScan is how long such a scan may take before it is limited at all.
 	slowScan time.Duration
 	// idle is set when the last claim found nothing.
 	idle bool
@@ -153,7 +153,7 @@ func (f *Filter) check(layout *tablesql.Layout) error {
 	return nil
 }
 
-// explain says what to do where the table is not there.
+// explain adds what to do if the table does not exist.
 func (s *Store) explain(err error) error { return sqlstate.ExplainMissing(err, s.layout.Name) }
 
 // WorkerID is the name of this store in the rows it holds.

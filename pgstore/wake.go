@@ -46,7 +46,7 @@ func (s *Store) Listen(ctx context.Context, wakeUp func()) error {
 	return wake.Listen(ctx, s.given, s.layout.Qualified(s.layout.Table), func(string) { wakeUp() })
 }
 
-// errNoListening is what a store on database/sql answers: a listener keeps a connection of its own.
+// errNoListening is returned by a store on database/sql: a listener needs a connection of its own.
 var errNoListening = errors.New("outbox: a store on database/sql hears no notifications; give it a *pgxpool.Pool")
 
 var _ outbox.Listener = (*Store)(nil)
