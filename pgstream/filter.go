@@ -6,7 +6,7 @@ import (
 	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
-// Filter is what a subscription takes of the stream. The zero value takes everything.
+// Filter selects the events that a subscription takes. The zero value selects all.
 type Filter struct {
 	// Namespace is the only namespace; empty for all.
 	Namespace string `json:"namespace,omitempty"`

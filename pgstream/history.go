@@ -31,8 +31,8 @@ var ErrStandby = errors.New("this server is a standby; the stream is read on the
 // ErrHidden means that this role cannot see a part of the stream, and would skip its events.
 var ErrHidden = errors.New("a part of the stream cannot be seen from here")
 
-// What is seen of a history that was left. A stamp that does not match tells so for ever; the others
-// may be gone when a counter has caught up, and are noted.
+// The evidence that the stream is of another history. A stamp that does not match stays so; the others may disappear when a
+// counter has caught up, and are noted.
 const (
 	evidenceStamps   = "its stamps were not written by this server"
 	evidenceRows     = "events have transaction ids that the server has not reached"
@@ -42,10 +42,10 @@ const (
 	evidencePassed   = "the sequence outbox_stream_seq was set back: events have numbers that the cursors had passed before"
 )
 
-// checkSQL compares what is stored with the server. A row that can be seen has an xid below
-// the snapshot's xmax, a cursor that can be seen was written in the past, and the sequence, which is
-// read later than the snapshot is taken, is past all that can be seen. The shards are an array: the planner
-// takes a series for a thousand, and then compiles the statement, which takes a thousand times as long.
+// checkSQL compares what is stored with the server. A row that can be seen has an xid below the snapshot's xmax, a cursor
+// that can be seen was written in the past, and the sequence, which is read later than the snapshot is taken, is past all
+// that can be seen. The shards are an array: the planner assumes that a series has a thousand rows, and would compile the
+// statement, which takes a thousand times as long as running it.
 const checkSQL = `
 SELECT pg_is_in_recovery(),
   ARRAY(SELECT t::text FROM unnest(ARRAY[{'stream'}, {'shards'}, {'parked'}, {'history'}, {'doubts'}, {'subscriptions'}, {'settings'}]) AS t WHERE row_security_active(t::oid)),
@@ -69,17 +69,16 @@ SELECT pg_is_in_recovery(),
 
 // health is what a look at a stream's history has found.
 type health struct {
-	// standby is set on a server that cannot be read from, and single where the sequence hands out
-	// one value at a time, as it must.
+	// standby is set if the server is a standby, and single if the sequence hands out one value at a time, as it must.
 	standby, single bool
-	// hidden are the tables that row-level security lets this role see only in part, and slots how many
-	// more, or less, the log has than it should.
+	// hidden are the tables that row-level security lets this role see only in part, and slots is how many more or fewer
+	// slots the log has than it should.
 	hidden []string
 	slots  int
-	// stamped is set where the stamps are this server's; history is the name they have.
+	// stamped is set if the stamps are this server's; history is their name.
 	stamped bool
 	history uuid.UUID
-	// seen is evidence that can be seen now, and noted what was seen before.
+	// seen is the evidence that is there now, and noted the evidence that was seen before.
 	seen, noted []string
 	// strange are the subscriptions whose cursors are of another history, or wait for a repair.
 	strange []string
@@ -112,7 +111,7 @@ func (s Stream) look(ctx context.Context, db query) (h health, err error) {
 	return h, nil
 }
 
-// refusal is why the stream cannot be used; nil if it can. Empty is no subscription in particular.
+// refusal is why the stream, or the subscription unless it is empty, cannot be used; nil if it can.
 func (h *health) refusal(subscription string) error {
 	switch {
 	case h.standby:
@@ -138,8 +137,8 @@ func (h *health) refusal(subscription string) error {
 	return nil
 }
 
-// check refuses a server on which the cursors would lose events. What it has seen is noted, so that no
-// counter that catches up ends the refusal.
+// check refuses a server on which the cursors would lose events. It notes the evidence, so that the refusal does not end
+// when a counter catches up.
 func (s Stream) check(ctx context.Context, db query, subscription string) error {
 	h, err := s.look(ctx, db)
 	if err != nil {
@@ -162,8 +161,7 @@ const doubtSQL = `
 INSERT INTO {doubts} (evidence) SELECT evidence FROM unnest($1::text[]) AS evidence
 WHERE NOT EXISTS (SELECT FROM {doubts} AS d WHERE d.evidence = evidence.evidence)`
 
-// note writes down what was seen. Somebody who may only read, on a standby or by their rights, leaves
-// that to others.
+// note records new evidence. A session that may only read, on a standby or by its rights, leaves that to others.
 func (s Stream) note(ctx context.Context, db query, h *health) error {
 	fresh := slices.DeleteFunc(slices.Clone(h.seen), func(evidence string) bool { return slices.Contains(h.noted, evidence) })
 	if len(fresh) == 0 || h.standby {

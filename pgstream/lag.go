@@ -13,8 +13,7 @@ import (
 	"github.com/packfinderz/outbox/internal/sqlplan"
 )
 
-// LagLimit is where Lag stops counting the unread events of a shard, so that asking stays cheap
-// with any backlog.
+// LagLimit is where Lag stops counting the unread events of a shard, so that it stays cheap with any backlog.
 const LagLimit = outbox.StatsLimit / DefaultShards
 
 // Lag is how far a subscription is behind, and why.
@@ -25,7 +24,7 @@ type Lag struct {
 	Shards []ShardLag `json:"shards"`
 	// Parked counts the parked events by state.
 	Parked map[string]int64 `json:"parked"`
-	// Relays are those that are alive.
+	// Relays are the relays that are alive.
 	Relays []RelayInfo `json:"relays"`
 	// OldestTransaction is the server's longest-running transaction; nil if there is none, or if the role may not see it.
 	OldestTransaction *Transaction `json:"oldestTransaction,omitempty"`
@@ -35,11 +34,11 @@ type Lag struct {
 type ShardLag struct {
 	// Shard is its number.
 	Shard int `json:"shard"`
-	// Events are unread; the count stops at LagLimit, or the limit of LagUpTo.
+	// Events counts the unread events; it stops at LagLimit, or at the limit of LagUpTo.
 	Events int64 `json:"events"`
 	// Seconds is the age of the oldest unread event.
 	Seconds float64 `json:"seconds"`
-	// WindowSeconds is how long ago the open window was opened; zero if none is.
+	// WindowSeconds is the age of the open window, in seconds; zero if none is open.
 	WindowSeconds float64 `json:"windowSeconds"`
 	// Owner is the relay that owns it; empty if none does.
 	Owner string `json:"owner,omitempty"`
@@ -64,7 +63,7 @@ type Transaction struct {
 	// PID is its backend, and Seconds is how long it has run.
 	PID     int     `json:"pid"`
 	Seconds float64 `json:"seconds"`
-	// State and Application are as pg_stat_activity has them.
+	// State and Application are those of pg_stat_activity.
 	State       string `json:"state"`
 	Application string `json:"application"`
 }

@@ -45,9 +45,8 @@ UPDATE {settings} AS o SET promoted_to = $2::bigint,
   promoted_more = CASE WHEN o.promoted_to = $2 THEN o.promoted_more ELSE false END OR $6::boolean`
 )
 
-// notePromotion notices that the server is another timeline than the one before, and writes down
-// which of this store's deliveries it does not know. Only what is told to people depends on it:
-// reading goes on from the stored cursors, whatever it finds.
+// notePromotion notices that the server is on another timeline than before, and records how many of this store's deliveries
+// it does not know. This is only for people to read: the store reads on from the stored cursors, whatever it finds.
 func (s *Store) notePromotion(ctx context.Context, conn *pgsession.Conn) error {
 	var system, timeline, storedSystem, stored int64
 	if err := conn.QueryRow(ctx, s.stream.names(timelineSQL)).Scan(&system, &timeline, &storedSystem, &stored); err != nil {

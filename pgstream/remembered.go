@@ -11,8 +11,8 @@ import (
 const (
 	// rememberEvents is how many deliveries a store remembers, the latest: two megabytes.
 	rememberEvents = 1 << 16
-	// rememberFor is for how long. What is older has long been copied to every standby that is
-	// worth promoting, and may have been purged.
+	// rememberFor is how long it remembers them. What is older has long been copied to every standby that is worth
+	// promoting, and may have been purged.
 	rememberFor = 10 * time.Minute
 )
 
@@ -64,8 +64,8 @@ func (d *deliveries) addPage(p *part, outcomes []outbox.Outcome) {
 	}
 }
 
-// recent are those that are young enough, each once: a settle may be tried again. more is set when there were others, for which there was
-// no room.
+// recent are the deliveries that are young enough, each once: a settle may be tried again. more is set if there was no room
+// for others.
 func (d *deliveries) recent() (list []delivery, more bool) {
 	oldest := d.now() - int32(rememberFor/time.Second)
 	seen := make(map[uuid.UUID]struct{}, len(d.ring))

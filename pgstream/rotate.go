@@ -17,9 +17,9 @@ import (
 type rotation struct {
 	// retention also empties slots whose last event is older; zero for none.
 	retention time.Duration
-	// dryRun counts only.
+	// dryRun only counts.
 	dryRun bool
-	// emptied is told how many events a slot held. Nil counts nothing: to count is to read the
+	// emptied is called with the number of events that a slot held. If it is nil they are not counted: counting reads the
 	// whole slot, which TRUNCATE does not.
 	emptied func(events int64)
 }
@@ -43,9 +43,8 @@ ORDER BY 3 DESC`
 // sees what they commit.
 const lockSlotSQL = `LOCK TABLE ONLY {slot} IN ACCESS EXCLUSIVE MODE`
 
-// rotate empties slots. A slot with an event that some subscription has not settled stays as
-// it is for another turn: nothing is lost, and the log says who lags. A slot that cannot be emptied
-// does not keep the others from it.
+// rotate empties slots. A slot with an event that some subscription has not settled stays as it is for another turn:
+// nothing is lost, and the log says who lags. If one slot cannot be emptied, the others are emptied all the same.
 func (s *Store) rotate(ctx context.Context, r rotation) error {
 	// On a restored database the cursors say nothing.
 	if err := s.stream.check(ctx, s.pool, ""); err != nil {

@@ -121,8 +121,8 @@ type query interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// distrust drops idle connections after one that did not answer in time: the others may have gone
-// silent, too, and would cost as long again.
+// distrust drops idle connections after one that did not answer in time: the others may be dead, too, and each would cost
+// another timeout.
 func (s *Store) distrust(err error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.own.Reset()

@@ -29,15 +29,15 @@ const (
 type Subscription struct {
 	// Name identifies it; see CheckSubscriptionName.
 	Name string `json:"name"`
-	// Filter is what it takes.
+	// Filter selects the events that it takes.
 	Filter Filter `json:"filter"`
-	// Destination is where its relay publishes, as a URL; empty if the relay is told otherwise.
+	// Destination is the URL that its relay publishes to; empty if the relay's own settings say.
 	Destination string `json:"destination,omitempty"`
 	// OnDead is what a dead event does to its key. Default DeadSkips.
 	OnDead OnDead `json:"onDead"`
 	// CreatedAt is when it was made.
 	CreatedAt time.Time `json:"createdAt"`
-	// Generation changes whenever the definition does, and when the subscription is made anew.
+	// Generation changes whenever the definition does, and when the subscription is dropped and made again.
 	Generation int64 `json:"generation"`
 	// HalfMade is set if making it was interrupted, or is under way. It has no relay and holds no events; drop it.
 	HalfMade bool `json:"halfMade,omitempty"`
@@ -55,7 +55,7 @@ var ErrHalfMade = errors.New("the subscription was not made to the end; drop it 
 // ErrSubscriptionServed means that a relay of the subscription is alive.
 var ErrSubscriptionServed = errors.New("the subscription is served by a relay")
 
-// droppedError is what a store says whose subscription was dropped. The relay stops.
+// droppedError is the error of a store whose subscription was dropped. The relay stops.
 type droppedError struct{ name string }
 
 func (e *droppedError) Error() string {
@@ -93,8 +93,8 @@ func scanSubscription(row pgx.CollectableRow) (sub Subscription, err error) {
 	return sub, err
 }
 
-// FindSubscription reads one subscription. It returns ErrNoSubscription, or ErrHalfMade for one
-// that was not made to the end.
+// FindSubscription reads one subscription. It returns ErrNoSubscription if there is none, and ErrHalfMade if making it was
+// interrupted.
 func (s Stream) FindSubscription(ctx context.Context, pool *pgxpool.Pool, name string) (*Subscription, error) {
 	return s.findSubscription(ctx, pool, name, "")
 }

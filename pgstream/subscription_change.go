@@ -42,10 +42,9 @@ func (s Stream) refuseServed(ctx context.Context, tx pgx.Tx, name, found, hint s
 	return fmt.Errorf("%w on %s, process %d; %s", ErrSubscriptionServed, host, pid, hint)
 }
 
-// DropSubscription removes a subscription, its cursors, its parked events, delivered or not, and
-// the record of its deliveries, or what there is of one that was not made to the end. The stream
-// itself, and other subscriptions, are not touched. It returns ErrSubscriptionServed while a relay
-// is alive, unless Forced: relays of a dropped subscription stop.
+// DropSubscription removes a subscription with its cursors, its parked events, delivered or not, and the record of its
+// deliveries. It removes one that is HalfMade, too. The stream itself and other subscriptions stay as they are. It returns
+// ErrSubscriptionServed while a relay is alive, unless Forced: relays of a dropped subscription stop.
 func (s Stream) DropSubscription(ctx context.Context, pool *pgxpool.Pool, name string, options ...SubscriptionOption) error {
 	forced := isForced(options)
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
@@ -114,17 +113,16 @@ WITH freed AS (
 UPDATE {shards} SET parked_changes = parked_changes + 1 WHERE subscription = $1 AND shard IN (SELECT shard FROM freed)`
 )
 
-// AlterSubscription changes the filter, the destination or the policy of a subscription as change
-// does, which is given the definition as it is, and returns the new one. Its cursors stay: events
-// behind them are not looked at again, and what is parked was taken under the old definition and
-// stays parked. Relays that run go on under the new definition within one heartbeat, which is ten
-// seconds or a third of the lease, after the page that is out.
+// AlterSubscription changes the filter, the destination or the policy of a subscription: it calls change with the present
+// definition, and returns the new one. The cursors stay: events behind them are not read again, and what was parked under
+// the old definition stays parked. Running relays adopt the new definition within one heartbeat, which is ten seconds or a
+// third of the lease, after the page that is out.
 //
 // When OnDead changes to DeadSkips, keys that wait behind dead events go on. When it changes to
 // DeadBlocks, events that are dead already block nothing: their keys have gone on.
 //
-// Relays of programs that do not know of generations would go on under the old definition: while
-// one is alive AlterSubscription returns ErrSubscriptionServed, unless Forced.
+// Relays of earlier programs, which do not know generations, would go on under the old definition: while one is alive,
+// AlterSubscription returns ErrSubscriptionServed, unless Forced.
 func (s Stream) AlterSubscription(
 	ctx context.Context, pool *pgxpool.Pool, name string, change func(*Subscription), options ...SubscriptionOption,
 ) (*Subscription, error) {

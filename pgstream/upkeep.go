@@ -81,11 +81,10 @@ DELETE FROM {parked} WHERE ctid = ANY(ARRAY(
 	countDeadSQL = `SELECT count(*) FROM {parked} WHERE subscription = $2 AND state = 'dead' AND changed_at < now() - make_interval(secs => $1)`
 )
 
-// Purge empties the slots whose events are all older than the retention and settled by every
-// subscription, and trims what is kept beside them: the log of deliveries and the dedupe
-// keys. Dead events of this subscription go after their own retention. A step that fails does not
-// keep the others from running. It returns the number of events that were deleted; the events of
-// slots are among them if Progress is set, or DryRun.
+// Purge empties the slots whose events are all older than the retention and settled by every subscription, and trims what
+// is kept beside them: the log of deliveries and the dedupe keys. Dead events of this subscription go after their own
+// retention. If one step fails, the others run all the same. It returns the number of events that were deleted; it counts
+// the events of slots only if Progress or DryRun is set.
 func (s *Store) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
 	purge, err := purge.WithDefaults()
 	if err != nil {

@@ -36,20 +36,20 @@ func Wake(ctx context.Context, db Querier, stream Stream) error {
 	return wake.Send(ctx, db, stream.table("outbox_stream"), "")
 }
 
-// aboutParked is what a notification is about when parked events were made due.
+// aboutParked is the text of a notification that parked events were made due.
 const aboutParked = "parked"
 
-// wakeParked notifies the relays of a stream that parked events were made due by hand. Without
-// it they look for such every ten seconds.
+// wakeParked notifies the relays of a stream that parked events were made due by hand. Without it they notice within ten
+// seconds.
 func wakeParked(ctx context.Context, db Querier, stream Stream) error {
 	return wake.Send(ctx, db, stream.table("outbox_stream"), aboutParked)
 }
 
-// aboutChanged is what a notification is about when a subscription was altered or dropped.
+// aboutChanged is the text of a notification that a subscription was altered or dropped.
 const aboutChanged = "changed"
 
-// wakeChanged makes the relays look at their definitions when the transaction is committed. Without
-// it they do with their next heartbeat.
+// wakeChanged makes the relays read their definitions again when the transaction is committed. Without it they do so with
+// their next heartbeat.
 func wakeChanged(ctx context.Context, db wake.Execer, stream Stream) error {
 	return wake.Send(ctx, db, stream.table("outbox_stream"), aboutChanged)
 }
