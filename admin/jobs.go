@@ -125,11 +125,9 @@ func (j *job) progress(done int64) {
 
 // await waits for the end, for as long as somebody would wait for a page.
 func (j *job) await(ctx context.Context) {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case <-j.finished:
-	case <-timer.C:
+	case <-time.After(patience):
 	case <-ctx.Done():
 	}
 }

@@ -30,10 +30,8 @@ func Every(interval time.Duration, call func()) (stop func()) {
 
 // Pause waits for a time, or until ctx ends.
 func Pause(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause):
 	case <-ctx.Done():
 	}
 }

@@ -74,8 +74,6 @@ func (n *Notifier) Close() {
 
 func (n *Notifier) run(ctx context.Context) {
 	defer close(n.done)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
 		select {
 		case <-n.wanted:
@@ -83,9 +81,8 @@ func (n *Notifier) run(ctx context.Context) {
 			return
 		}
 		n.send(ctx)
-		timer.Reset(notifyEvery)
 		select {
-		case <-timer.C:
+		case <-time.After(notifyEvery):
 		case <-ctx.Done():
 			return
 		}

@@ -17,6 +17,7 @@
 package pginbox
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -63,12 +64,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-func (c Config) table() string {
-	if c.Table == "" {
-		return DefaultTable
-	}
-	return c.Table
-}
+func (c Config) table() string { return cmp.Or(c.Table, DefaultTable) }
 
 //go:embed migrations/*.sql
 var files embed.FS
@@ -95,10 +91,7 @@ func New(config Config) (*Inbox, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	table := sqlname.Quote(config.table())
-	if config.Schema != "" {
-		table = sqlname.Quote(config.Schema) + "." + table
-	}
+	table := sqlname.Qualified(config.Schema, config.table())
 	return &Inbox{config: config, mark: fmt.Sprintf(markSQL, table), purge: fmt.Sprintf(purgeSQL, table)}, nil
 }
 

@@ -47,12 +47,11 @@ func (r *run) revoke(list map[string][]int32) {
 
 // settle waits until what was begun of some partitions is finished, as far as the grace allows.
 func (r *run) settle(leaving []*partition) {
-	limit := time.NewTimer(r.config.Process.Grace)
-	defer limit.Stop()
+	limit := time.After(r.config.Process.Grace)
 	for _, p := range leaving {
 		select {
 		case <-p.idle:
-		case <-limit.C:
+		case <-limit:
 			return
 		case <-r.handling.Done():
 			return

@@ -124,10 +124,8 @@ func (f *feed) note(err error) {
 
 // pause waits before the next try: until the connection is back, or as after a lost one.
 func (f *feed) pause(ctx context.Context) {
-	timer := time.NewTimer(f.consumer.options.CustomReconnectDelayCB(f.tries))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(f.consumer.options.CustomReconnectDelayCB(f.tries)):
 	case <-f.changed:
 	case <-ctx.Done():
 	}
