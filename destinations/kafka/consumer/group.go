@@ -90,7 +90,7 @@ func (r *run) remove(leaving []*partition) {
 			r.client.ResumeFetchPartitions(map[string][]int32{p.topic: {p.partition}})
 		}
 	}
-	r.signal()
+	r.changed.Send()
 }
 
 // commit commits what is handled, of each partition up to the first record that is not. One at

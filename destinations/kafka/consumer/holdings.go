@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/packfinderz/outbox/consume"
 )
 
 // maxAhead is how far a partition is read beyond a record that is not handled. All of it comes
@@ -14,7 +16,7 @@ const maxAhead = 1000
 // holdings are the partitions that are this consumer's, with the records that it has of them.
 type holdings struct {
 	concurrency int
-	changed     chan struct{} // holds one when something has ended
+	changed     consume.Signal // sent when something has ended
 
 	committing sync.Mutex // held while a commit is under way
 	mu         sync.Mutex
@@ -56,37 +58,23 @@ type entry struct {
 }
 
 func newHoldings(concurrency int) *holdings {
-	return &holdings{concurrency: concurrency, changed: make(chan struct{}, 1), partitions: make(map[place]*partition)}
+	return &holdings{concurrency: concurrency, changed: consume.NewSignal(), partitions: make(map[place]*partition)}
 }
 
-func (h *holdings) signal() {
-	select {
-	case h.changed <- struct{}{}:
-	default:
-	}
-}
-
-// room waits until there is room for records, and says for how many; 0 if the context ended
-// first.
-func (h *holdings) room(ctx context.Context) int {
-	for {
-		h.mu.Lock()
-		n := 2 * h.concurrency
-		for _, p := range h.partitions {
-			if !p.paused {
-				n -= p.unfinished
-			}
-		}
-		h.mu.Unlock()
-		if n > 0 && n >= h.concurrency/2 {
-			return n
-		}
-		select {
-		case <-h.changed:
-		case <-ctx.Done():
-			return 0
+// room is for how many records there is room; 0 while these are too few to ask for.
+func (h *holdings) room() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 2 * h.concurrency
+	for _, p := range h.partitions {
+		if !p.paused {
+			n -= p.unfinished
 		}
 	}
+	if n < h.concurrency/2 {
+		return 0
+	}
+	return n
 }
 
 // add takes a record; nil if its partition is not held.
@@ -155,7 +143,7 @@ func (p *partition) checkIdle() {
 func (h *holdings) end(p *partition, e *entry, done bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	defer h.signal()
+	defer h.changed.Send()
 	p.running--
 	defer p.checkIdle()
 	if !done {
@@ -200,6 +188,6 @@ func (h *holdings) sortStuck(client *kgo.Client) {
 		} else {
 			client.ResumeFetchPartitions(list)
 		}
-		h.signal()
+		h.changed.Send()
 	}
 }

@@ -37,7 +37,7 @@ func newRun(c *Consumer, stopping, handling context.Context) *run {
 func (r *run) receive(ctx context.Context) {
 	told := make(map[place]string)
 	for ctx.Err() == nil {
-		n := r.room(ctx)
+		n := r.changed.Await(ctx, r.room)
 		if n == 0 {
 			return
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/packfinderz/outbox/consume"
 )
 
 // feed is a connection, with the durable consumer on it that messages come from.
@@ -17,7 +19,7 @@ type feed struct {
 	conn     *nats.Conn
 	durable  jetstream.Consumer // nil when it has to be looked up again
 	ackWait  time.Duration
-	changed  chan struct{} // holds one when the connection is back
+	changed  consume.Signal // sent when the connection is back
 
 	log   *slog.Logger
 	away  bool // as it was logged
@@ -27,7 +29,7 @@ type feed struct {
 // open waits for the server and for its word on the durable consumer. It is nil without an error
 // when the context ended first.
 func (c *Consumer) open(ctx context.Context) (*feed, error) {
-	f := &feed{consumer: c, changed: make(chan struct{}, 1), log: c.log}
+	f := &feed{consumer: c, changed: consume.NewSignal(), log: c.log}
 	for ctx.Err() == nil {
 		err := f.connect()
 		if err == nil {
@@ -56,7 +58,7 @@ func (f *feed) connect() error {
 	}
 	options := f.consumer.options
 	options.Name = "outbox consumer " + f.consumer.config.Durable
-	options.ReconnectedCB = func(*nats.Conn) { f.wake() }
+	options.ReconnectedCB = func(*nats.Conn) { f.changed.Send() }
 	options.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {} // the answers tell
 	// It takes some seconds at most for each server; nothing can end it sooner.
 	conn, err := options.Connect()
@@ -70,13 +72,6 @@ func (f *feed) connect() error {
 func (f *feed) close() {
 	if f.conn != nil {
 		f.conn.Close()
-	}
-}
-
-func (f *feed) wake() {
-	select {
-	case f.changed <- struct{}{}:
-	default:
 	}
 }
 

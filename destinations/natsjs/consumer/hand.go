@@ -24,32 +24,27 @@ type delivered struct {
 // again.
 type hand struct {
 	size  int
-	freed chan struct{} // holds one when a message has left
+	freed consume.Signal // sent when a message has left
 
 	mu   sync.Mutex
 	held map[uint64]*delivered
 }
 
 func newHand(size int) *hand {
-	return &hand{size: size, freed: make(chan struct{}, 1), held: make(map[uint64]*delivered)}
+	return &hand{size: size, freed: consume.NewSignal(), held: make(map[uint64]*delivered)}
 }
 
 // room waits until there is room for some messages, and says for how many; 0 if the context
 // ended first.
 func (h *hand) room(ctx context.Context, some int) int {
-	for {
+	return h.freed.Await(ctx, func() int {
 		h.mu.Lock()
-		n := h.size - len(h.held)
-		h.mu.Unlock()
-		if n >= some {
+		defer h.mu.Unlock()
+		if n := h.size - len(h.held); n >= some {
 			return n
 		}
-		select {
-		case <-h.freed:
-		case <-ctx.Done():
-			return 0
-		}
-	}
+		return 0
+	})
 }
 
 // take takes a message, unless it is there already.
@@ -67,10 +62,7 @@ func (h *hand) drop(d *delivered) {
 	h.mu.Lock()
 	delete(h.held, d.sequence)
 	h.mu.Unlock()
-	select {
-	case h.freed <- struct{}{}:
-	default:
-	}
+	h.freed.Send()
 }
 
 // all are the messages, in the order of the stream.

@@ -89,10 +89,7 @@ func (r *run) drop(i *item) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.inHand, i.id)
-	select {
-	case r.room <- struct{}{}:
-	default: // it has been told
-	}
+	r.freed.Send()
 }
 
 // retry counts one more delivery of an entry. It reports whether the entry is still ours.

@@ -27,7 +27,7 @@ type run struct {
 
 	mu     sync.Mutex
 	inHand map[string]*item
-	room   chan struct{} // told when an entry is done with
+	freed  consume.Signal // sent when an entry is done with
 
 	// The reader's own.
 	resume   bool      // our own entries come first
@@ -38,7 +38,7 @@ type run struct {
 func newRun(c *Consumer, g *group) *run {
 	r := &run{
 		Consumer: c, group: g, log: c.config.Process.Logger.With("stream", g.stream, "group", g.name, "consumer", g.member),
-		queues: consume.NewQueues(c.config.Process.Concurrency), inHand: make(map[string]*item), room: make(chan struct{}, 1), resume: true,
+		queues: consume.NewQueues(c.config.Process.Concurrency), inHand: make(map[string]*item), freed: consume.NewSignal(), resume: true,
 	}
 	r.handling, r.abandon = context.WithCancel(context.Background())
 	return r
@@ -54,7 +54,7 @@ const (
 func (r *run) read(ctx context.Context) {
 	pause := firstPause
 	for {
-		n := r.awaitRoom(ctx)
+		n := r.freed.Await(ctx, r.room)
 		if n == 0 {
 			return
 		}
@@ -120,21 +120,11 @@ func (r *run) tell(err error) {
 	r.log.Error(now, "error", outbox.ErrorText(err))
 }
 
-// awaitRoom waits until an entry more may be in hand, and says how many. It is 0 when ctx ended.
-func (r *run) awaitRoom(ctx context.Context) int {
-	for ctx.Err() == nil {
-		r.mu.Lock()
-		n := 2*r.config.Process.Concurrency - len(r.inHand)
-		r.mu.Unlock()
-		if n > 0 {
-			return n
-		}
-		select {
-		case <-r.room:
-		case <-ctx.Done():
-		}
-	}
-	return 0
+// room is how many entries more may be in hand.
+func (r *run) room() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return 2*r.config.Process.Concurrency - len(r.inHand)
 }
 
 func (r *run) ids() []string {
