@@ -9,7 +9,6 @@ import (
 	"net/http"
 
 	"github.com/packfinderz/outbox/ops"
-	"github.com/packfinderz/outbox/ops/audit"
 )
 
 //go:embed openapi.json
@@ -112,8 +111,6 @@ func (c *Console) apiEvent(r *request) (*ops.Details, error) {
 func (c *Console) apiDead(r *request) (*ops.DeadGroups, error) {
 	return r.outbox.DeadGroups(r.Context())
 }
-
-func (c *Console) apiAudit(r *request) (*audit.Page, error) { return r.audit() }
 
 // apiChange is what a program sends to change events.
 type apiChange struct {

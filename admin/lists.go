@@ -47,7 +47,7 @@ func (c *Console) relaysPage(w http.ResponseWriter, r *request) error {
 
 // auditPage shows what was done.
 func (c *Console) auditPage(w http.ResponseWriter, r *request) error {
-	log, err := r.audit()
+	log, err := c.audit(r)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (c *Console) auditPage(w http.ResponseWriter, r *request) error {
 }
 
 // audit reads the page of the audit log that the address names.
-func (r *request) audit() (*audit.Page, error) {
+func (c *Console) audit(r *request) (*audit.Page, error) {
 	page, err := parsePage(r.URL.Query())
 	if err != nil {
 		return nil, err

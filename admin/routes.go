@@ -57,7 +57,7 @@ func routes() []route {
 		api("GET", "/targets/{target}/events", Viewer, asJSON((*Console).apiEvents)),
 		api("GET", "/targets/{target}/events/{id}", Viewer, asJSON((*Console).apiEvent)),
 		api("GET", "/targets/{target}/dead", Viewer, asJSON((*Console).apiDead)),
-		api("GET", "/targets/{target}/audit", Viewer, asJSON((*Console).apiAudit)),
+		api("GET", "/targets/{target}/audit", Viewer, asJSON((*Console).audit)),
 		{method: "GET", path: "/api/v1/targets/{target}/doctor", role: Viewer, api: true, time: examineTime, answer: asJSON((*Console).examine)},
 		api("POST", "/targets/{target}/retry", Operator, apiChanges(ops.OperationRetry)),
 		api("POST", "/targets/{target}/replay", Operator, apiChanges(ops.OperationReplay)),
