@@ -11,20 +11,19 @@ import (
 const (
 	restFirst = 250 * time.Millisecond
 	restMax   = 10 * time.Second
-	// maxPassedOver bounds the events that are passed over at once; with more of them the whole
-	// loop pauses.
+	// maxPassedOver bounds how many events are passed over at once. With more of them the whole loop pauses.
 	maxPassedOver = 1000
 )
 
-// rest is the pause of the whole loop after rounds that must not be repeated at once. It doubles
-// with every such round and ends with a good one.
+// rest is the pause of the whole claim loop after rounds that must not be repeated at once. It doubles with every
+// such round; a good round resets it.
 type rest struct {
 	mu     sync.Mutex
 	rounds int
 	until  time.Time
 }
 
-// after notes how a round went.
+// after records the result of a round.
 func (r *rest) after(failed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,22 +36,22 @@ func (r *rest) after(failed bool) {
 	r.until = time.Now().Add(jitter(delay))
 }
 
-// left is how long to wait before the next claim.
+// left returns how long to wait before the next claim.
 func (r *rest) left() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.Until(r.until)
 }
 
-// passedOver are events that wait although their rows do not say so: those that failed, on a store
-// whose rows have no due time, and those that were in a trial that failed. Claims leave them out until
-// their time is over. Another relay, or this one after a restart, may try them sooner.
+// passedOver are events that must wait although their rows do not say so: events that failed on a store whose rows
+// have no due time, and events of a failed trial. Claims leave them out until their time is up. Another relay, or
+// this one after a restart, may try them sooner.
 type passedOver struct {
 	mu    sync.Mutex
 	until map[uuid.UUID]time.Time
 }
 
-// add passes an event over for a time. It reports false if there are too many.
+// add passes over an event for a time. It returns false if there are too many.
 func (p *passedOver) add(id uuid.UUID, delay time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +65,7 @@ func (p *passedOver) add(id uuid.UUID, delay time.Duration) bool {
 	return true
 }
 
-// list are the events to leave out now, in order.
+// list returns the events to leave out now, sorted.
 func (p *passedOver) list() []uuid.UUID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +85,7 @@ func (p *passedOver) list() []uuid.UUID {
 	return list
 }
 
-// left is how long until the first of them may be tried again, and at most limit.
+// left returns the time until the first of them may be tried again, at most limit.
 func (p *passedOver) left(limit time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,9 +95,8 @@ func (p *passedOver) left(limit time.Duration) time.Duration {
 	return limit
 }
 
-// backOff sees to it that an event that failed is not claimed again at once where it has no due
-// time of its own: its attempts would be gone in a second. Nor are events of which the publisher
-// has tried none.
+// backOff keeps a failed event from being claimed again at once if its row has no due time: it would use up its
+// attempts within a second. It also pauses the loop if the publisher attempted nothing.
 func (r *Relay) backOff(a *attempt, outcomes []Outcome) {
 	traits := r.config.Store.Traits()
 	crowded, refused := false, false

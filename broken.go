@@ -6,17 +6,17 @@ import (
 	"reflect"
 )
 
-// A publisher's errors may be broken: a nil pointer in an error, or methods that panic. The relay
-// looks at them outside of the publisher's call, where a panic would end the process.
+// A publisher's errors may be broken: a nil pointer as an error, or methods that panic. The relay inspects errors
+// outside the publisher's call, where a panic would end the process.
 
-// isNilPointer reports whether an error is a pointer to nothing: the publisher returned a nil of its
-// own type, and did not say whether the message got through.
+// isNilPointer reports whether an error is a nil pointer. A publisher that returns one has not said whether the
+// message got through.
 func isNilPointer(err error) bool {
 	value := reflect.ValueOf(err)
 	return value.Kind() == reflect.Pointer && value.IsNil()
 }
 
-// textOf is an error's own text, or what is wrong with the error.
+// textOf returns the error's text, or describes a broken error.
 func textOf(err error) (text string) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -29,7 +29,7 @@ func textOf(err error) (text string) {
 	return err.Error()
 }
 
-// find is the first error of a type among those that err wraps; nil for none.
+// find returns the first error of a type among those that err wraps; nil for none.
 func find[T interface {
 	comparable
 	error

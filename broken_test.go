@@ -7,20 +7,21 @@ import (
 	"testing"
 )
 
-// bankError is an error as publishers have them, which breaks as a nil pointer.
+// bankError is an ordinary publisher's error whose methods panic on a nil pointer.
 type bankError struct{ code int }
 
 func (e *bankError) Error() string { return fmt.Sprint("bank: ", e.code) }
 func (e *bankError) Unwrap() error { return fmt.Errorf("code %d", e.code) }
 
-// hostileError panics whatever it is asked.
+// hostileError panics in every method.
 type hostileError struct{}
 
 func (hostileError) Error() string { panic("no text") }
 func (hostileError) Is(error) bool { panic("no comparison") }
 func (hostileError) As(any) bool   { panic("no conversion") }
 
-// TestBrokenErrors classifies errors that panic, or that are nil pointers: it is unclear what they mean, and their text says so.
+// TestBrokenErrors classifies errors that panic or are nil pointers: they are unclear, and their text says what is
+// wrong.
 func TestBrokenErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

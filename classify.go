@@ -10,25 +10,24 @@ import (
 	"syscall"
 )
 
-// Class is who is at fault for a failed publish.
+// Class says who is at fault for a failed publish.
 type Class int
 
 // The classes of failures.
 const (
-	// ClassRetryable means that the destination refused this message and may take it later:
-	// the attempt is counted.
+	// ClassRetryable means that the destination refused this message and may accept it later: the attempt counts.
 	ClassRetryable Class = iota
 	// ClassTerminal means that this message can never succeed: it is dead at once.
 	ClassTerminal
-	// ClassUnavailable means that the route takes nothing. It says nothing about the message:
-	// no attempt is counted, and the route is closed until it answers again.
+	// ClassUnavailable means that the route accepts nothing. That says nothing about the message: no attempt
+	// counts, and the route is closed until it answers again.
 	ClassUnavailable
-	// ClassUnclear means that it may be either. It is held against the route until another
-	// message gets through.
+	// ClassUnclear means that either the message or the route may be at fault. The relay holds it against the route
+	// until another message gets through.
 	ClassUnclear
 )
 
-// String is the class in one word.
+// String returns the class in one word.
 func (c Class) String() string {
 	switch c {
 	case ClassTerminal:
@@ -42,12 +41,11 @@ func (c Class) String() string {
 	}
 }
 
-// Classify decides what a publish error means. It is the one place that does.
+// Classify decides what a publish error means. No other code does.
 //
-// What the publisher said with Terminal, Unavailable or Unclear counts. A connection that could
-// not be made or broke, and a disk that takes nothing, are unavailability. Where no answer came
-// in time it is unclear who is at fault; the relay finds out. So it is with an error that is a nil
-// pointer, or whose methods panic. All other errors are taken as an answer about the message.
+// A publisher's Terminal, Unavailable or Unclear decides. A connection that failed or broke, and a disk that cannot
+// be written, are unavailable. A timeout is unclear, and the relay finds out who is at fault; so is an error that
+// is a nil pointer or whose methods panic. Every other error is the destination's answer to the message: retryable.
 func Classify(err error) (class Class) {
 	defer func() {
 		if recover() != nil {
@@ -63,7 +61,7 @@ func Classify(err error) (class Class) {
 		return ClassUnavailable
 	case find[*UnclearError](err) != nil:
 		return ClassUnclear
-	// A dial that timed out is a timeout, too: the connection comes first.
+	// A dial that timed out is a timeout, too, so check the connection first.
 	case isUnreachable(err), isBroken(err), isDiskFailure(err):
 		return ClassUnavailable
 	case isTimeout(err):
@@ -100,18 +98,18 @@ func isBroken(err error) bool {
 		syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT)
 }
 
-// isDiskFailure reports whether a disk took nothing: it is full, read-only or defective.
+// isDiskFailure reports whether a disk cannot be written: it is full, read-only or defective.
 func isDiskFailure(err error) bool {
 	return isOneOf(err, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO)
 }
 
-// isTimeout reports whether no answer came in time, or nobody waited for it any more.
+// isTimeout reports whether no answer came in time, or the caller stopped waiting.
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return isOneOf(err, context.DeadlineExceeded, context.Canceled) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isOneOf is errors.Is for several; an error whose methods panic is none of them.
+// isOneOf is errors.Is for several targets. An error whose methods panic matches none.
 func isOneOf(err error, kinds ...error) (is bool) {
 	defer func() { _ = recover() }() // then it is false
 	for _, kind := range kinds {
@@ -122,19 +120,18 @@ func isOneOf(err error, kinds ...error) (is bool) {
 	return false
 }
 
-// ofTopic reports whether an unavailable error is about the message's topic alone.
+// ofTopic reports whether an unavailable error concerns the message's topic only.
 func ofTopic(err error) bool {
 	away := find[*UnavailableError](err)
 	return away != nil && away.Topic
 }
 
-// mayBeOne reports whether an unavailable error may be the answer to one message, while the
-// destination takes others. A full disk, or nobody to connect to, never is.
+// mayBeOne reports whether an unavailable error may concern one message while the destination accepts others. A
+// full disk or a failed dial never does.
 func mayBeOne(err error) bool { return !isDiskFailure(err) && !isUnreachable(err) }
 
-// mayBePoison reports whether an unavailable error may be one that a message caused: a
-// connection that broke. Whoever answers that he takes nothing for now is not broken, and a
-// wrong setting is never a message's doing.
+// mayBePoison reports whether a message may have caused an unavailable error, which is so if the connection broke.
+// A destination that answers "not now" is not broken, and no message causes a wrong setting.
 func mayBePoison(err error) bool {
 	away := find[*UnavailableError](err)
 	if away != nil && (away.Setting || away.Topic) {

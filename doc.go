@@ -10,20 +10,20 @@
 //	...
 //	_, err = emitter.Emit(ctx, tx, outbox.Event{Type: "order_placed", Key: "order/7", Payload: payload})
 //
-// Events go to the stream of package pgstream, or to a table that you have already, which a layout describes; see
+// Events go to the stream of package pgstream, or to a table of your own that a layout describes; see
 // packages pgstore and layouts.
 //
 // # Relay
 //
 // A [Relay] claims events from a [Store] (pgstream.Open, pgstore.New), hands them to a [Publisher] and settles what became
-// of each: delivered, to be tried again, or dead. The publishers are in the destinations folder: Kafka, NATS, Pub/Sub,
+// of each: delivered, retried later, or dead. The publishers are in the destinations folder: Kafka, NATS, Pub/Sub,
 // RabbitMQ, Redis, webhooks, Go functions.
 //
 //	relay, err := outbox.NewRelay(outbox.RelayConfig{Store: store, Publisher: publisher})
 //	...
 //	err = relay.Run(ctx)
 //
-// What a failed publish means for an event is decided by its [Class], which [Classify] finds.
+// [Classify] decides what a failed publish means for an event.
 //
 // # Consume
 //
@@ -31,6 +31,6 @@
 //
 // # Read on
 //
-// Package ops is what a person does with an outbox: look, retry, replay, purge. Package outboxtest helps with tests. The
+// Package ops is for the person on call: look, retry, replay, purge. Package outboxtest helps with tests. The
 // docs folder explains the relay, the stream, layouts, destinations and operation.
 package outbox

@@ -6,58 +6,52 @@ import (
 	"github.com/google/uuid"
 )
 
-// Event is what a business transaction emits. It holds the fields of every
-// target; a target that has no place for a field that is set refuses the event,
-// so nothing is dropped silently.
+// Event is what a business transaction emits. Its fields cover every target. A target that has no column for a
+// field refuses an event that sets it, so nothing is dropped silently.
 type Event struct {
-	// ID identifies the event for life: in the table, at the broker and at the
-	// consumer. The zero value asks for a new UUIDv7. Emitting an id a second time
-	// reports "already enqueued" and writes nothing.
+	// ID identifies the event in the table, at the broker and at the consumer. Zero asks for a new UUIDv7. Emitting
+	// an ID again writes nothing and reports AlreadyEnqueued.
 	ID uuid.UUID
 
 	// Namespace separates the events of modules that share one table.
 	Namespace string
-	// Topic is where the event is published. Targets without a topic take it from
-	// the relay's registry or default.
+	// Topic is where the event is published. For a target without a topic column, the relay's registry or
+	// DefaultTopic decides.
 	Topic string
 	// Type says what happened, for example "order_created".
 	Type string
 
-	// AggregateType and AggregateID name the thing it happened to.
+	// AggregateType and AggregateID name the entity the event is about.
 	AggregateType string
 	AggregateID   string
 
-	// TenantID is the tenant the event belongs to; zero for none.
+	// TenantID is the tenant that owns the event; zero for none.
 	TenantID uuid.UUID
-	// DedupeKey makes emitting idempotent: a second event with the same key (within
-	// the target's scope, such as one topic) is not written. When TenantID is set
-	// too, the key must begin with the tenant id and a slash.
+	// DedupeKey makes emitting idempotent: a second event with the same key is not written. The key is unique
+	// within the target's scope, such as a topic. If TenantID is set too, the key must begin with the tenant id and
+	// a slash.
 	DedupeKey string
-	// Key orders events: on the stream, events of one key are published in the order
-	// in which they were committed.
+	// Key orders events: the stream publishes events of one key in the order of their commits.
 	Key string
 
-	// Payload is the message body. It is never changed by the relay. Nil is refused;
-	// an empty but non-nil payload is allowed where the column is not JSON.
+	// Payload is the message body. The relay never changes it. Nil is refused; an empty, non-nil payload is
+	// accepted unless the column is JSON.
 	Payload []byte
 	// Headers travel beside the payload.
 	Headers map[string]string
 	// ContentType describes Payload, for example "application/json".
 	ContentType string
 
-	// NotBefore delays the first attempt to a moment; zero for none.
+	// NotBefore is the earliest time of the first attempt; zero for no delay.
 	NotBefore time.Time
-	// MaxAttempts is the number of attempts after which the event is dead; zero for
-	// the target's default.
+	// MaxAttempts is how many failed attempts make the event dead; zero for the target's default.
 	MaxAttempts int
 }
 
-// Emitted says what became of one event.
+// Emitted is the result of emitting one event.
 type Emitted struct {
-	// ID is the id of the row that holds the event: the event's own, or that of the
-	// row that was there first.
+	// ID is the id of the stored event: the event's own or, if AlreadyEnqueued, that of the earlier one.
 	ID uuid.UUID
-	// AlreadyEnqueued is true when the id or the dedupe key was there before and no
-	// row was written.
+	// AlreadyEnqueued is set when the id or the dedupe key already existed and nothing was written.
 	AlreadyEnqueued bool
 }

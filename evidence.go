@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// attempt is a batch that was handed to the publisher, and what it answered.
+// attempt is a batch handed to the publisher, with the publisher's answers.
 type attempt struct {
 	messages []Message
-	// topics are where the messages went; nil for their own.
+	// topics are the topics the messages were sent to; nil if each went to its own.
 	topics []string
 	errs   []error
-	// began is how many batches had been judged when this one was begun.
+	// began is how many batches had been judged when this one began.
 	began int64
-	// unsent are the messages that the publisher never saw; nil if it saw all.
+	// unsent marks the messages the publisher never saw; nil if it saw all.
 	unsent []bool
 }
 
-// topic is the route of a message.
 func (a *attempt) topic(i int) string {
 	if a.topics != nil {
 		return a.topics[i]
@@ -28,7 +27,7 @@ func (a *attempt) topic(i int) string {
 // sent reports whether the publisher saw a message.
 func (a *attempt) sent(i int) bool { return a.unsent == nil || !a.unsent[i] }
 
-// fault is who is to blame for a message that was not delivered.
+// fault says who is to blame for an undelivered message.
 type fault int
 
 const (
@@ -39,20 +38,18 @@ const (
 	faultTopic                 // its topic: nothing counts
 )
 
-// finding is what was found out about one message.
+// finding is the judgement of one message.
 type finding struct {
 	fault fault
 	err   error
-	// aside is how long others may pass the message, although it is not at fault for all that is
-	// known; zero if they may not.
+	// aside is how long others may pass the message although it is not known to be at fault; zero if they may not.
 	aside time.Duration
-	// tell is set when that is the first time.
+	// tell is set the first time the message is set aside.
 	tell bool
 }
 
-// judge decides, for every message of a batch that was not delivered, who is at fault, and
-// opens and closes routes. It is the one place that does: an attempt is held against an event
-// only on evidence about that event.
+// judge decides who is at fault for every undelivered message of a batch, and opens and closes routes. No other
+// code does: an attempt counts against an event only on evidence about that event.
 func (s *routes) judge(a *attempt, now time.Time) (findings []finding, news []change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +70,7 @@ func (s *routes) judge(a *attempt, now time.Time) (findings []finding, news []ch
 			findings[i] = finding{fault: faultTerminal, err: err}
 			s.suspects.cleared(a.messages[i].ID)
 		}
-		if a.sent(i) { // it was refused by somebody who is there
+		if a.sent(i) { // the destination answered, so it is up
 			s.whole.seen = now
 			trying.answered(s.topicOf(a, i))
 		}
@@ -88,7 +85,7 @@ func (s *routes) judge(a *attempt, now time.Time) (findings []finding, news []ch
 	return findings, news
 }
 
-// noteDelivered counts what was delivered.
+// noteDelivered records what was delivered.
 func (s *routes) noteDelivered(a *attempt, now time.Time) {
 	for i, err := range a.errs {
 		if err != nil {
@@ -107,7 +104,7 @@ func (s *routes) noteDelivered(a *attempt, now time.Time) {
 	}
 }
 
-// gotThrough notes messages that a route has delivered.
+// gotThrough records messages that a route delivered.
 func (s *routes) gotThrough(r *route, n int, now time.Time) {
 	r.noteDelivered(n, now)
 	if r.standing.noteDelivered(n) && r.standing.doubted > 0 {
@@ -115,7 +112,7 @@ func (s *routes) gotThrough(r *route, n int, now time.Time) {
 	}
 }
 
-// delivered are the routes on which something was delivered; the whole destination is the empty one.
+// delivered returns the routes that delivered something; the empty string is the whole destination.
 func (a *attempt) delivered() map[string]bool {
 	list := make(map[string]bool)
 	for i, err := range a.errs {
@@ -126,8 +123,7 @@ func (a *attempt) delivered() map[string]bool {
 	return list
 }
 
-// judgeUnavailable closes the routes that take nothing. It reports whether the whole destination
-// is one of them.
+// judgeUnavailable closes the unavailable routes. It reports whether the whole destination is one of them.
 func (s *routes) judgeUnavailable(a *attempt, findings []finding, now time.Time, news *[]change) (away bool) {
 	for i, err := range a.errs {
 		if err == nil || isUntried(err) || Classify(err) != ClassUnavailable {
@@ -139,10 +135,10 @@ func (s *routes) judgeUnavailable(a *attempt, findings []finding, now time.Time,
 			continue
 		}
 		findings[i] = finding{fault: faultRoute, err: err}
-		// Only the first is where the connection broke; the rest never had their turn.
+		// The connection broke at the first message only; the rest never had their turn.
 		if !away && mayBeOne(err) && s.suspects.broke(a.messages[i].ID, s.whole.delivered) {
 			if !mayBePoison(err) {
-				// Somebody is there for the others, and not for this one. That is no fault of its own.
+				// The destination accepts other messages, but not this one. The message is not to blame for that.
 				findings[i].aside, findings[i].tell = asideMost, s.suspects.tell(a.messages[i].ID)
 				continue
 			}
@@ -155,15 +151,14 @@ func (s *routes) judgeUnavailable(a *attempt, findings []finding, now time.Time,
 	return away
 }
 
-// judgeUnclear decides about answers that may be the event's fault or its route's: its topic, or the
-// destination where it has none. The event is at fault if it is the only one that gets such answers,
-// again and again, while its route is seen to be well in between. What else is delivered of the same
-// batch proves nothing: nobody knows whether that was before the destination went away, or after it came
-// back. An event that is not at fault is given back and remembered, and a route that gives such answers
-// only is closed.
+// judgeUnclear judges answers that may be the fault of the event or of its route: its topic, or the destination for
+// an event without one. The event is at fault if it alone gets such answers repeatedly while its route works in
+// between. Other deliveries of the same batch prove nothing: they may have happened before the destination went
+// away, or after it came back. An event that is not at fault is given back and remembered. A route that gives only
+// such answers is closed.
 func (s *routes) judgeUnclear(a *attempt, findings []finding, away bool, now time.Time, news *[]change) {
 	doubts := make(map[string][]int)
-	known := make(map[string][]int) // events that may be at fault, if their route troubles no others
+	known := make(map[string][]int) // events at fault, unless their route troubles others
 	for i, err := range a.errs {
 		if err == nil || isUntried(err) || Classify(err) != ClassUnclear {
 			continue
@@ -183,7 +178,7 @@ func (s *routes) judgeUnclear(a *attempt, findings []finding, away bool, now tim
 			known[topic] = append(known[topic], i)
 			findings[i].aside = min(pingFirst<<min(d.times, 10), asideMost) // if it is not at fault
 		case d.convicted:
-			// It may be its own fault once more, or the route's this time: nothing has been delivered since.
+			// Nothing has been delivered since, so it may be at fault again, or this time the route is.
 			findings[i].aside, findings[i].tell = pingMax, s.suspects.tell(id)
 		default:
 			doubts[topic] = append(doubts[topic], i)
@@ -195,8 +190,7 @@ func (s *routes) judgeUnclear(a *attempt, findings []finding, away bool, now tim
 	}
 }
 
-// blame finds the events at fault that may be, unless it is their route that troubles many: then they are
-// added to those in doubt.
+// blame finds the known events at fault. If their route troubles many events, it moves them to doubts instead.
 func (s *routes) blame(a *attempt, findings []finding, known, doubts map[string][]int, now time.Time, news *[]change) {
 	for topic, places := range known {
 		r := s.make(topic, now)
@@ -215,8 +209,8 @@ func (s *routes) blame(a *attempt, findings []finding, known, doubts map[string]
 	}
 }
 
-// strike holds unclear answers against their routes, and closes those that deliver nothing. What other
-// topics deliver says nothing about this one: it may be the one that is set up wrong.
+// strike holds unclear answers against their routes, and closes routes that deliver nothing. Deliveries of other
+// topics prove nothing: this topic may be the one with the wrong settings.
 func (s *routes) strike(a *attempt, findings []finding, doubts map[string][]int, now time.Time, news *[]change) {
 	delivered := a.delivered()
 	for topic, places := range doubts {
@@ -238,7 +232,7 @@ func (s *routes) strike(a *attempt, findings []finding, doubts map[string][]int,
 	}
 }
 
-// severalKeys reports whether messages are of more than one key.
+// severalKeys reports whether the messages have more than one key.
 func severalKeys(messages []Message, places []int) bool {
 	first := messages[places[0]].Key
 	for _, i := range places[1:] {
@@ -249,17 +243,16 @@ func severalKeys(messages []Message, places []int) bool {
 	return false
 }
 
-// shut closes a route.
 func (s *routes) shut(r *route, now time.Time, err error, news *[]change) {
 	if r.state != routeClosed {
-		defer s.wake() // it has to be looked at again
+		defer s.wake() // the route must be pinged again
 	}
 	if r.close(now, err) {
 		*news = append(*news, change{RouteStatus: r.status(), err: err})
 	}
 }
 
-// countWaiting counts, for people, the events that each route has sent back.
+// countWaiting counts the events that each route has sent back, for the log.
 func (s *routes) countWaiting(a *attempt, findings []finding) {
 	for i := range findings {
 		switch findings[i].fault {
@@ -271,7 +264,7 @@ func (s *routes) countWaiting(a *attempt, findings []finding) {
 	}
 }
 
-// passed is judge for a batch that was delivered whole, as nearly all are.
+// passed is judge for a fully delivered batch, the usual case.
 func (s *routes) passed(a *attempt, now time.Time) (news []change) {
 	s.mu.Lock()
 	simple := len(s.topics) == 0 && s.whole.state == routeOpen

@@ -13,8 +13,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// trial of an event, in the words of TestEvidence: its key, before a slash its topic, and after a
-// colon what the publisher answered.
+// attempt parses the words of TestEvidence. An event is its key, a colon and the publisher's answer; the part of
+// the key before a slash is its topic.
 func (b *bench) attempt(words string) *attempt {
 	b.Helper()
 	a := &attempt{began: b.routes.begun()}
@@ -52,7 +52,7 @@ type bench struct {
 	now    time.Time
 }
 
-// ping lets the pause of all closed routes pass, and has them answer.
+// ping lets the pauses of all closed routes pass and answers their pings with err.
 func (b *bench) ping(err error) {
 	b.Helper()
 	b.now = b.now.Add(maxAsked)
@@ -62,8 +62,8 @@ func (b *bench) ping(err error) {
 	}
 }
 
-// faults are who is to blame for each message of a batch, in one letter: - nobody, E the event,
-// T the event for good, D the destination, t its topic.
+// faults returns who is to blame for each message of a batch, in one letter: - nobody, E the event, T the event
+// (terminal), D the destination, t its topic.
 func (b *bench) faults(events string) string {
 	b.Helper()
 	a := b.attempt(events)
@@ -89,7 +89,7 @@ func (b *bench) faults(events string) string {
 	return letters.String()
 }
 
-// closed are the routes that are closed; "all" is the destination.
+// closed returns the closed routes; "all" is the destination.
 func (b *bench) closed() string {
 	var names []string
 	for _, status := range b.routes.list() {
@@ -107,11 +107,11 @@ func (b *bench) closed() string {
 	return strings.Join(names, " ")
 }
 
-// oks are events of topic x that are delivered.
+// oks returns delivered events of topic x.
 func oks(n int) string { return strings.TrimSpace(strings.Repeat("x/7:ok ", n)) }
 
-// TestTurns has two events that are sent by themselves, at one of which the connection breaks every time. The
-// other one is not sent after it each time.
+// TestTurns sends two suspects alone. One of them breaks the connection every time; the other must not always come
+// after it.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	b := &bench{T: t, routes: newRoutes(false, nil), now: time.Now()}
@@ -130,9 +130,9 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestEvidence tells stories of batches and says, after each, who was held to be at fault and which
-// routes are closed. "ping" is a good ping of everything that is closed, and "beside" begins a batch
-// that was under way with the one before.
+// TestEvidence judges sequences of batches and checks, after each batch, who is at fault and which routes are
+// closed. "ping" answers the pings of all closed routes; "beside" starts a batch while the one before is still
+// under way.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
 	type step struct{ batch, faults, closed string }
@@ -170,7 +170,7 @@ func TestEvidence(t *testing.T) {
 			{"b:404", "E", ""}, // it is remembered
 			{"b:404", "E", ""},
 		},
-		"not when they got through in the same batches": { // it may have been before the answer
+		"not when they got through in the same batches": { // they may have been delivered before the answer
 			{"a:ok c:404", "-D", ""},
 			{"c:404 d:ok", "D-", ""},
 			{"c:404", "E", ""},

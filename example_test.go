@@ -17,7 +17,7 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// screen is a broker that prints. A real one acknowledges each message.
+// screen is a publisher that prints. A real one waits for the broker's acknowledgement.
 type screen struct{}
 
 func (screen) Publish(_ context.Context, messages []outbox.Message) []error {
@@ -27,8 +27,7 @@ func (screen) Publish(_ context.Context, messages []outbox.Message) []error {
 	return make([]error, len(messages))
 }
 
-// A relay delivers what was committed, here until nothing is left. Run goes on until its
-// context ends.
+// A relay delivers committed events; Drain returns when none is left. Run goes on until its context ends.
 func ExampleRelay() {
 	ctx := context.Background()
 	pool, done, err := exampleTable()
@@ -67,7 +66,7 @@ type UserCreated struct {
 	Email string `json:"email"`
 }
 
-// deadLetters is a hook: it has the methods of the things it wants to hear about.
+// deadLetters is a hook: it implements the hook interfaces that it is interested in.
 type deadLetters struct{}
 
 func (deadLetters) OnSettle(report outbox.BatchReport) {
@@ -78,8 +77,7 @@ func (deadLetters) OnSettle(report outbox.BatchReport) {
 	}
 }
 
-// A registry gives every event type its topic and says what its payload has to be. What it
-// does not know is never published.
+// A registry gives every event type its topic and checks its payload. An unknown type is never published.
 func ExampleRegistry() {
 	ctx := context.Background()
 	pool, done, err := exampleTable()
@@ -125,8 +123,7 @@ func ExampleRegistry() {
 	// <nil>
 }
 
-// A publisher says with Terminal that no retry can help, and with Unavailable that it is
-// not the message's fault.
+// A publisher returns Terminal if no retry can help, and Unavailable if the message is not at fault.
 func ExampleClassify() {
 	refused := errors.New("message too large")
 	for _, err := range []error{refused, outbox.Rejected(refused), outbox.Unavailable(errors.New("no route to host"))} {

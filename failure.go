@@ -9,30 +9,30 @@ import (
 // Reason says why an event is dead.
 type Reason string
 
-// The reasons for which an event is dead.
+// The reasons for a dead event.
 const (
-	// ReasonMaxAttempts is the last allowed attempt having failed.
+	// ReasonMaxAttempts means that the last allowed attempt failed.
 	ReasonMaxAttempts Reason = "max_attempts"
-	// ReasonUnknownType is an event type the registry does not know.
+	// ReasonUnknownType means that the registry does not know the event type.
 	ReasonUnknownType Reason = "unknown_event_type"
-	// ReasonInvalidPayload is a payload that is null or cannot be decoded.
+	// ReasonInvalidPayload means that the payload is null or cannot be decoded.
 	ReasonInvalidPayload Reason = "invalid_payload"
-	// ReasonInvalidAggregate is an aggregate that is missing or not the type's.
+	// ReasonInvalidAggregate means that the aggregate is missing or does not belong to the event type.
 	ReasonInvalidAggregate Reason = "invalid_aggregate"
-	// ReasonInvalidRow is a row that cannot be read as an event.
+	// ReasonInvalidRow means that the row cannot be read as an event.
 	ReasonInvalidRow Reason = "invalid_row"
-	// ReasonTooLarge is a message that is larger than the broker takes.
+	// ReasonTooLarge means that the message is larger than the broker accepts.
 	ReasonTooLarge Reason = "payload_too_large"
-	// ReasonRejected is a broker that said the message is invalid, or too large where it does
-	// not tell the two apart.
+	// ReasonRejected means that the broker called the message invalid, or invalid or too large if it does not tell
+	// the two apart.
 	ReasonRejected Reason = "rejected"
-	// ReasonTerminal is any other error wrapped as Terminal.
+	// ReasonTerminal means any other error marked with Terminal.
 	ReasonTerminal Reason = "terminal"
 )
 
-// TerminalError is a failure that no retry can mend.
+// TerminalError is a failure that no retry can fix.
 type TerminalError struct {
-	// Reason says what kind it is.
+	// Reason says why the event is dead.
 	Reason Reason
 	// Err is the failure.
 	Err error
@@ -44,14 +44,14 @@ func (e *TerminalError) Error() string { return e.Err.Error() }
 // Unwrap gives the failure.
 func (e *TerminalError) Unwrap() error { return e.Err }
 
-// Terminal marks an error as one that no retry can mend: the event is dead at once. A nil
-// error stays nil.
+// Terminal marks an error as one that no retry can fix: the event is dead at once. A nil error stays nil.
 func Terminal(err error) error { return terminal(ReasonTerminal, err) }
 
-// TooLarge marks an error as a message that is larger than the broker will ever take.
+// TooLarge marks an error as terminal: the message is larger than the broker ever accepts. A nil error stays nil.
 func TooLarge(err error) error { return terminal(ReasonTooLarge, err) }
 
-// Rejected marks an error as the broker's word that it will never take this message.
+// Rejected marks an error as terminal: the broker says that it will never accept this message. A nil error stays
+// nil.
 func Rejected(err error) error { return terminal(ReasonRejected, err) }
 
 func terminal(reason Reason, err error) error {
@@ -61,7 +61,7 @@ func terminal(reason Reason, err error) error {
 	return &TerminalError{Reason: reason, Err: err}
 }
 
-// ReasonOf is the reason a terminal error carries.
+// ReasonOf returns the reason of a terminal error.
 func ReasonOf(err error) Reason {
 	if dead := find[*TerminalError](err); dead != nil && dead.Reason != "" {
 		return dead.Reason
@@ -69,18 +69,17 @@ func ReasonOf(err error) Reason {
 	return ReasonTerminal
 }
 
-// UnavailableError is a route that takes nothing for the moment: the destination, or one topic
-// of it. It says nothing about the message.
+// UnavailableError means that a route, the destination or one of its topics, accepts nothing for now. It says
+// nothing about the message.
 type UnavailableError struct {
 	// Err is the failure.
 	Err error
-	// Topic is set when only the message's topic is unavailable, and not the whole destination.
+	// Topic is set if only the message's topic is unavailable, not the whole destination.
 	Topic bool
-	// Setting is set when waiting alone will not help: somebody has to create the topic, or
-	// correct the credentials, the address or the path.
+	// Setting is set if waiting alone will not help: a person must create the topic, or correct the credentials,
+	// the address or the path.
 	Setting bool
-	// Broken is set when the connection broke while the message was on its way: it may be what
-	// broke it.
+	// Broken is set if the connection broke while the message was being sent: the message may have caused it.
 	Broken bool
 }
 
@@ -90,13 +89,12 @@ func (e *UnavailableError) Error() string { return e.Err.Error() }
 // Unwrap gives the failure.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// Unavailable marks an error as the destination's absence: it cannot be reached, hangs, or
-// takes nothing from anybody. A nil error stays nil.
+// Unavailable marks an error as an outage: the destination cannot be reached, hangs, or accepts nothing. A nil
+// error stays nil.
 func Unavailable(err error) error { return unavailable(err, false, false) }
 
-// Broken is Unavailable for a connection that broke while the message was on its way. A message to
-// which that happens again and again, while others get through, is suspected of breaking it. A nil
-// error stays nil.
+// Broken is Unavailable for a connection that broke while the message was being sent. A message that repeatedly
+// breaks the connection, while others get through, becomes a suspect. A nil error stays nil.
 func Broken(err error) error {
 	if err == nil {
 		return nil
@@ -104,16 +102,15 @@ func Broken(err error) error {
 	return &UnavailableError{Err: err, Broken: true}
 }
 
-// TopicUnavailable is Unavailable for the message's topic alone.
+// TopicUnavailable is Unavailable for the message's topic only.
 func TopicUnavailable(err error) error { return unavailable(err, true, false) }
 
-// Misconfigured marks an error as a wrong setting, such as refused credentials or an address
-// that may not be used: the destination is unavailable until somebody corrects it. A nil error
-// stays nil.
+// Misconfigured marks an error as a wrong setting, such as refused credentials or a forbidden address: the
+// destination is unavailable until a person corrects it. A nil error stays nil.
 func Misconfigured(err error) error { return unavailable(err, false, true) }
 
-// TopicMissing marks an error as a topic, stream, exchange or queue that does not exist, or
-// that these credentials may not use: its events wait until it is there. A nil error stays nil.
+// TopicMissing marks an error as a topic, stream, exchange or queue that does not exist or that these credentials
+// may not use: its events wait until it is available. A nil error stays nil.
 func TopicMissing(err error) error { return unavailable(err, true, true) }
 
 // IsMisconfigured reports whether an error is a wrong setting; see Misconfigured and TopicMissing.
@@ -129,14 +126,13 @@ func unavailable(err error, topic, setting bool) error {
 	return &UnavailableError{Err: err, Topic: topic, Setting: setting}
 }
 
-// UnclearError is an answer that may be about the message or about the route.
+// UnclearError is an answer that may concern the message or the route.
 type UnclearError struct {
 	// Err is the failure.
 	Err error
-	// Overtaken is set when a message that was sent after this answer is known to have got through:
-	// the destination is there, or was back by then.
+	// Overtaken is set if a message sent after this answer got through: the destination was up, or back by then.
 	Overtaken bool
-	// proven is set when the publisher got through with others and then gave this answer again.
+	// proven is set if the publisher delivered other messages and then gave this answer again.
 	proven bool
 }
 
@@ -146,9 +142,9 @@ func (e *UnclearError) Error() string { return e.Err.Error() }
 // Unwrap gives the failure.
 func (e *UnclearError) Unwrap() error { return e.Err }
 
-// Unclear marks an error as an answer that may be about the message or about its topic, such as
-// HTTP's 404. It is held against the topic, or the destination where the message has none, until
-// another message of it gets through; only then it counts as an attempt. A nil error stays nil.
+// Unclear marks an error as an answer that may concern the message or its topic, such as HTTP 404. It is held
+// against the topic, or the destination for a message without one, until another message gets through; only then
+// does it count as an attempt. A nil error stays nil.
 func Unclear(err error) error {
 	if err == nil {
 		return nil
@@ -156,13 +152,13 @@ func Unclear(err error) error {
 	return &UnclearError{Err: err}
 }
 
-// isOvertaken reports whether a message that was sent after an unclear answer got through.
+// isOvertaken reports whether a message sent after an unclear answer got through.
 func isOvertaken(err error) bool {
 	unclear := find[*UnclearError](err)
 	return unclear != nil && unclear.Overtaken
 }
 
-// isProven reports whether an unclear answer is known to be about the message.
+// isProven reports whether an unclear answer is known to concern the message.
 func isProven(err error) bool {
 	unclear := find[*UnclearError](err)
 	return unclear != nil && unclear.proven
@@ -171,8 +167,8 @@ func isProven(err error) bool {
 // maxErrorText is how many characters of an error are kept.
 const maxErrorText = 1000
 
-// ErrorText makes an error fit for a text column: valid UTF-8, no NUL, cut on a rune. Of an error
-// that is a nil pointer, or whose Error panics, it says so.
+// ErrorText returns an error's text, ready for a text column: valid UTF-8, no NUL, at most 1,000 characters. It
+// describes an error that is a nil pointer or whose Error panics.
 func ErrorText(err error) string {
 	text := textOf(err)
 	if len(text) > maxErrorText*utf8.UTFMax {
@@ -189,5 +185,5 @@ func ErrorText(err error) string {
 	return text
 }
 
-// panicError is a publisher's panic. It may panic because of the message, or at every message.
+// panicError is a publisher's panic. Either this message causes it, or every message does.
 func panicError(value any) error { return Unclear(fmt.Errorf("publisher panicked: %v", value)) }

@@ -6,16 +6,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// A hook is any value with one or more of the methods below. Hooks are called by the
-// relay's own goroutines, several at a time: they must be quick and safe for concurrent
-// use.
+// A hook is any value with one or more of the methods below. The relay calls hooks from several goroutines at once:
+// they must be quick and safe for concurrent use.
 
-// ClaimHook is told of every claim that took something.
+// ClaimHook observes every claim that took something.
 type ClaimHook interface {
 	OnClaim(report ClaimReport)
 }
 
-// ClaimReport is what a claim took.
+// ClaimReport describes a claim.
 type ClaimReport struct {
 	// Events is how many events it took.
 	Events int
@@ -25,25 +24,25 @@ type ClaimReport struct {
 	Took time.Duration
 }
 
-// SettleHook is told of every batch that was settled.
+// SettleHook observes every settled batch.
 type SettleHook interface {
 	OnSettle(report BatchReport)
 }
 
-// BatchReport is what became of a batch. Outcomes is reused after the call returns; copy it to keep it.
+// BatchReport describes a settled batch. Outcomes is reused after the call returns; copy it to keep it.
 type BatchReport struct {
-	// Messages are the batch, in claimed order.
+	// Messages are the events of the batch, in claimed order.
 	Messages []Message
-	// Outcomes are what became of each.
+	// Outcomes are the outcomes of Messages, in the same order.
 	Outcomes []Outcome
-	// Lost are the events that were no longer ours when they were settled.
+	// Lost are the events whose lease was lost before they were settled.
 	Lost []uuid.UUID
-	// Publish and Settle are how long those took.
+	// Publish and Settle are how long publishing and settling took.
 	Publish, Settle time.Duration
 }
 
-// RouteHook is told when a route is closed, with the error, and when it is open again. It is not
-// told of the routes that are open from the start.
+// RouteHook is told when a route closes, with the error, and when it opens again. It is not told of routes that are
+// open from the start.
 type RouteHook interface {
 	OnRoute(status RouteStatus)
 }
@@ -53,7 +52,7 @@ type SweepHook interface {
 	OnSweep(dead int64)
 }
 
-// StoreErrorHook is told when the store failed, such as a database that is away.
+// StoreErrorHook is told when the store fails, for example because the database is down.
 type StoreErrorHook interface {
 	OnStoreError(err error)
 }
@@ -67,7 +66,7 @@ func isHook(hook any) bool {
 	return false
 }
 
-// each calls notify for the hooks that have the interface.
+// each calls notify for every hook that implements H.
 func each[H any](hooks []any, notify func(H)) {
 	for _, hook := range hooks {
 		if h, ok := hook.(H); ok {

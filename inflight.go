@@ -6,8 +6,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// inFlight are the events being published, so that none is published twice at once even if
-// its lease ran out and it was claimed again by the same relay.
+// inFlight are the events being published. It keeps an event whose lease ran out, and that the same relay claimed
+// again, from being published twice at once.
 type inFlight struct {
 	mu  sync.Mutex
 	ids map[uuid.UUID]struct{}
@@ -15,7 +15,7 @@ type inFlight struct {
 
 func newInFlight() *inFlight { return &inFlight{ids: make(map[uuid.UUID]struct{})} }
 
-// add enters the ids that are not in yet and reports which were.
+// add adds the ids that are not there yet and reports which ones were.
 func (s *inFlight) add(messages []Message) (taken []bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *inFlight) add(messages []Message) (taken []bool) {
 	return taken
 }
 
-// remove takes out what add entered.
+// remove removes what add added.
 func (s *inFlight) remove(messages []Message, taken []bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,23 +9,21 @@ import (
 
 // Message is a claimed event on its way to the broker.
 type Message struct {
-	// Event is the event as it was emitted. MaxAttempts is the maximum in force: the
-	// row's own, or the relay's.
+	// Event is the event as emitted. Its MaxAttempts is the effective maximum: the row's own, or the relay's.
 	Event
 	// CreatedAt is when the event was emitted, by the database's clock.
 	CreatedAt time.Time
 	// Attempt is the number of this attempt, from 1.
 	Attempt int
-	// ReplayedAt is when somebody asked for the event to be published again; zero for its own
-	// delivery.
+	// ReplayedAt is when a person asked for this replay; zero for the event's own delivery.
 	ReplayedAt time.Time
-	// Invalid is why the row cannot be read as an event, if it cannot: it is dead then, and not
-	// published. The other fields are what could be read.
+	// Invalid is set if the row cannot be read as an event. The event is then dead and not published. The other
+	// fields hold what could be read.
 	Invalid error
 }
 
-// DuplicateID is what a broker's own guard against duplicates is to know the message by: the
-// event's id and, of a replay, when it was asked for. The guard would swallow it otherwise.
+// DuplicateID is the broker's deduplication key: the event's id and, for a replay, the time of the request. Without
+// that time the broker would drop the replay as a duplicate.
 func (m *Message) DuplicateID() string {
 	if m.ReplayedAt.IsZero() {
 		return m.ID.String()
@@ -35,39 +33,38 @@ func (m *Message) DuplicateID() string {
 
 // Publisher hands messages to a broker.
 //
-// It is given a batch in the order in which it was claimed and answers with one error
-// per message, in the same order: nil once the broker has acknowledged that message,
-// and only then. Wrap an error with Terminal, Unavailable or Unclear to say more than "try
-// this one again"; see Classify. What was not sent when ctx ends is answered with
-// ErrNotAttempted. It must not change or keep the messages.
+// Publish gets a batch in claimed order and returns one error per message, in the same order: nil only after the
+// broker has acknowledged that message. Wrap an error with Terminal, Unavailable or Unclear to say more than "try
+// this one again"; see Classify. For messages that were not sent when ctx ends, return ErrNotAttempted. Publish
+// must not change or keep the messages.
 type Publisher interface {
 	Publish(ctx context.Context, messages []Message) []error
 }
 
-// Pinger is implemented by publishers that can ask whether the destination is there. The relay
-// asks at its start, after messages that got no answer, while the destination is unavailable, and
-// when nothing was published for a while. Without a Pinger it tries a few messages instead.
+// Pinger is implemented by publishers that can check whether the destination is available. The relay pings at its
+// start, after messages without an answer, while the destination is unavailable, and after a while without a
+// publish. For a publisher without Ping it tries a few messages instead.
 type Pinger interface {
-	// Ping reports whether the destination can be reached and takes our credentials. An error
-	// that is marked with Misconfigured is one that waiting alone will not mend.
+	// Ping checks that the destination can be reached and accepts our credentials. An error marked with
+	// Misconfigured is one that waiting alone will not fix.
 	Ping(ctx context.Context) error
 }
 
-// TopicPinger is implemented by publishers that can ask for one topic.
+// TopicPinger is implemented by publishers that can check a single topic.
 type TopicPinger interface {
-	// PingTopic reports whether messages can be published to the topic; see TopicMissing.
+	// PingTopic checks that messages can be published to the topic; see TopicMissing.
 	PingTopic(ctx context.Context, topic string) error
 }
 
-// Sequencer is implemented by publishers that keep the order of a key by themselves: once a
-// message has failed, they answer the later messages of the same key in the batch with
-// ErrNotAttempted and do not send them. On a store that keeps order the relay hands such a
-// publisher whole batches; any other is given at most one message of a key at a time.
+// Sequencer is implemented by publishers that keep the order of a key themselves: after a message fails, they do
+// not send the later messages of its key in the batch and answer them with ErrNotAttempted. On a store that keeps
+// order, the relay hands whole batches to such a publisher. Any other publisher gets at most one message of a key
+// at a time.
 type Sequencer interface {
-	// KeepsOrder reports whether the publisher does so as it is configured now.
+	// KeepsOrder reports whether the publisher, as configured, keeps the order of a key.
 	KeepsOrder() bool
 }
 
-// ErrNotAttempted is a publisher's answer for a message that it did not send, because an
-// earlier one of its key failed or the time was up. The relay gives the message back, uncounted.
+// ErrNotAttempted is a publisher's answer for a message it did not send, because an earlier one of its key failed
+// or because time ran out. The relay releases the message, uncounted.
 var ErrNotAttempted = errors.New("not attempted: an earlier event of its key failed, or the time was up")

@@ -19,7 +19,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDelay holds the policy against its formula for every number of attempts.
+// TestDelay checks the policy against its formula for every number of attempts.
 func TestDelay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -44,9 +44,8 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// TestDelaySpread draws the delay after some attempts 10,000 times: all lie between half of it and
-// all of it, and each tenth of that has its share. The bounds are eight standard deviations away,
-// which chance does not reach.
+// TestDelaySpread draws the delay after some attempts 10,000 times: all lie between half of the ceiling and the
+// ceiling, spread evenly. The bounds are eight standard deviations away, out of reach of chance.
 func TestDelaySpread(t *testing.T) {
 	t.Parallel()
 	const draws, parts, least, most = 10_000, 10, 750, 1250
@@ -68,8 +67,8 @@ func TestDelaySpread(t *testing.T) {
 	}
 }
 
-// TestIdlePollsAreSpread draws the pause of an idle relay many times: a little less than the poll interval, never more, and not
-// always the same, so that relays which started together do not look together for ever.
+// TestIdlePollsAreSpread draws the pause of an idle relay many times: it is a little shorter than the poll interval
+// and varies, so that relays that started together do not poll together forever.
 func TestIdlePollsAreSpread(t *testing.T) {
 	t.Parallel()
 	const poll = 500 * time.Millisecond
@@ -86,7 +85,7 @@ func TestIdlePollsAreSpread(t *testing.T) {
 	}
 }
 
-// TestRetryAfter has the other side ask for delays below and above the policy's own.
+// TestRetryAfter lets the destination ask for delays below and above the policy's own.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	relay := &Relay{config: RelayConfig{Retry: RetryPolicy{Base: time.Second, Max: time.Minute}}}
@@ -127,13 +126,13 @@ func TestClassify(t *testing.T) {
 	}{
 		{ordinary, ClassRetryable},
 		{RetryAfter(ordinary, time.Second), ClassRetryable},
-		// No answer in time may be anybody's fault.
+		// A timeout may be anybody's fault.
 		{context.DeadlineExceeded, ClassUnclear},
 		{fmt.Errorf("publish: %w", context.DeadlineExceeded), ClassUnclear},
 		{os.ErrDeadlineExceeded, ClassUnclear},
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, ClassUnclear},
 		{Unclear(ordinary), ClassUnclear},
-		// What was said with more authority counts.
+		// The publisher's own word wins.
 		{Terminal(ordinary), ClassTerminal},
 		{fmt.Errorf("wrapped: %w", Rejected(ordinary)), ClassTerminal},
 		{Terminal(Unavailable(ordinary)), ClassTerminal},
@@ -142,7 +141,7 @@ func TestClassify(t *testing.T) {
 		{Misconfigured(ordinary), ClassUnavailable},
 		{TopicUnavailable(ordinary), ClassUnavailable},
 		{TopicMissing(Unclear(ordinary)), ClassUnavailable},
-		// A connection that cannot be made: a dial that times out is not a slow message.
+		// A failed connection. A dial that times out is not a slow message.
 		{&net.OpError{Op: "dial", Err: errors.New("no route")}, ClassUnavailable},
 		{&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, ClassUnavailable},
 		{fmt.Errorf("dial: %w", syscall.ECONNREFUSED), ClassUnavailable},
@@ -152,7 +151,7 @@ func TestClassify(t *testing.T) {
 		{&net.DNSError{Name: "broker", IsTimeout: true}, ClassUnavailable},
 		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, ClassUnavailable},
 		{tls.RecordHeaderError{Msg: "not TLS"}, ClassUnavailable},
-		// One that broke.
+		// A broken connection.
 		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, ClassUnavailable},
 		{syscall.ECONNABORTED, ClassUnavailable},
 		{syscall.ETIMEDOUT, ClassUnavailable},
@@ -160,7 +159,7 @@ func TestClassify(t *testing.T) {
 		{io.EOF, ClassUnavailable},
 		{io.ErrUnexpectedEOF, ClassUnavailable},
 		{net.ErrClosed, ClassUnavailable},
-		// A disk that takes nothing.
+		// A disk that cannot be written.
 		{&os.PathError{Op: "write", Path: "events", Err: syscall.ENOSPC}, ClassUnavailable},
 		{syscall.EROFS, ClassUnavailable},
 		{syscall.EIO, ClassUnavailable},

@@ -7,26 +7,26 @@ import (
 	"fmt"
 )
 
-// Route is what a registry knows of one event type.
+// Route describes one event type of a Registry.
 type Route struct {
-	// Topic is where events of the type are published; empty for the event's own.
+	// Topic is where events of the type are published; empty to use the event's own topic.
 	Topic string
-	// AggregateType is the aggregate the type belongs to; empty for any, or none.
+	// AggregateType is the aggregate type that events of the type must have; empty to accept any, or none.
 	AggregateType string
-	// Decode checks that a payload is what the type promises; nil for no check. See DecodeJSON.
+	// Decode checks the payload; nil for no check. See DecodeJSON.
 	Decode func(payload []byte) error
-	// Check, if not nil, looks at the whole message once its aggregate and payload are right: an
-	// envelope must be that of its event, say. What it refuses has the reason of its error, if that
-	// is a TerminalError, and an invalid payload otherwise.
+	// Check, if not nil, checks the whole message after its aggregate and payload have passed, for example that an
+	// envelope matches its event. The event is dead with the Reason of a TerminalError, or with
+	// ReasonInvalidPayload for any other error.
 	Check func(message *Message) error
 }
 
-// Registry is the one place that maps an event type to its topic and payload. It is
-// plain Go, a map written out in code: what is not in it is not published.
+// Registry maps event types to their topics and payloads. It is plain Go, a map written out in code. An event whose
+// type is not in it is not published.
 type Registry map[string]Route
 
-// DecodeJSON is a Decode that reads the payload into a T and refuses fields it does not
-// have. check, if not nil, has the last word.
+// DecodeJSON returns a Decode function that decodes the payload into a T and rejects unknown fields. If check is
+// not nil, it then checks the value.
 func DecodeJSON[T any](check func(T) error) func([]byte) error {
 	return func(payload []byte) error {
 		var value T
@@ -42,9 +42,8 @@ func DecodeJSON[T any](check func(T) error) func([]byte) error {
 	}
 }
 
-// Check holds a message against its route and fills in its topic. The relay does so before it
-// publishes, and a consumer before it handles. The error is terminal: a stored event does not
-// change by waiting.
+// Check checks a message against its route and sets its topic. The relay calls it before it publishes, a consumer
+// before it handles. The error is terminal: a stored event does not change by waiting.
 func (r Registry) Check(message *Message) error {
 	route, known := r[message.Type]
 	if !known {
@@ -75,7 +74,6 @@ func (r Registry) Check(message *Message) error {
 	return nil
 }
 
-// decode checks the payload.
 func (r Route) decode(payload []byte) error {
 	if r.Decode == nil {
 		return nil
@@ -83,7 +81,6 @@ func (r Route) decode(payload []byte) error {
 	return calmly(func() error { return r.Decode(payload) })
 }
 
-// check looks at the whole message.
 func (r Route) check(message *Message) error {
 	if r.Check == nil {
 		return nil
@@ -91,7 +88,7 @@ func (r Route) check(message *Message) error {
 	return calmly(func() error { return r.Check(message) })
 }
 
-// calmly turns a panic of a check into a refusal: the message would make it panic every time.
+// calmly turns a panic of a check into an error: the same message would panic every time.
 func calmly(check func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

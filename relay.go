@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ErrRunning is returned when a relay that runs is started again.
+// ErrRunning is returned when a running relay is started again.
 var ErrRunning = errors.New("outbox: the relay is running already")
 
 // Relay claims events, publishes them and settles what became of them.
@@ -22,17 +22,17 @@ type Relay struct {
 	inFlight *inFlight
 	nudge    chan struct{}
 	rest     rest
-	// passedOver are events that wait although their rows do not say so.
+	// passedOver are events that must wait although their rows do not say so.
 	passedOver passedOver
 	faults     storeFaults
-	// inOrder is set when the relay has to see to the order of keys itself.
+	// inOrder is set when the relay itself must keep the order of keys.
 	inOrder bool
 
 	mu      sync.Mutex
 	current *run // nil if the relay is not running
 }
 
-// NewRelay checks the configuration and makes a relay that does nothing yet.
+// NewRelay checks the configuration and returns a relay that is not running yet.
 func NewRelay(config RelayConfig) (*Relay, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -51,18 +51,18 @@ func NewRelay(config RelayConfig) (*Relay, error) {
 	}, nil
 }
 
-// Nudge tells the relay that something was committed, so that it looks at once. It never
-// blocks; it fits EmitConfig.Nudge.
+// Nudge tells the relay that something was committed, so that it claims at once. It never blocks and fits
+// EmitConfig.Nudge.
 func (r *Relay) Nudge() {
 	select {
 	case r.nudge <- struct{}{}:
-	default: // it has been told already
+	default: // it is already awake
 	}
 }
 
-// Run relays until ctx ends. Then it claims no more, finishes and settles what is being
-// published, gives back what is not, and returns nil, after RelayConfig.Grace at the latest. It ends
-// the same way, with ErrGone, when what the store serves was removed.
+// Run relays until ctx ends. Then it stops claiming, finishes and settles what is being published, releases the
+// rest, and returns nil, after RelayConfig.Grace at the latest. It ends the same way, with ErrGone, when what the
+// store serves was removed.
 func (r *Relay) Run(ctx context.Context) error {
 	run, err := r.begin(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	return r.serve(run)
 }
 
-// Start is Run in the background. Stop, or the end of ctx, ends it.
+// Start is Run in the background. Stop, or the end of ctx, stops it.
 func (r *Relay) Start(ctx context.Context) error {
 	run, err := r.begin(ctx)
 	if err != nil {
@@ -85,8 +85,8 @@ func (r *Relay) Start(ctx context.Context) error {
 	return nil
 }
 
-// Drain relays until no event is due, held or waiting for a retry, and returns nil; events
-// scheduled for later are left. If ctx ends first its error is returned.
+// Drain relays until no event is due, held or waiting for a retry, and returns nil. It leaves events scheduled for
+// later. If ctx ends first, Drain returns its error.
 func (r *Relay) Drain(ctx context.Context) error {
 	run, err := r.begin(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *Relay) Drain(ctx context.Context) error {
 	return cmp.Or(r.relay(run, true), ctx.Err())
 }
 
-// begin makes this the one run of the relay, until its end.
+// begin starts a run, unless the relay is already running.
 func (r *Relay) begin(ctx context.Context) (*run, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,19 +124,19 @@ func (r *Relay) serve(run *run) error {
 	return nil
 }
 
-// relay runs the claim loop, the workers and the housekeeping until the run ends or, with
-// drain, until there is nothing left to do. It returns an error when the store is gone.
+// relay runs the claim loop, the workers and the housekeeping until the run ends or, with drain, until nothing is
+// left to do. It returns an error when the store is gone.
 func (r *Relay) relay(run *run, drain bool) error {
 	ctx, stop := context.WithCancel(run.claiming)
 	defer stop()
 	workers, queued := r.slots()
-	// Held counts the batches that are claimed and not yet settled.
+	// held counts the batches that are claimed and not yet settled.
 	held := make(chan struct{}, workers+queued)
 	work := make(chan claimed, queued)
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
-			var outcomes []Outcome // the memory for them, from batch to batch
+			var outcomes []Outcome // reused from batch to batch
 			for c := range work {
 				if ctx.Err() != nil || r.routes.isClosed() {
 					r.giveBack(run, c)
@@ -158,7 +158,7 @@ func (r *Relay) relay(run *run, drain bool) error {
 		})
 	}
 	if drain {
-		r.sweep(ctx) // what a sweep would set free is left to nobody after it
+		r.sweep(ctx) // no later sweep would settle exhausted events
 	}
 	err := r.claimLoop(ctx, run, work, held, drain)
 	close(work)
@@ -170,7 +170,7 @@ func (r *Relay) relay(run *run, drain bool) error {
 	return err
 }
 
-// leave lets others take over at once.
+// leave lets other relays take over at once.
 func (r *Relay) leave(run *run) {
 	leaver, ok := r.config.Store.(Leaver)
 	if !ok {
@@ -179,11 +179,11 @@ func (r *Relay) leave(run *run) {
 	ctx, cancel := context.WithTimeout(run.settling, claimGrace)
 	defer cancel()
 	if err := leaver.Leave(ctx); err != nil {
-		r.log.Warn("what the store holds could not be given up; it is free when its lease ends", "error", err)
+		r.log.Warn("the store could not release what it holds; it is free when its lease ends", "error", err)
 	}
 }
 
-// slots is how many workers publish, and how many batches may be claimed ahead of them.
+// slots returns how many workers publish, and how many batches may be claimed ahead of them.
 func (r *Relay) slots() (workers, queued int) {
 	workers, queued = r.config.Concurrency, 1
 	if open := r.config.Store.Traits().OpenBatches; open > 0 {
@@ -193,7 +193,7 @@ func (r *Relay) slots() (workers, queued int) {
 	return workers, queued
 }
 
-// keepHouse sweeps and purges.
+// keepHouse sweeps and purges at intervals.
 func (r *Relay) keepHouse(ctx context.Context) {
 	sweep := time.NewTicker(r.config.SweepEvery)
 	defer sweep.Stop()
@@ -225,7 +225,7 @@ func (r *Relay) sweep(ctx context.Context) {
 	}
 }
 
-// reportDead reports events that were found with their attempts used up.
+// reportDead reports events that had used up their attempts.
 func (r *Relay) reportDead(events int64) {
 	r.log.Warn("events with used-up attempts are dead", "events", events)
 	each(r.config.Hooks, func(h SweepHook) { h.OnSweep(events) })

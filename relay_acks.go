@@ -9,28 +9,27 @@ import (
 	"github.com/google/uuid"
 )
 
-// AckPublisher is implemented by publishers that hear of acknowledgements one by one, while the rest
-// of the call is still under way. The relay uses it where RelayConfig.AttemptLevel asks for a line per
-// attempt: the line of a delivery is written with its ack, so that a process which is killed in the
-// middle of a batch leaves a trace of what it has sent.
+// AckPublisher is implemented by publishers that learn of acknowledgements one by one during a call. The relay uses
+// it if RelayConfig.AttemptLevel asks for a line per attempt: it then logs each delivery with its acknowledgement,
+// so that a process killed in the middle of a batch leaves a trace of what it sent.
 type AckPublisher interface {
 	Publisher
-	// PublishAcked is Publish, and calls acked with the place of every message that the destination
-	// has taken, once and as soon as it has. The calls may come from several goroutines at a time;
-	// none comes after PublishAcked has returned.
+	// PublishAcked is Publish, and calls acked with the index of every message as soon as the destination has
+	// acknowledged it, once each. Several goroutines may call acked at once. No call comes after PublishAcked has
+	// returned.
 	PublishAcked(ctx context.Context, messages []Message, acked func(place int)) []error
 }
 
-// acks writes the lines of deliveries as they are acknowledged, and remembers those that could not
-// be settled: they will be published again, and the log says then that it is so.
+// acks logs deliveries as they are acknowledged, and remembers those that could not be settled: they will be
+// published again, and the log then says so.
 type acks struct {
-	publisher AckPublisher // nil where the lines are written after the batch
+	publisher AckPublisher // nil if deliveries are logged after the batch
 
 	mu        sync.Mutex
 	unsettled map[uuid.UUID]int
 }
 
-// maxUnsettled bounds the deliveries that are remembered.
+// maxUnsettled bounds how many deliveries are remembered.
 const maxUnsettled = 10_000
 
 func newAcks(config *RelayConfig) *acks {
@@ -41,15 +40,15 @@ func newAcks(config *RelayConfig) *acks {
 	return a
 }
 
-// before is how often this relay has had an acknowledgement of the event that it could not settle.
+// before returns how many acknowledgements of the event this relay could not settle.
 func (a *acks) before(id uuid.UUID) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.unsettled[id]
 }
 
-// note remembers what became of the deliveries of a batch: whether it was settled, but for the events
-// that were lost.
+// note records which deliveries of a batch could not be settled. If the batch was settled, only the lost events
+// were not.
 func (a *acks) note(messages []Message, outcomes []Outcome, settled bool, lost []uuid.UUID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,8 +63,7 @@ func (a *acks) note(messages []Message, outcomes []Outcome, settled bool, lost [
 	}
 }
 
-// handOver calls the publisher, and writes the line of each delivery with its acknowledgement where
-// both sides can.
+// handOver calls the publisher. It logs each delivery with its acknowledgement if the publisher supports that.
 func (r *Relay) handOver(ctx context.Context, messages []Message) []error {
 	if r.acks.publisher == nil {
 		return r.config.Publisher.Publish(ctx, messages)
@@ -75,7 +73,7 @@ func (r *Relay) handOver(ctx context.Context, messages []Message) []error {
 	})
 }
 
-// attemptFields are what a line of every attempt has besides.
+// attemptFields returns the extra fields of a line per attempt.
 func (r *Relay) attemptFields(m *Message, outcome *Outcome) []slog.Attr {
 	if r.config.AttemptLevel == nil {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/packfinderz/outbox/outboxtest/logtest"
 )
 
-// TestSlowIsNoEvidence has a destination that answers some messages of a batch in time, and all of them
-// when it gets one at a time. None of them is at fault, however often it was among the late ones.
+// TestSlowIsNoEvidence has a destination that answers only some messages of a batch in time, but all of them if it
+// gets them one at a time. No event is blamed, however often it was late.
 func TestSlowIsNoEvidence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,8 +46,8 @@ func TestSlowIsNoEvidence(t *testing.T) {
 	})
 }
 
-// TestKnownEventWaits has one event that the destination does not know. It was found out, and then nothing
-// else is left to be sent: it is neither counted any more, nor sent over and over.
+// TestKnownEventWaits has one event that the destination does not know. After it was found at fault, and with
+// nothing else to send, it is no longer counted and not sent over and over.
 func TestKnownEventWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestKnownEventWaits(t *testing.T) {
 					return nil
 				}
 				if tried.Add(1) > patience {
-					return nil // the test would not come to an end
+					return nil // otherwise the test would not end
 				}
 				return outbox.Unclear(errors.New("404"))
 			},
@@ -82,8 +82,8 @@ func TestKnownEventWaits(t *testing.T) {
 	})
 }
 
-// TestAwayForOneEvent has a destination that is there for all events but one. That one is not counted, and
-// after a few times does not stop the others any more.
+// TestAwayForOneEvent has a destination that is unavailable for one event only. That event is not counted, and
+// after a few times no longer stops the others.
 func TestAwayForOneEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,8 +123,8 @@ func TestAwayForOneEvent(t *testing.T) {
 	})
 }
 
-// TestMostReceiversAway has a destination that takes one message in ten, whichever it is. No event is blamed
-// for that, and all are delivered in the end.
+// TestMostReceiversAway has a destination that accepts one message in ten, whichever it is. No event is blamed, and
+// all are delivered in the end.
 func TestMostReceiversAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestMostReceiversAway(t *testing.T) {
 	})
 }
 
-// routeHook is a hook that hears of routes.
+// routeHook observes routes.
 type routeHook func(outbox.RouteStatus)
 
 func (h routeHook) OnRoute(status outbox.RouteStatus) { h(status) }

@@ -8,30 +8,30 @@ import (
 )
 
 const (
-	// idleFirst is the first pause of a relay that found nothing; it doubles up to Poll.
+	// idleFirst is the first pause after a claim that found nothing; it doubles up to Poll.
 	idleFirst = 5 * time.Millisecond
-	// trickle is the part of a full batch below which a claim is taken to have found all there
-	// was: looking again at once would find next to nothing, event after event.
+	// trickle decides when to claim again at once: only after a batch of at least BatchSize/trickle events. A
+	// smaller batch took all there was, and an immediate claim would find next to nothing.
 	trickle = 10
-	// storeRetryFirst and storeRetryMax bound the pauses after failures of the store.
+	// storeRetryFirst and storeRetryMax bound the pauses after a failure of the store.
 	storeRetryFirst = 100 * time.Millisecond
 	storeRetryMax   = 5 * time.Second
-	// claimGrace is how long a claim may go on after the relay was told to stop.
+	// claimGrace is how long a claim may continue after the relay was told to stop.
 	claimGrace = 5 * time.Second
 )
 
 // claimed is a batch on its way to a worker.
 type claimed struct {
 	batch Batch
-	// trial is set when it is to find out whether the destination is back.
+	// trial is set if the batch is a trial of whether the destination is back.
 	trial bool
-	// lost ends when the lease does, which is renewed until stopRenewing is called.
+	// lost ends when the lease is lost. The lease is renewed until stopRenewing is called.
 	lost         context.Context
 	stopRenewing func() (lost bool)
 }
 
-// claimLoop claims batch after batch and hands them to the workers. Polling is what makes
-// it correct; nudges only make it quick. It returns an error when the store is gone.
+// claimLoop claims batch after batch and hands them to the workers. Polling makes it correct; nudges only make it
+// fast. It returns an error when the store is gone.
 func (r *Relay) claimLoop(ctx context.Context, run *run, work chan<- claimed, held chan struct{}, drain bool) error {
 	idle, failures := idleFirst, 0
 	for {
@@ -44,7 +44,7 @@ func (r *Relay) claimLoop(ctx context.Context, run *run, work chan<- claimed, he
 			return nil
 		}
 		if drain && r.routes.isClosed() && r.drained(ctx, held, 1) {
-			return nil // nobody needs the destination
+			return nil // nothing is left to publish
 		}
 		admitted, err := r.awaitDestination(ctx)
 		if err != nil {
@@ -83,7 +83,7 @@ func (r *Relay) claimLoop(ctx context.Context, run *run, work chan<- claimed, he
 				r.log.Warn("took over events whose lease ran out", "events", report.Reclaimed)
 			}
 			each(r.config.Hooks, func(h ClaimHook) { h.OnClaim(report) })
-			// From now on, not from its turn on: it may have to wait for longer than its lease.
+			// Renew from now on: the batch may wait for a worker longer than its lease.
 			lost, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 			work <- claimed{batch, admitted.trial, lost, r.keepLease(run.settling, batch, giveUp)}
 			if drain || n*trickle >= r.config.BatchSize {
@@ -107,10 +107,9 @@ func (r *Relay) claimLoop(ctx context.Context, run *run, work chan<- claimed, he
 // trialClaim is how many events a trial is chosen from.
 const trialClaim = 100
 
-// claim claims a batch. The end of ctx does not cut it short: a claim that the server has
-// made and this process has not heard of would be held, and counted, by nobody. Only a
-// database that does not answer is not waited for: when the lease would be over, the claim is
-// of no use.
+// claim claims a batch. The end of ctx does not cancel it at once: if the server made a claim that this process
+// never heard of, nobody would hold its events, and its attempts would still count. The claim gives up after one
+// lease, when it is of no use any more.
 func (r *Relay) claim(ctx context.Context, run *run, admitted admission) (Batch, error) {
 	inner, cancel := context.WithTimeout(run.settling, r.config.Store.Traits().Lease)
 	defer cancel()
@@ -126,7 +125,7 @@ func (r *Relay) claim(ctx context.Context, run *run, admitted admission) (Batch,
 	return r.config.Store.Claim(inner, ClaimRequest{Limit: limit, Closed: r.closedRoutes(admitted.closed), Except: r.passedOver.list()})
 }
 
-// closedRoutes says which events go to closed topics.
+// closedRoutes returns which events go to closed topics.
 func (r *Relay) closedRoutes(topics []string) ClosedRoutes {
 	closed := ClosedRoutes{Topics: topics}
 	if len(topics) == 0 {
@@ -149,8 +148,7 @@ func (r *Relay) closedRoutes(topics []string) ClosedRoutes {
 	return closed
 }
 
-// drained reports whether nothing is left to do, here or elsewhere. Of what is held, mine is the
-// caller's and without a batch.
+// drained reports whether nothing is left to do, here or elsewhere. The caller holds mine slots without a batch.
 func (r *Relay) drained(ctx context.Context, held chan struct{}, mine int) bool {
 	if len(held) > mine {
 		return false
@@ -174,7 +172,7 @@ func (r *Relay) drained(ctx context.Context, held chan struct{}, mine int) bool 
 	return stats.Due+stats.Held+stats.Retrying == 0
 }
 
-// pause waits, but not past a nudge. It reports false when ctx ended.
+// pause waits until the time is over or a nudge arrives. It returns false if ctx ended.
 func (r *Relay) pause(ctx context.Context, d time.Duration, nudge <-chan struct{}) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -191,8 +189,8 @@ func (r *Relay) pause(ctx context.Context, d time.Duration, nudge <-chan struct{
 	}
 }
 
-// idlePause is a little less than a delay, so that relays do not look all at once, and not
-// much less: an idle relay should look seldom.
+// idlePause shortens a delay a little, so that relays do not all claim at once, but not much, because an idle relay
+// should claim rarely.
 func idlePause(delay time.Duration) time.Duration {
 	return delay - jitter(delay/5)
 }
@@ -201,11 +199,10 @@ func storeDelay(failures int) time.Duration {
 	return jitter(min(storeRetryFirst<<min(failures, 10), storeRetryMax))
 }
 
-// waitEvery is the longest time between two looks at the store of a relay that waits for its destination.
+// waitEvery is the longest time between two calls of Waiter.Wait while the destination is unavailable.
 const waitEvery = 10 * time.Second
 
-// awaitDestination returns when something may be claimed, or ctx ended. It returns an error when the store is gone
-// meanwhile.
+// awaitDestination returns when something may be claimed or ctx ended. It returns an error if the store is gone.
 func (r *Relay) awaitDestination(ctx context.Context) (admission, error) {
 	var look <-chan time.Time
 	waiter, watched := r.config.Store.(Waiter)
@@ -231,7 +228,7 @@ func (r *Relay) awaitDestination(ctx context.Context) (admission, error) {
 	}
 }
 
-// wait lets the store know that the relay is there, and claims nothing.
+// wait shows the store that the relay is alive, without a claim.
 func (r *Relay) wait(ctx context.Context, store Waiter) error {
 	inner, cancel := context.WithTimeout(ctx, r.config.Store.Traits().Lease)
 	defer cancel()

@@ -20,20 +20,19 @@ var growing = []time.Duration{
 	10 * time.Second, 10 * time.Second,
 }
 
-// looking are the pauses between two looks at a closed route: they double up to two seconds.
+// looking are the pauses between two pings of a closed route: they double up to two seconds.
 var looking = []time.Duration{
 	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 2 * time.Second, 2 * time.Second,
 }
 
-// calm is how often these relays look: on this clock, every look costs more than the time between.
+// calm is the poll interval of these relays: on the bubble's clock, every poll costs more than the time between.
 const calm = time.Second
 
-// moments is a channel that takes more than a test reads.
+// moments returns a channel that holds more than a test reads.
 func moments() chan time.Time { return make(chan time.Time, 1000) }
 
-// TestPauseAfterFailures is the pause of an event that failed where it has no due time of its own, and
-// of the whole loop where one could not be settled: it doubles, so that attempts are not burnt
-// in a second.
+// TestPauseAfterFailures checks the pause of a failed event without a due time of its own, and of the whole loop
+// after a failed settle: it doubles, so that attempts are not used up within a second.
 func TestPauseAfterFailures(t *testing.T) {
 	t.Parallel()
 	t.Run("of events without a due time", func(t *testing.T) {
@@ -101,7 +100,7 @@ func TestPauseAfterFailures(t *testing.T) {
 	})
 }
 
-// pinged is a publisher that notes when it is pinged, and answers as told.
+// pinged is a publisher that records when it is pinged, and answers as told.
 type pinged struct {
 	*scripted
 	pings chan time.Time
@@ -113,8 +112,7 @@ func (p pinged) Ping(context.Context) error {
 	return p.err()
 }
 
-// TestPauseInOutage is the pause between two looks at a broker that is away, whether by ping or by
-// messages that are tried.
+// TestPauseInOutage checks the pause between two pings, or two trials, of an unavailable broker.
 func TestPauseInOutage(t *testing.T) {
 	t.Parallel()
 	away := outbox.Unavailable(errors.New("away"))
@@ -148,8 +146,8 @@ func TestPauseInOutage(t *testing.T) {
 	})
 }
 
-// TestPauseWhenNothingIsAttempted is the pause after a batch of which the publisher tried nothing, as
-// one with a breaker of its own does.
+// TestPauseWhenNothingIsAttempted checks the pause after a batch of which the publisher tried nothing, as a
+// publisher with its own circuit breaker does.
 func TestPauseWhenNothingIsAttempted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -162,8 +160,7 @@ func TestPauseWhenNothingIsAttempted(t *testing.T) {
 	})
 }
 
-// TestSettleAgain has the database fail while a batch is settled: what is published is settled in
-// the end, and not published again.
+// TestSettleAgain lets the database fail during a settle: the batch is settled in the end and not published again.
 func TestSettleAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -186,8 +183,8 @@ func TestSettleAgain(t *testing.T) {
 	})
 }
 
-// TestUnblocked has a store with more to claim once a batch is settled: it is claimed at once,
-// however long the relay would have slept.
+// TestUnblocked has a store with more to claim after each settle: the relay claims it at once, however long it
+// would have slept.
 func TestUnblocked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -204,8 +201,8 @@ func TestUnblocked(t *testing.T) {
 	})
 }
 
-// TestStopWhileClaiming stops a relay whose claim is under way. The claim is not cut short, since
-// the database may have made it, and what it took is given back; it is waited for five seconds.
+// TestStopWhileClaiming stops a relay during a claim. The claim may continue for five seconds, since the database
+// may have made it, and its events are released.
 func TestStopWhileClaiming(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]bool{"a claim that ends": false, "a claim that hangs": true} {
@@ -244,8 +241,8 @@ func TestStopWhileClaiming(t *testing.T) {
 	}
 }
 
-// TestStopWhilePublishing stops a relay whose publisher takes its time: it is not cut short, and
-// what it acknowledges is settled.
+// TestStopWhilePublishing stops a relay during a slow publish: the publish goes on, and what it acknowledges is
+// settled.
 func TestStopWhilePublishing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -266,8 +263,8 @@ func TestStopWhilePublishing(t *testing.T) {
 	})
 }
 
-// TestTimeoutBetweenRounds has a key whose messages go out one by one. A round for which the time
-// of the call is too short is not begun: its messages are released, uncounted and unsent.
+// TestTimeoutBetweenRounds has a key whose messages go out one by one. A round that has too little time left does
+// not start: its messages are released, uncounted and unsent.
 func TestTimeoutBetweenRounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -287,8 +284,8 @@ func TestTimeoutBetweenRounds(t *testing.T) {
 	})
 }
 
-// TestDrainWaitsForRetries drains a store with an event that is due again only in half an hour or more,
-// and one that is being published for a minute.
+// TestDrainWaitsForRetries drains a store with one event that is due again in half an hour or more, and one that
+// takes a minute to publish.
 func TestDrainWaitsForRetries(t *testing.T) {
 	t.Parallel()
 	for _, failures := range []int{0, 2} {
@@ -318,7 +315,7 @@ func TestDrainWaitsForRetries(t *testing.T) {
 	}
 }
 
-// TestDrainWaitsForOthers drains while another relay has an event in hand: it may still give it back.
+// TestDrainWaitsForOthers drains while another relay holds an event: it may still release it.
 func TestDrainWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -339,8 +336,9 @@ func TestDrainWaitsForOthers(t *testing.T) {
 	})
 }
 
-// TestRenewals has a publish that takes longer than the lease. It is renewed until the publish ends, though the database
-// fails now and then, and the settle does not begin in the middle of a renewal: it would bring the wrong proof.
+// TestRenewals has a publish that takes longer than the lease. The lease is renewed until the publish ends,
+// although the database fails now and then. The settle waits for a renewal under way: otherwise it would carry the
+// wrong proof.
 func TestRenewals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

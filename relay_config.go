@@ -8,65 +8,63 @@ import (
 	"time"
 )
 
-// RelayConfig says what a relay does. Store and Publisher are needed; everything else has a
-// default.
+// RelayConfig configures a relay. Store and Publisher are required; everything else has a default.
 type RelayConfig struct {
-	// Store is where events are claimed.
+	// Store is where the relay claims events.
 	Store Store
-	// Publisher is where they go.
+	// Publisher is where the relay publishes them.
 	Publisher Publisher
 
-	// Registry checks events and gives their topics; nil publishes every event as it is.
+	// Registry checks events and sets their topics; nil publishes every event as it is.
 	Registry Registry
-	// DefaultTopic is the topic of events that have none after the registry was asked.
+	// DefaultTopic is the topic of events that have none of their own and none from the registry.
 	DefaultTopic string
-	// Topics are topics that are asked for at the start and while nothing is published, besides
-	// DefaultTopic and those of the registry.
+	// Topics are further topics to ping at the start and while nothing is published. DefaultTopic and the
+	// registry's topics are always pinged.
 	Topics []string
 
-	// BatchSize is how many events one claim takes. Default 1,000; at most 100,000.
+	// BatchSize is the maximum number of events in a claim. Default 1,000; at most 100,000.
 	BatchSize int
 	// Concurrency is how many batches are published at once. Default 2.
 	Concurrency int
-	// Poll is the longest time between two looks at an idle store. Default 1 s; at most a
-	// third of the store's lease.
+	// Poll is the longest time between two claims of an idle relay. Default 1 s; at most a third of the store's
+	// lease.
 	Poll time.Duration
-	// Listen lets the store wake the relay, if it can; see Listener.
+	// Listen lets the store wake the relay, if it is a Listener.
 	Listen bool
-	// PublishTimeout bounds one call of the publisher. Default 30 s. What has not been
-	// acknowledged by then is tried again; whether that was an attempt depends on what a ping
-	// and the other messages say.
+	// PublishTimeout bounds one call of the publisher. Default 30 s. Messages not acknowledged by then are tried
+	// again; whether that counts as an attempt depends on a ping and on the other messages.
 	PublishTimeout time.Duration
-	// Grace is how long the relay may take to end: to publish and settle what it has claimed, and to give back the rest.
-	// Default 30 s.
+	// Grace is how long the relay may take to stop: to publish and settle what it has claimed, and to release the
+	// rest. Default 30 s.
 	Grace time.Duration
 	// Retry is the delay between attempts.
 	Retry RetryPolicy
 
-	// SweepEvery is how often events with used-up attempts are looked for. Default 10 s.
+	// SweepEvery is how often the relay sweeps events that have used up their attempts. Default 10 s.
 	SweepEvery time.Duration
-	// Purge deletes old delivered events every PurgeEvery, when its Retention is set.
+	// Purge deletes old delivered events every PurgeEvery, if its Retention is set.
 	Purge Purge
-	// PurgeEvery is how often to purge. Default 1 min.
+	// PurgeEvery is how often the relay purges. Default 1 min.
 	PurgeEvery time.Duration
 
-	// Hooks are observers. Each has at least one of ClaimHook, SettleHook, RouteHook, SweepHook
-	// and StoreErrorHook.
+	// Hooks observe the relay. Each implements at least one of ClaimHook, SettleHook, RouteHook, SweepHook and
+	// StoreErrorHook.
 	Hooks []any
-	// Logger gets lifecycle steps, dead events and failed attempts, the latter a few a second at
-	// most, and delivered events at debug level. Default slog.Default().
+	// Logger logs starts and stops, dead events, failed attempts (a few per second at most) and, at debug level,
+	// delivered events. Default slog.Default().
 	Logger *slog.Logger
-	// AttemptLevel, if set, is the level of the one line per attempt, whatever came of it.
+	// AttemptLevel, if set, makes the relay log one line per attempt at this level, whatever its outcome.
 	AttemptLevel slog.Leveler
 }
 
-// minPollsPerLease keeps a lease from running out between two looks.
+// minPollsPerLease keeps a lease from running out between two polls.
 const minPollsPerLease = 3
 
-// MaxBatchSize is the most events that one claim may take: they are in memory together.
+// MaxBatchSize is the largest RelayConfig.BatchSize: a batch is held in memory.
 const MaxBatchSize = 100_000
 
-// withDefaults fills in what is zero and refuses what cannot work.
+// withDefaults fills in defaults and rejects what cannot work.
 func (c RelayConfig) withDefaults() (RelayConfig, error) {
 	if isNil(c.Store) {
 		return c, errors.New("outbox: RelayConfig.Store is missing")
@@ -114,7 +112,7 @@ func (c RelayConfig) withDefaults() (RelayConfig, error) {
 	return c, nil
 }
 
-// isNil reports whether a value is nil, or a nil pointer.
+// isNil reports whether a value is nil or a nil pointer.
 func isNil(value any) bool {
 	if value == nil {
 		return true

@@ -17,7 +17,7 @@ import (
 	"github.com/packfinderz/outbox/outboxtest"
 )
 
-// diary is a hook that writes down everything that it is told.
+// diary is a hook that records all it is told.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -42,8 +42,7 @@ func (d *diary) OnSettle(r outbox.BatchReport) {
 	d.note("settle of %d: %s, %d lost, published in %s", len(r.Messages), kinds(r.Outcomes), len(r.Lost), r.Publish)
 }
 
-// TestHooks is all that a hook is told, with its numbers, from a database that is away at first to
-// a sweep.
+// TestHooks checks all that a hook is told, with the numbers, from a failing database to a sweep.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,7 +86,7 @@ func TestHooks(t *testing.T) {
 			"settle of 1: delivered, 1 lost, published in 1s",
 			"2 swept",
 		}
-		// What a settle made claimable may be claimed before the hook is told of the settle.
+		// Events that a settle made due may be claimed before the hook is told of the settle.
 		settles := func(line string) bool { return strings.HasPrefix(line, "settle") }
 		others := func(line string) bool { return !settles(line) }
 		if !slices.Equal(only(hook.lines, settles), only(want, settles)) || !slices.Equal(only(hook.lines, others), only(want, others)) {
@@ -96,7 +95,7 @@ func TestHooks(t *testing.T) {
 	})
 }
 
-// only are the lines that are wanted, in their order.
+// only returns the wanted lines, in order.
 func only(lines []string, wanted func(string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !wanted(line) })
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// maxAttemptLines is how many failed attempts are logged in a second; the others are counted.
+// maxAttemptLines is how many failed attempts are logged per second; the rest are only counted.
 const maxAttemptLines = 5
 
 // attemptLog keeps failed attempts from flooding the log.
@@ -21,7 +21,7 @@ type attemptLog struct {
 	left   int
 }
 
-// take asks for a line. It returns how many lines were left out in the seconds before.
+// take reports whether a line may be logged, and how many lines were left out in the seconds before.
 func (l *attemptLog) take(now time.Time) (ok bool, leftOut int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,10 +43,9 @@ func (l *attemptLog) flush() (leftOut int) {
 	return leftOut
 }
 
-// logAttempts writes the line of every attempt, where RelayConfig.AttemptLevel asks for one, also of
-// those that do not count. It does so before the settle: a process that is killed between the
-// two leaves its trace. A delivery has had its line with its acknowledgement, where the publisher
-// tells of it.
+// logAttempts logs every attempt, counted or not, if RelayConfig.AttemptLevel asks for it. It runs before the
+// settle, so that a process killed between the two leaves a trace. It skips deliveries that were logged with their
+// acknowledgement.
 func (r *Relay) logAttempts(a *attempt, outcomes []Outcome) {
 	if r.config.AttemptLevel == nil {
 		return
@@ -65,7 +64,7 @@ func (r *Relay) logAttempts(a *attempt, outcomes []Outcome) {
 	}
 }
 
-// logOutcomes writes what became of a batch, but for the events that others have now.
+// logOutcomes logs the outcomes of a batch, except for events that were lost.
 func (r *Relay) logOutcomes(messages []Message, outcomes []Outcome, lost []uuid.UUID) {
 	if r.config.AttemptLevel != nil {
 		return
@@ -89,7 +88,7 @@ func (r *Relay) logOutcomes(messages []Message, outcomes []Outcome, lost []uuid.
 	}
 }
 
-// logLeftOut says how many failed attempts had no line of their own.
+// logLeftOut logs how many failed attempts had no line of their own.
 func (r *Relay) logLeftOut(attempts int) {
 	if attempts > 0 {
 		r.log.Warn("more attempts failed", "attempts", attempts)
@@ -101,7 +100,7 @@ func (r *Relay) logOutcome(level slog.Level, m *Message, outcome *Outcome) {
 		return
 	}
 	attrs := []slog.Attr{slog.String("event_id", m.ID.String()), slog.String("event_type", m.Type)}
-	// Who asks for a line of every attempt reads it with a program, which finds every field in it.
+	// A line per attempt is for a program, which expects every field in it.
 	if m.AggregateType != "" || m.AggregateID != "" || r.config.AttemptLevel != nil {
 		attrs = append(attrs, slog.String("aggregate_type", m.AggregateType), slog.String("aggregate_id", m.AggregateID))
 	}
@@ -130,7 +129,7 @@ func (r *Relay) logOutcome(level slog.Level, m *Message, outcome *Outcome) {
 	r.log.LogAttrs(context.Background(), level, "event "+outcome.Kind.String(), attrs...)
 }
 
-// firstIDs are some of a long list, for the log.
+// firstIDs returns the first few of a long list, for the log.
 func firstIDs(ids []uuid.UUID) []uuid.UUID {
 	const some = 5
 	return ids[:min(len(ids), some)]

@@ -15,7 +15,7 @@ import (
 	"github.com/packfinderz/outbox/outboxtest/logtest"
 )
 
-// logged runs a relay that writes its log as JSON, for an hour of a bubble's clock.
+// logged runs a relay that logs JSON, for an hour of the bubble's clock.
 func logged(t *testing.T, config outbox.RelayConfig) *logtest.Log {
 	t.Helper()
 	logs := &logtest.Log{}
@@ -32,7 +32,7 @@ func logged(t *testing.T, config outbox.RelayConfig) *logtest.Log {
 	return logs
 }
 
-// wantLogged fails unless a pattern is in the log so many times.
+// wantLogged fails unless the log has so many lines with a pattern.
 func wantLogged(t *testing.T, logs *logtest.Log, pattern string, want int) {
 	t.Helper()
 	if n := len(regexp.MustCompile(pattern).FindAllString(logs.Text(), -1)); n != want {
@@ -40,7 +40,7 @@ func wantLogged(t *testing.T, logs *logtest.Log, pattern string, want int) {
 	}
 }
 
-// TestFailuresInTheLog has twenty events fail at once: five have a line, the others are counted.
+// TestFailuresInTheLog lets twenty events fail at once: five are logged, the others counted.
 func TestFailuresInTheLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestFailuresInTheLog(t *testing.T) {
 	})
 }
 
-// TestOutageInTheLog has an outage of many events: one line when it begins, one when it is over.
+// TestOutageInTheLog has an outage with many events: one line when it begins, one when it is over.
 func TestOutageInTheLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestOutageInTheLog(t *testing.T) {
 	})
 }
 
-// TestFieldsInTheLog has an event of a stream, with a topic and without an aggregate. A line has the fields that the event has; those of a program
-// that asks for every attempt have all.
+// TestFieldsInTheLog has an event with a topic and without an aggregate. A line has the fields that the event has;
+// a line per attempt has all fields.
 func TestFieldsInTheLog(t *testing.T) {
 	t.Parallel()
 	for aggregate, level := range map[string]slog.Leveler{`"event_type":"[a-z_]*",`: nil, `"aggregate_type":"","aggregate_id":"",`: slog.LevelInfo} {
@@ -90,7 +90,7 @@ func TestFieldsInTheLog(t *testing.T) {
 	}
 }
 
-// acking is a publisher that tells of an acknowledgement before the call is over: between the two it calls meanwhile.
+// acking is a publisher that reports an acknowledgement before the call is over. In between it calls meanwhile.
 type acking struct {
 	scripted
 	meanwhile func()
@@ -107,8 +107,8 @@ func (p *acking) PublishAcked(ctx context.Context, messages []outbox.Message, ac
 	return errs
 }
 
-// TestAcksInTheLog has a publisher that tells of acknowledgements one by one: their lines are written while the rest of the batch
-// is still under way, one for each attempt, and with all that a duplicate can be found by.
+// TestAcksInTheLog has a publisher that reports acknowledgements one by one: each is logged while the rest of the
+// batch is under way, one line per attempt, with all that finding a duplicate needs.
 func TestAcksInTheLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// PublishByKey publishes messages so that of each key at most one is under way, and none
-// after one that failed: those are answered with ErrNotAttempted. It takes as many rounds as
-// the busiest key has messages, and begins none for which the time left is too short. Publishers whose broker can refuse one message and take the
-// next are built on it, and are Sequencers then; for those that are none the relay does it.
+// PublishByKey publishes messages with at most one of each key under way. After a message fails, it answers the
+// later ones of its key with ErrNotAttempted. It takes as many rounds as the busiest key has messages, and starts
+// none for which too little time is left. A publisher whose broker can refuse one message and accept the next is
+// built on it, which makes it a Sequencer. For a publisher that is no Sequencer, the relay calls PublishByKey
+// itself.
 func PublishByKey(ctx context.Context, messages []Message, publish func(context.Context, []Message) []error) []error {
 	if !repeatsKey(messages) {
 		return publish(ctx, messages)
@@ -25,7 +26,7 @@ func PublishByKey(ctx context.Context, messages []Message, publish func(context.
 	var longest time.Duration
 	for len(left) > 0 {
 		if away || !hasTime(ctx, longest) {
-			// Nothing more will be acknowledged, and none of these was tried.
+			// Nothing more would be acknowledged, and these were not tried.
 			for _, i := range left {
 				errs[i] = ErrNotAttempted
 			}
@@ -61,8 +62,8 @@ func PublishByKey(ctx context.Context, messages []Message, publish func(context.
 	return errs
 }
 
-// hasTime reports whether another round like the longest one would end before ctx does: a message
-// must not run out of time only because it came late.
+// hasTime reports whether another round as long as the longest one would end before ctx does: a message must not
+// time out only because it came late.
 func hasTime(ctx context.Context, longest time.Duration) bool {
 	deadline, bounded := ctx.Deadline()
 	return ctx.Err() == nil && (!bounded || longest == 0 || time.Until(deadline) > longest)

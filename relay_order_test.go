@@ -17,7 +17,7 @@ import (
 	"github.com/packfinderz/outbox/outboxtest"
 )
 
-// ordered is a store that keeps order: it hands out the batches it was given, one per claim.
+// ordered is a store that keeps order: it hands out its batches, one per claim.
 type ordered struct {
 	mu      sync.Mutex
 	batches [][]outbox.Message
@@ -30,7 +30,7 @@ func newOrdered(batches ...[]outbox.Message) *ordered {
 	return &ordered{batches: batches, left: make(chan struct{}), settled: make(chan []outbox.Outcome, len(batches))}
 }
 
-// keyed are messages with these keys, in order; the payload says which of its key one is.
+// keyed returns messages with these keys, in order; the payload tells the messages of a key apart.
 func keyed(keys ...string) []outbox.Message {
 	var list []outbox.Message
 	count := make(map[string]int)
@@ -99,7 +99,7 @@ func (b *orderedBatch) Abandon() {
 	b.store.out--
 }
 
-// scripted is a publisher that answers as told, and notes what it is given in each call.
+// scripted is a publisher that answers as told and records the messages of each call.
 type scripted struct {
 	answer func(message outbox.Message) error
 	mu     sync.Mutex
@@ -133,7 +133,7 @@ type sequencer struct{ *scripted }
 
 func (sequencer) KeepsOrder() bool { return true }
 
-// refuse answers an error for one message.
+// refuse fails one message.
 func refuse(name string, err error) func(outbox.Message) error {
 	return func(message outbox.Message) error {
 		if string(message.Payload) == name {
@@ -143,7 +143,7 @@ func refuse(name string, err error) func(outbox.Message) error {
 	}
 }
 
-// newOrderedRelay is a relay that logs nothing, and polls all the time, unless it is told otherwise.
+// newOrderedRelay returns a relay that logs nothing and polls all the time, unless config says otherwise.
 func newOrderedRelay(t *testing.T, config outbox.RelayConfig) *outbox.Relay {
 	t.Helper()
 	if config.Logger == nil {
@@ -167,7 +167,7 @@ func startOrdered(t *testing.T, config outbox.RelayConfig) *outbox.Relay {
 	return relay
 }
 
-// kinds are outcomes in words.
+// kinds returns the outcomes in words.
 func kinds(outcomes []outbox.Outcome) string {
 	var list []string
 	for _, outcome := range outcomes {
@@ -176,7 +176,7 @@ func kinds(outcomes []outbox.Outcome) string {
 	return strings.Join(list, " ")
 }
 
-// TestOrderInABatch is what becomes of the messages of one batch when one of them fails.
+// TestOrderInABatch checks the outcomes of a batch in which one message fails.
 func TestOrderInABatch(t *testing.T) {
 	t.Parallel()
 	down := outbox.Unavailable(errors.New("away"))
@@ -238,8 +238,8 @@ func TestOrderInABatch(t *testing.T) {
 	}
 }
 
-// TestOrderBehindPanic has the publisher panic at the first of two events of a key: the second
-// does not overtake it, whoever sees to the order.
+// TestOrderBehindPanic lets the publisher panic at the first of two events of a key: the second does not overtake
+// it, whether the relay or the publisher keeps the order.
 func TestOrderBehindPanic(t *testing.T) {
 	t.Parallel()
 	for name, keepsOrder := range map[string]bool{"the relay keeps order": false, "the publisher keeps order": true} {
@@ -264,8 +264,7 @@ func TestOrderBehindPanic(t *testing.T) {
 	}
 }
 
-// TestTopic is where an event is published: where the registry says, else where it says itself,
-// else at the default.
+// TestTopic checks the topic of an event: the registry's, else its own, else the default.
 func TestTopic(t *testing.T) {
 	t.Parallel()
 	registry := outbox.Registry{"made": {Topic: "registered"}, "noted": {}}
@@ -295,8 +294,8 @@ func TestTopic(t *testing.T) {
 	}
 }
 
-// TestOrderBehindRefused has the registry refuse the first of two events: whoever has to
-// decide whether the second may overtake it is the store, not the relay.
+// TestOrderBehindRefused lets the registry refuse the first of two events: the store, not the relay, decides
+// whether the second may overtake it.
 func TestOrderBehindRefused(t *testing.T) {
 	t.Parallel()
 	for _, keepsOrder := range []bool{false, true} {
@@ -322,7 +321,7 @@ func TestOrderBehindRefused(t *testing.T) {
 	}
 }
 
-// TestNoOrderWithoutAKey has a message without a key be refused, or panic at the publisher: the others without one do not
+// TestNoOrderWithoutAKey lets a message without a key be refused, or panic: other messages without a key do not
 // wait for it.
 func TestNoOrderWithoutAKey(t *testing.T) {
 	t.Parallel()
@@ -355,9 +354,9 @@ func TestNoOrderWithoutAKey(t *testing.T) {
 	}
 }
 
-// TestOrderBehindInFlight has a batch claimed again, with one event more, while the first
-// claim of it is still being published: that event must not overtake the others, and however
-// often it is claimed, none is published beside itself.
+// TestOrderBehindInFlight claims a batch again, with one more event, while the first claim is still being
+// published. That event must not overtake the others, and no event is published twice at once, however often it is
+// claimed.
 func TestOrderBehindInFlight(t *testing.T) {
 	t.Parallel()
 	messages := keyed("a", "a")
@@ -386,7 +385,7 @@ func TestOrderBehindInFlight(t *testing.T) {
 	}
 }
 
-// TestLeaveAtStop has the store left once everything is settled.
+// TestLeaveAtStop checks that the relay leaves the store after everything is settled.
 func TestLeaveAtStop(t *testing.T) {
 	t.Parallel()
 	store := newOrdered(keyed("a", "b"), keyed("a"))

@@ -9,11 +9,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// settleTries bounds how often a settle is tried while the database fails.
+// settleTries is how often a settle is tried while the database fails.
 const settleTries = 8
 
-// process takes one batch from claim to settle. It goes on when the relay is to end: what has been
-// published must be settled. The outcomes are written over those of an earlier batch.
+// process publishes and settles one batch. It continues while the relay stops: what was published must be settled.
+// It reuses the memory of outcomes.
 func (r *Relay) process(run *run, c claimed, outcomes []Outcome) []Outcome {
 	batch := c.batch
 	defer batch.Abandon()
@@ -24,8 +24,7 @@ func (r *Relay) process(run *run, c claimed, outcomes []Outcome) []Outcome {
 		defer r.inFlight.remove(messages, taken)
 	}
 
-	// The lease is kept while the broker is slow, and the publish is given up when the
-	// batch is no longer ours.
+	// Keep the lease while the broker is slow, and stop publishing when the lease is lost.
 	publishing, cancel := context.WithTimeout(run.publishing, r.config.PublishTimeout)
 	watched := context.AfterFunc(c.lost, cancel)
 	start := time.Now()
@@ -71,8 +70,9 @@ func (r *Relay) process(run *run, c claimed, outcomes []Outcome) []Outcome {
 	return outcomes
 }
 
-// notSettled tells of a batch that could not be settled: all of it, or some that the store names. It would be claimed and
-// published over and over, so that the relay rests; or passes over some, and the others go on.
+// notSettled reports a batch that could not be settled: all of it, or the events that the store names. The relay
+// would claim and publish them over and over. So it rests or, if the store names events, passes over those and goes
+// on with the others.
 func (r *Relay) notSettled(messages []Message, some []uuid.UUID, err error) {
 	each(r.config.Hooks, func(h StoreErrorHook) { h.OnStoreError(err) })
 	if len(some) == 0 {
@@ -86,7 +86,7 @@ func (r *Relay) notSettled(messages []Message, some []uuid.UUID, err error) {
 	r.passOver(some)
 }
 
-// tellStuck tells of events that a claim met and could not move to dead.
+// tellStuck reports events that a claim could not move to dead.
 func (r *Relay) tellStuck(batch Batch) {
 	met, ok := batch.(StuckBatch)
 	if !ok {
@@ -101,7 +101,7 @@ func (r *Relay) tellStuck(batch Batch) {
 	r.passOver(ids)
 }
 
-// passOver leaves events out of the next claims, which would only meet them again.
+// passOver leaves events out of the next claims, which would only find them again.
 func (r *Relay) passOver(ids []uuid.UUID) {
 	for _, id := range ids {
 		if !r.passedOver.add(id, restMax) {
@@ -111,11 +111,11 @@ func (r *Relay) passOver(ids []uuid.UUID) {
 	}
 }
 
-// giveBack releases a batch that was claimed and will not be published now.
+// giveBack releases a claimed batch that will not be published now.
 func (r *Relay) giveBack(run *run, c claimed) {
 	batch := c.batch
 	defer batch.Abandon()
-	c.stopRenewing() // whether it was lost is found out by the settle
+	c.stopRenewing() // the settle finds out whether it was lost
 	if c.trial {
 		defer r.routes.endTrial()
 	}
@@ -128,14 +128,14 @@ func (r *Relay) giveBack(run *run, c claimed) {
 	}
 }
 
-// keepLease renews the batch until the returned function is called. If it is lost, giveUp is
-// called: publishing on would only make duplicates.
+// keepLease renews the batch until stop is called. If the lease is lost it calls giveUp: to go on publishing would
+// only make duplicates.
 func (r *Relay) keepLease(ctx context.Context, batch Batch, giveUp context.CancelFunc) (stop func() (lost bool)) {
 	lease := r.config.Store.Traits().Lease
 	lost := false
 	enough, stopped := make(chan struct{}), make(chan struct{})
-	// A renewal is cut short only with the settle: it might have happened, and then the settle would
-	// bring the wrong proof.
+	// Only the end of settling cancels a renewal. A cancelled renewal may have happened all the same, and the
+	// settle would then carry the wrong proof.
 	go func() {
 		defer close(stopped)
 		ticker := time.NewTicker(lease / minPollsPerLease)
@@ -166,9 +166,9 @@ func (r *Relay) keepLease(ctx context.Context, batch Batch, giveUp context.Cance
 	}
 }
 
-// judge turns the publisher's answers into outcomes, in place of those given, and opens and
-// closes routes. When the lease was lost, or the
-// time to stop was over, the answers say nothing: the publish was cut short.
+// judge turns the publisher's answers into outcomes, in the memory of outcomes, and opens and closes routes. With
+// cutShort, because the lease was lost or the relay ran out of time, failures say nothing: the publish was
+// cancelled.
 func (r *Relay) judge(a *attempt, cutShort bool, outcomes []Outcome) []Outcome {
 	outcomes = slices.Grow(outcomes[:0], len(a.messages))[:len(a.messages)]
 	clear(outcomes)
@@ -195,7 +195,7 @@ func (r *Relay) judge(a *attempt, cutShort bool, outcomes []Outcome) []Outcome {
 		case f.fault == faultEvent, f.fault == faultTerminal:
 			outcomes[i] = r.failure(m, f.err)
 		case away, f.aside > 0:
-			// Nothing moves while the whole destination is closed, but for others past this one.
+			// While the whole destination is closed, nothing is settled; others may only pass this one.
 			if outcomes[i].Delay = f.aside; f.aside > 0 {
 				outcomes[i].Error = ErrorText(f.err)
 			}
@@ -212,12 +212,12 @@ func (r *Relay) judge(a *attempt, cutShort bool, outcomes []Outcome) []Outcome {
 	return outcomes
 }
 
-// failure is the outcome of a message that is at fault.
+// failure is the outcome of a failed attempt of a message that is at fault.
 func (r *Relay) failure(m *Message, err error) Outcome {
 	outcome := FailedAttempt(m.Attempt, m.MaxAttempts, err, max(r.config.Retry.Delay(m.Attempt), askedDelay(err)))
 	switch outcome.Reason {
 	case ReasonUnknownType, ReasonInvalidPayload, ReasonInvalidAggregate, ReasonInvalidRow:
-		outcome.Uncounted = true // refused by the check: it was not an attempt
+		outcome.Uncounted = true // the check refused it before any attempt
 	}
 	return outcome
 }
@@ -237,13 +237,13 @@ func FailedAttempt(attempt, maxAttempts int, err error, delay time.Duration) Out
 	return outcome
 }
 
-// InvalidRow is the outcome of a message that cannot be read; see Message.Invalid.
+// InvalidRow returns the outcome of a message that cannot be read; see Message.Invalid.
 func InvalidRow(err error) Outcome {
 	return Outcome{Kind: Died, Reason: ReasonInvalidRow, Error: ErrorText(err), Uncounted: true}
 }
 
-// settle writes the outcomes. A database that fails is given some tries: the batch is
-// published already, and giving up means that it is published again.
+// settle writes the outcomes. It retries while the database fails: the batch is already published, and giving up
+// would publish it again.
 func (r *Relay) settle(ctx context.Context, batch Batch, outcomes []Outcome) (lost []uuid.UUID, err error) {
 	for try := range settleTries {
 		bounded, cancel := context.WithTimeout(ctx, r.config.Store.Traits().Lease)

@@ -20,8 +20,8 @@ func isUntried(err error) bool {
 	return isOneOf(err, ErrNotAttempted, errInFlight, errTopicClosed, errOnTrial)
 }
 
-// publish checks every message and hands those that pass to the publisher, in order. Taken are
-// those that are being published already; nil if none are. On trial only a few are sent.
+// publish checks every message and hands those that pass to the publisher, in order. taken marks the messages that
+// are already being published; nil if none are. A trial sends only a few.
 func (r *Relay) publish(ctx context.Context, messages []Message, taken []bool, trial bool) *attempt {
 	a := &attempt{messages: messages, began: r.routes.begun()}
 	ready := messages
@@ -39,7 +39,7 @@ func (r *Relay) publish(ctx context.Context, messages []Message, taken []bool, t
 	a.unsent = make([]bool, len(messages))
 	send := make([]Message, 0, len(messages))
 	places := make([]int, 0, len(messages))
-	// On a store that keeps order nothing may overtake a message that is not handed over.
+	// On a store that keeps order, nothing may overtake a message that is not sent.
 	stopped := make(map[string]bool)
 	for i := range messages {
 		key := messages[i].Key
@@ -72,8 +72,8 @@ func (r *Relay) publish(ctx context.Context, messages []Message, taken []bool, t
 
 func isInvalid(m Message) bool { return m.Invalid != nil }
 
-// check holds every message against the registry and fills in its topic, in a copy. What does
-// not pass has an error afterwards.
+// check checks every message against the registry and sets its topic, in a copy. A message that does not pass gets
+// an error.
 func (r *Relay) check(a *attempt) []Message {
 	a.errs, a.topics = make([]error, len(a.messages)), make([]string, len(a.messages))
 	ready := slices.Clone(a.messages)
@@ -93,9 +93,9 @@ func (r *Relay) check(a *attempt) []Message {
 	return ready
 }
 
-// sendAll hands messages to the publisher. Those at which the connection broke before, or that
-// got no answer in time, come last, and one by one: the others must not pay for them, nor they
-// for the others, and it must be known whether they get through.
+// sendAll hands messages to the publisher. Messages that broke a connection before, or timed out, come last and one
+// by one: they and the others must not fail because of each other, and the relay must learn whether each gets
+// through.
 func (r *Relay) sendAll(ctx context.Context, messages []Message) []error {
 	last := r.routes.alone(messages)
 	if len(last) == 0 || len(messages) == 1 {
@@ -138,8 +138,7 @@ func isAway(err error) bool {
 	return err != nil && Classify(err) == ClassUnavailable && !ofTopic(err)
 }
 
-// send hands messages to the publisher, one of a key at a time where the relay has to see to
-// the order itself.
+// send hands messages to the publisher, one of a key at a time if the relay itself must keep the order.
 func (r *Relay) send(ctx context.Context, messages []Message) []error {
 	if r.inOrder {
 		return PublishByKey(ctx, messages, r.call)
@@ -147,9 +146,8 @@ func (r *Relay) send(ctx context.Context, messages []Message) []error {
 	return r.call(ctx, messages)
 }
 
-// call runs the publisher. A panic with many messages says nothing about which was at fault, so
-// each is tried by itself: the others must not pay for it. None is tried after one of its key
-// that failed.
+// call calls the publisher. A panic does not say which of many messages caused it, so each is tried alone: the
+// others must not fail because of it. After a message fails, the later ones of its key are not tried.
 func (r *Relay) call(ctx context.Context, messages []Message) []error {
 	errs, panicked := r.callOnce(ctx, messages)
 	if !panicked || len(messages) == 1 {
@@ -185,7 +183,7 @@ func (r *Relay) call(ctx context.Context, messages []Message) []error {
 	return errs
 }
 
-// callOnce runs the publisher on a goroutine of its own, which it may end.
+// callOnce calls the publisher in its own goroutine, because a publisher may end its goroutine.
 func (r *Relay) callOnce(ctx context.Context, messages []Message) (errs []error, panicked bool) {
 	done := make(chan struct{})
 	returned := false
@@ -206,8 +204,8 @@ func (r *Relay) callOnce(ctx context.Context, messages []Message) (errs []error,
 		return errs, true
 	case !returned:
 		return fill(len(messages), panicError("the publisher has ended its goroutine")), true
-	case len(errs) != len(messages): // nobody knows which, so it says nothing about any of them
-		err := fmt.Errorf("the publisher has a fault: it answered for %d of %d messages", len(errs), len(messages))
+	case len(errs) != len(messages): // it is unknown which are missing, so no answer can be used
+		err := fmt.Errorf("the publisher is broken: it answered for %d of %d messages", len(errs), len(messages))
 		return fill(len(messages), Misconfigured(err)), false
 	}
 	return errs, false

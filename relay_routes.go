@@ -10,18 +10,16 @@ import (
 	"time"
 )
 
-// Routes is how the destination is doing as a whole, and those of its topics that are closed or
-// that the configuration names.
+// Routes returns the status of the destination, and of the topics that are closed or named in the configuration.
 func (r *Relay) Routes() []RouteStatus { return r.routes.list() }
 
-// Available reports whether events are sent: the destination and all topics of Routes are open.
+// Available reports whether all Routes are open.
 func (r *Relay) Available() bool {
 	return !slices.ContainsFunc(r.Routes(), func(s RouteStatus) bool { return !s.Open })
 }
 
-// Check asks the destination, and the topics that the configuration names, whether they are
-// there, and returns what is wrong. An error for which IsMisconfigured is true will not pass by
-// waiting. It changes nothing for a relay that runs.
+// Check pings the destination and the topics named in the configuration, and returns what is wrong. Waiting does
+// not fix an error for which IsMisconfigured is true. Check does not affect a running relay.
 func (r *Relay) Check(ctx context.Context) error {
 	if err := r.ping(ctx, ""); err != nil {
 		return fmt.Errorf("the destination cannot be used: %w", err)
@@ -35,7 +33,7 @@ func (r *Relay) Check(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// namedTopics are the topics that the configuration sends events to.
+// namedTopics returns the topics named in the configuration.
 func (c *RelayConfig) namedTopics() []string {
 	names := make(map[string]bool)
 	for _, topic := range c.Topics {
@@ -49,8 +47,7 @@ func (c *RelayConfig) namedTopics() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// keepRoutes looks at the routes that are closed until they answer, and at those that were not
-// heard of for long, so that it is known whether they are there.
+// keepRoutes pings closed routes until they answer, and open ones after a while without a sign of life.
 func (r *Relay) keepRoutes(ctx context.Context) {
 	for {
 		due, wait := r.routes.due(time.Now())
@@ -76,8 +73,8 @@ func (r *Relay) keepRoutes(ctx context.Context) {
 	}
 }
 
-// ping asks whether a topic, or the whole destination, is there. Where nobody can be asked the
-// answer is yes: a few messages will tell.
+// ping checks a topic, or the whole destination. It succeeds if the publisher cannot ping: a few messages will
+// tell.
 func (r *Relay) ping(ctx context.Context, topic string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(pingTimeout, r.config.PublishTimeout))
 	defer cancel()
@@ -87,7 +84,7 @@ func (r *Relay) ping(ctx context.Context, topic string) (err error) {
 		}
 	}()
 	if topic == noTopic {
-		return nil // there is nobody to ask: the next trial tells
+		return nil // it cannot be pinged: the next trial tells
 	}
 	if topic != "" {
 		if pinger, ok := r.config.Publisher.(TopicPinger); ok {
@@ -101,8 +98,8 @@ func (r *Relay) ping(ctx context.Context, topic string) (err error) {
 	return nil
 }
 
-// askAfterSilence pings the destination when messages got no answer in time. If that fails, too,
-// it hangs, and nothing is known about the messages.
+// askAfterSilence pings the destination after messages timed out. If the ping fails too, the destination hangs, and
+// the timeouts say nothing about the messages.
 func (r *Relay) askAfterSilence(ctx context.Context, a *attempt) {
 	if !slices.ContainsFunc(a.errs, isSilence) || slices.ContainsFunc(a.errs, isAway) {
 		return
@@ -126,13 +123,12 @@ func (r *Relay) askAfterSilence(ctx context.Context, a *attempt) {
 	}
 }
 
-// isSilence reports whether a message got no answer in time, without the publisher having
-// said more.
+// isSilence reports whether a message timed out and the publisher did not say more.
 func isSilence(err error) bool {
 	return err != nil && !isUntried(err) && Classify(err) == ClassUnclear && find[*UnclearError](err) == nil
 }
 
-// report tells of routes that were opened or closed: once each, and not for every event.
+// report logs routes that opened or closed: once each, not for every event.
 func (r *Relay) report(news ...change) {
 	for _, c := range news {
 		if c.doubts > 0 {

@@ -12,20 +12,20 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// shelf is a store in memory, for tests that run on a bubble's clock, which no database can
-// follow. Its first field changes what it says of itself, the functions what it does.
+// shelf is a store in memory, for tests on a bubble's clock, which no database can follow. The first field changes
+// its traits, the functions its behaviour.
 type shelf struct {
 	traits outbox.Traits
-	// oneOut has it hand out one message, and no other before that is settled.
+	// oneOut makes it hand out one message at a time: no other before that one is settled.
 	oneOut bool
-	// unblocks has its batches say that there is more to claim after each of them.
+	// unblocks makes its batches report that there is more to claim after each of them.
 	unblocks bool
-	// onClaim, onSettle and onRenew are asked first, and may fail; nil does nothing.
+	// onClaim, onSettle and onRenew, if not nil, are called first and may fail.
 	onClaim  func(ctx context.Context) error
 	onSettle func(ctx context.Context, outcomes []outbox.Outcome) error
 	onRenew  func() error
-	// lost and swept are what it reports of every settle and every sweep, reclaimed of every
-	// claim that takes something, exhausted of the first claim.
+	// It reports lost for every settle, swept for every sweep, reclaimed for every claim that takes something, and
+	// exhausted for the first claim.
 	lost      []uuid.UUID
 	swept     int64
 	reclaimed int
@@ -56,7 +56,7 @@ func (s *shelf) add(messages ...outbox.Message) {
 	}
 }
 
-// settled is what became of each batch so far.
+// settled returns the outcomes of each batch so far.
 func (s *shelf) settled() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func (b *shelfBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) ([]u
 	return b.store.lost, nil
 }
 
-// Abandon puts what was not settled back.
+// Abandon puts back what was not settled.
 func (b *shelfBatch) Abandon() {
 	b.store.mu.Lock()
 	b.store.out -= len(b.messages)
@@ -162,7 +162,7 @@ func (b *shelfBatch) Abandon() {
 	b.store.add(b.messages...)
 }
 
-// many are messages that do not die of some failures.
+// many returns messages that survive some failures.
 func many(n int) []outbox.Message {
 	list := keyed(make([]string, n)...)
 	for i := range list {
@@ -171,8 +171,8 @@ func many(n int) []outbox.Message {
 	return list
 }
 
-// pauses holds the times between moments against the longest that each may be: jitter takes at
-// most half of it, and the relay's next look adds a little.
+// pauses checks the times between moments against the longest that each may be. Jitter takes off at most half, and
+// the relay's next poll adds a little.
 func pauses(t *testing.T, moments <-chan time.Time, longest ...time.Duration) {
 	t.Helper()
 	const look = 20 * time.Millisecond

@@ -13,7 +13,7 @@ import (
 	"github.com/packfinderz/outbox/outboxtest"
 )
 
-// asked is a publisher that can be asked for itself and for its topics.
+// asked is a publisher that can be pinged, and whose topics can.
 type asked struct {
 	handOver
 	ping      func() error
@@ -24,8 +24,8 @@ func (a asked) Ping(context.Context) error { return a.ping() }
 
 func (a asked) PingTopic(_ context.Context, topic string) error { return a.pingTopic(topic) }
 
-// TestPingAfterSilence has one message delivered, and the next get no answer in time. A ping tells why:
-// if it fails, too, the destination, or the one topic, is closed at once, and nothing is counted.
+// TestPingAfterSilence delivers one message and lets the next time out. A ping tells why: if it fails too, the
+// destination or the topic is closed at once, and nothing is counted.
 func TestPingAfterSilence(t *testing.T) {
 	t.Parallel()
 	away := errors.New("away")
@@ -88,8 +88,8 @@ type routesOnly struct{ diary *diary }
 
 func (r routesOnly) OnRoute(status outbox.RouteStatus) { r.diary.OnRoute(status) }
 
-// TestFirstPing has a destination that is away at the start: nothing is claimed before it has answered,
-// and until then the relay is not available.
+// TestFirstPing has a destination that is unavailable at the start: until it answers, the relay claims nothing and
+// is not available.
 func TestFirstPing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -130,8 +130,8 @@ func TestFirstPing(t *testing.T) {
 	})
 }
 
-// TestRouteRetryAfter has a destination that takes nothing and says when to come back: it is left alone
-// until then, but for no longer than a quarter of an hour.
+// TestRouteRetryAfter has a destination that accepts nothing and says when to come back: it is left alone until
+// then, but for a quarter of an hour at most.
 func TestRouteRetryAfter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ asked, want time.Duration }{{time.Minute, time.Minute}, {24 * time.Hour, 15 * time.Minute}} {
@@ -151,8 +151,7 @@ func TestRouteRetryAfter(t *testing.T) {
 	}
 }
 
-// TestDatabaseHangs has a claim, or a settle, that never comes to an end. It is given up when the lease
-// would be over, and made again.
+// TestDatabaseHangs has a claim, or a settle, that never ends. It is given up after a lease and made again.
 func TestDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"claim", "settle"} {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// errUnsettled is what Stop returns when the time was not enough.
+// errUnsettled is returned by Stop if it ran out of time.
 var errUnsettled = errors.New("outbox: the relay stopped before everything was settled; what was not is published again when its lease ends")
 
-// Stop ends the relay and waits for it. It claims no more, finishes and settles what is being published, and gives back
-// what is not. All of that takes no longer than ctx, nor than RelayConfig.Grace: publishing is cut short in time for what was
-// delivered to be settled. An error means that something was not settled, and will be published again. Stop is a no-op
-// if the relay is not running.
+// Stop stops the relay and waits for it. The relay stops claiming, finishes and settles what is being published,
+// and releases the rest. That takes no longer than ctx and RelayConfig.Grace allow: publishing is cancelled in time
+// to settle what was delivered. An error means that some events were not settled and will be published again. Stop
+// is a no-op if the relay is not running.
 func (r *Relay) Stop(ctx context.Context) error {
 	r.mu.Lock()
 	run := r.current
@@ -38,19 +38,19 @@ func (r *Relay) Stop(ctx context.Context) error {
 	return nil
 }
 
-// run is one run of a relay. It ends in three steps: it claims no more, it publishes no more, it settles no more.
+// run is one run of a relay. It ends in three steps: it stops claiming, then publishing, then settling.
 type run struct {
 	claiming, publishing, settling context.Context
 	stop                           context.CancelFunc
 	cutPublishing, cutSettling     context.CancelFunc
-	// unsettled is set when something could not be settled in the end.
+	// unsettled is set if something could not be settled before the end.
 	unsettled atomic.Bool
-	// ends stops the run from ending by its grace.
+	// ends cancels the end by grace.
 	ends func() bool
 	done chan struct{}
 }
 
-// newRun makes a run that ends with ctx, a grace later at the latest.
+// newRun returns a run that begins to stop when ctx ends, and is over a grace later at the latest.
 func newRun(ctx context.Context, grace time.Duration) *run {
 	r := &run{done: make(chan struct{})}
 	r.claiming, r.stop = context.WithCancel(ctx)
@@ -60,8 +60,8 @@ func newRun(ctx context.Context, grace time.Duration) *run {
 	return r
 }
 
-// cutAfter bounds the rest of the run. Publishing ends early enough for what was delivered to be settled, and settling
-// for the end to be reported.
+// cutAfter bounds the rest of the run. Publishing ends early enough to settle what was delivered, and settling
+// early enough to report the end.
 func (r *run) cutAfter(rest time.Duration) {
 	publishing, settling := time.AfterFunc(rest*2/3, r.cutPublishing), time.AfterFunc(rest*9/10, r.cutSettling)
 	context.AfterFunc(r.settling, func() {
@@ -70,8 +70,8 @@ func (r *run) cutAfter(rest time.Duration) {
 	})
 }
 
-// missed notes that something could not be settled. Before the end that is nothing yet: it is claimed again. Nor is it where
-// the lease was lost: others settle it.
+// missed records that something could not be settled. While the relay runs that does not matter, because it is
+// claimed again; nor does it after a lost lease, because others settle it.
 func (r *run) missed(err error) {
 	if r.claiming.Err() != nil && !errors.Is(err, ErrLeaseLost) {
 		r.unsettled.Store(true)
@@ -83,7 +83,7 @@ func (r *run) cut() {
 	r.cutSettling()
 }
 
-// end frees what the run holds, and tells those that wait for it.
+// end frees what the run holds and wakes those that wait for its end.
 func (r *run) end() {
 	r.ends()
 	r.stop()

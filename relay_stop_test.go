@@ -11,9 +11,9 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// TestStopBound stops a relay with a destination, or a database, that hangs. The publish is cut short in time for what
-// was delivered to be settled; the settle so that Stop returns before its time is over, with an error. It is the same whether
-// the time is that of Stop's context or the relay's own.
+// TestStopBound stops a relay whose destination or database hangs. The publish is cancelled in time to settle what
+// was delivered, and the settle in time for Stop to return an error. The bound is that of Stop's context or the
+// relay's Grace.
 func TestStopBound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -77,8 +77,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// TestStopDeaf stops a relay whose publisher does not hear its context: Stop gives up waiting. A later Stop waits for
-// the rest.
+// TestStopDeaf stops a relay whose publisher ignores its context: Stop gives up waiting. A later Stop waits for the
+// rest.
 func TestStopDeaf(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

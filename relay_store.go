@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// StoreError is something that the relay asks of its store, and that fails.
+// StoreError is a store operation that keeps failing.
 type StoreError struct {
-	// Doing is what: "claim", "settle" and the like.
+	// Doing is the failing operation: "claim", "settle" and the like.
 	Doing string
-	// Since is when it failed for the first time since it worked, by this process's clock.
+	// Since is when it first failed after it last worked, by this process's clock.
 	Since time.Time
-	// Err is how it failed last.
+	// Err is the last failure.
 	Err error
 
 	last time.Time
 }
 
-// Error is the fault in words.
+// Error returns one line: the operation, since when it fails, and the last failure.
 func (f *StoreError) Error() string {
 	return fmt.Sprintf("%s fails since %s: %s", f.Doing, f.Since.UTC().Format(time.RFC3339), ErrorText(f.Err))
 }
 
-// Unwrap is how it failed last.
+// Unwrap returns the last failure.
 func (f *StoreError) Unwrap() error { return f.Err }
 
-// StoreError says what the relay's store does not do at present, as a *StoreError: the longest first. It is nil while the
-// store works. A relay that cannot claim or settle delivers nothing, or the same over and over: whoever asks whether it is
-// ready should be told.
+// StoreError returns the operation that has been failing longest, as a *StoreError, or nil while the store works. A
+// relay that cannot claim delivers nothing, and one that cannot settle delivers the same events over and over: a
+// readiness check should report either.
 func (r *Relay) StoreError() error {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
@@ -41,7 +41,7 @@ func (r *Relay) StoreError() error {
 	return &fault
 }
 
-// storeFaults are what the store does not do, in the order in which it ceased to.
+// storeFaults are the failing operations, in the order in which they began to fail.
 type storeFaults struct {
 	mu   sync.Mutex
 	list []StoreError
@@ -58,12 +58,12 @@ func (f *storeFaults) note(doing string, err error) {
 	f.list[i].Err, f.list[i].last = err, time.Now()
 }
 
-// settleMemory is how long a settle that failed is remembered while nothing is there to settle: a relay whose events another
-// one took meanwhile would never be ready again.
+// settleMemory is how long a failed settle is remembered while there is nothing to settle. Without a limit, a relay
+// whose events another relay took would never be ready again.
 const settleMemory = time.Minute
 
-// end reports whether the last of the faults is over. A claim that works shows that a database is there; only a settle shows
-// that one settles.
+// end removes the faults that a successful operation disproves, and reports whether it removed the last one. A
+// successful claim proves that the database is up; only a successful settle proves that settling works.
 func (f *storeFaults) end(doing string) (all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +79,7 @@ const (
 	doingSettle = "settle"
 )
 
-// storeFailed reports a failure of the store, unless it is only our own end.
+// storeFailed logs a failure of the store, unless it only failed because the relay is stopping.
 func (r *Relay) storeFailed(ctx context.Context, doing string, err error) {
 	if ctx.Err() != nil {
 		return
@@ -89,7 +89,7 @@ func (r *Relay) storeFailed(ctx context.Context, doing string, err error) {
 	each(r.config.Hooks, func(h StoreErrorHook) { h.OnStoreError(err) })
 }
 
-// storeWorks says, once, that the store is back.
+// storeWorks logs, once, that the store works again.
 func (r *Relay) storeWorks(doing string) {
 	if r.faults.end(doing) {
 		r.log.Info("the store works again")

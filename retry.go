@@ -11,7 +11,7 @@ import (
 type RetryPolicy struct {
 	// Base is the delay after the first failed attempt. Default 1 s.
 	Base time.Duration
-	// Max is the largest delay, before jitter. Default 5 min.
+	// Max is the longest delay, before jitter. Default 5 min, or Base if that is longer.
 	Max time.Duration
 }
 
@@ -21,12 +21,12 @@ const (
 	DefaultMaxDelay  = 5 * time.Minute
 )
 
-// MaxRetryAfter is the longest delay that a RetryAfter can ask for.
+// MaxRetryAfter is the longest delay that RetryAfter accepts.
 const MaxRetryAfter = 24 * time.Hour
 
-// RetryAfterError is a failure whose cause said when to come back.
+// RetryAfterError is a failure with the destination's request to retry later.
 type RetryAfterError struct {
-	// Delay is the time that was asked for.
+	// Delay is the requested delay.
 	Delay time.Duration
 	// Err is the failure.
 	Err error
@@ -38,10 +38,9 @@ func (e *RetryAfterError) Error() string { return e.Err.Error() }
 // Unwrap gives the failure.
 func (e *RetryAfterError) Unwrap() error { return e.Err }
 
-// RetryAfter adds to a retryable error that the other side asked not to be tried again
-// before a time has passed. The event then waits that long, at most MaxRetryAfter, or as
-// long as the policy says, whichever is longer. On a store whose events have no due time of
-// their own it changes nothing. A nil error stays nil.
+// RetryAfter adds the destination's requested delay to a retryable error. The event then waits for that delay, at
+// most MaxRetryAfter, or for the policy's, whichever is longer. It has no effect on a store whose events have no
+// due time. A nil error stays nil.
 func RetryAfter(err error, delay time.Duration) error {
 	if err == nil {
 		return nil
@@ -49,7 +48,7 @@ func RetryAfter(err error, delay time.Duration) error {
 	return &RetryAfterError{Delay: delay, Err: err}
 }
 
-// askedDelay is the delay that the other side asked for; zero for none.
+// askedDelay returns the delay that the destination asked for; zero for none.
 func askedDelay(err error) time.Duration {
 	asked := find[*RetryAfterError](err)
 	if asked == nil {
@@ -58,7 +57,7 @@ func askedDelay(err error) time.Duration {
 	return min(max(asked.Delay, 0), MaxRetryAfter)
 }
 
-// WithDefaults fills in what is zero and refuses what makes no sense.
+// WithDefaults fills in defaults and rejects invalid values.
 func (p RetryPolicy) WithDefaults() (RetryPolicy, error) {
 	if p.Base == 0 {
 		p.Base = DefaultBaseDelay
@@ -75,20 +74,20 @@ func (p RetryPolicy) WithDefaults() (RetryPolicy, error) {
 	return p, nil
 }
 
-// Delay is the time to wait after the given number of failed attempts: Base, doubled with
-// each further one, at most Max, then uniformly between half of that and all of it.
+// Delay returns the time to wait after the given number of failed attempts: Base, doubled with each further
+// attempt, at most Max, then a random time between half of that and all of it.
 func (p RetryPolicy) Delay(attempts int) time.Duration {
 	return jitter(p.ceiling(attempts))
 }
 
-// jitter is uniform between half of a delay and all of it, so that relays that failed
-// together do not come back together.
+// jitter returns a random time between half of a delay and all of it, so that relays that failed together do not
+// come back together.
 func jitter(delay time.Duration) time.Duration {
 	half := delay / 2
 	return half + rand.N(delay-half+1) //nolint:gosec // it keeps no secret
 }
 
-// ceiling is the delay before jitter, without overflow for any number of attempts.
+// ceiling returns the delay before jitter. No number of attempts makes it overflow.
 func (p RetryPolicy) ceiling(attempts int) time.Duration {
 	delay := p.Base
 	for range attempts - 1 {

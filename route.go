@@ -8,38 +8,37 @@ import (
 )
 
 const (
-	// pingFirst and pingMax bound the pauses between two looks at a closed route.
+	// pingFirst and pingMax bound the pauses between two pings of a closed route.
 	pingFirst = 250 * time.Millisecond
 	pingMax   = 2 * time.Second
-	// pingTimeout bounds one ping: who takes longer hangs.
+	// pingTimeout bounds one ping; a destination that takes longer hangs.
 	pingTimeout = 3 * time.Second
-	// asideMost is how long an event waits for which alone the destination is away.
+	// asideMost is how long an event waits if the destination is unavailable for this event only.
 	asideMost = 30 * time.Second
 	// idlePing is how long a route may go without a sign of life before it is pinged.
 	idlePing = 10 * time.Second
-	// maxAsked is the longest time for which a destination's Retry-After closes its route.
+	// maxAsked is the longest Retry-After that a route stays closed for.
 	maxAsked = 15 * time.Minute
-	// maxStrikes is how often running a route may answer unclearly, and deliver nothing, before
-	// it is closed.
+	// maxStrikes is how many batches in a row may get only unclear answers, and deliver nothing, before their route
+	// is closed.
 	maxStrikes = 2
 )
 
-// RouteStatus is how a route to the destination is doing. A route is the destination as a
-// whole, or one topic of it.
+// RouteStatus is the status of a route: the destination as a whole, or one of its topics.
 type RouteStatus struct {
 	// Topic is the topic; empty for the destination as a whole.
 	Topic string
-	// Topicless is set for events without a topic, where the destination needs one.
+	// Topicless is set for the route of events without a topic, if the destination needs one.
 	Topicless bool
-	// Open is whether events are sent there.
+	// Open is whether events are sent on the route.
 	Open bool
-	// Since is when it was last opened or closed.
+	// Since is when the route last opened or closed.
 	Since time.Time
-	// Error says why it is closed.
+	// Error says why the route is closed.
 	Error string
 }
 
-// Name is what the route is called where people read it.
+// Name returns the route's name for people.
 func (s RouteStatus) Name() string {
 	switch {
 	case s.Topicless:
@@ -50,59 +49,57 @@ func (s RouteStatus) Name() string {
 	return "topic " + s.Topic
 }
 
-// errNotAsked is why a route is closed before the first ping.
+// errNotAsked is why a route is closed before its first ping.
 var errNotAsked = errors.New("it has not been asked yet")
 
-// routeState is what is sent on a route.
+// routeState says what is sent on a route.
 type routeState int
 
 const (
 	routeOpen   routeState = iota // everything
-	routeClosed                   // nothing, until a look at retryAt
-	routeTrial                    // a few messages, to find out
+	routeClosed                   // nothing, until a ping at retryAt
+	routeTrial                    // a few messages, to find out whether it works
 )
 
 // route is what the relay knows of one route.
 type route struct {
 	topic string // empty for the destination as a whole
 	state routeState
-	// since is when it was opened or closed; trials do not change it.
+	// since is when it opened or closed; trials do not change it.
 	since time.Time
 	// err is why it is closed.
 	err error
-	// fresh is set until it has been asked for the first time.
+	// fresh is set until its first ping.
 	fresh bool
-	// looks counts the pings and trials that failed since it was closed, and retryAt is when the
-	// next one is due.
+	// looks counts the pings and trials that failed since it closed; retryAt is when the next one is due.
 	looks   int
 	retryAt time.Time
-	// trying is set while the messages of a trial are out, and wellSince is when a ping last made it
-	// ready for one. Trials counts those that failed since it was closed, and tried their messages,
-	// with how often: the next one is made with others, if there are any.
+	// trying is set while the messages of a trial are out. wellSince is when a ping last made it ready for a trial.
+	// trials counts those that failed since it closed; tried counts how often each of their messages was in one.
+	// The next trial takes other messages, if there are any.
 	trying    bool
 	wellSince time.Time
 	trials    int
 	tried     map[uuid.UUID]int
-	// seen is when it last showed that it is there.
+	// seen is when it last gave a sign of life.
 	seen time.Time
-	// delivered counts messages, and strikes the batches since the last of them that got
-	// nothing but unclear answers.
+	// delivered counts messages. strikes counts the batches since the last delivery that got only unclear answers.
 	delivered int64
 	strikes   int
-	// standing is whether what is delivered speaks against what is not, and toldDoubts when people last
-	// heard that it does not.
+	// standing is whether its deliveries are evidence against what it does not deliver. toldDoubts is when the log
+	// last said that they are not.
 	standing   standing
 	toldDoubts time.Time
-	// waiting counts the events that were given back since it was closed.
+	// waiting counts the events given back since it closed.
 	waiting int
 }
 
-// close stops sending. It reports whether the route was open before.
+// close closes the route. It reports whether it was open before.
 func (r *route) close(now time.Time, err error) (changed bool) {
 	asked := min(askedDelay(err), maxAsked)
 	switch r.state {
 	case routeOpen:
-		// One that was open for a moment only is looked at later each time: it comes and goes.
+		// A route that closes again soon after it opened is pinged later each time: it comes and goes.
 		if r.looks++; r.wellSince.IsZero() || now.Sub(r.since) > idlePing {
 			r.looks = 0
 		}
@@ -118,7 +115,7 @@ func (r *route) close(now time.Time, err error) (changed bool) {
 	return changed
 }
 
-// open sends everything again. It reports whether that is news.
+// open opens the route. It reports whether that is news.
 func (r *route) open(now time.Time) (changed bool) {
 	changed = r.state != routeOpen && !r.fresh
 	if r.state != routeOpen {
@@ -129,9 +126,8 @@ func (r *route) open(now time.Time) (changed bool) {
 	return changed
 }
 
-// answered notes what became of a ping. A route that answers again is tried with a few messages
-// first: a ping says little about whether it takes any. Where there is nothing to try it with, it is
-// open after some time all the same.
+// answered records the result of a ping. A route that answers again is first tried with a few messages, because a
+// ping does not prove that it accepts any. If there are no messages to try, it opens after a while all the same.
 func (r *route) answered(now time.Time, err error) (changed bool) {
 	switch {
 	case err == nil && r.fresh:
@@ -156,18 +152,18 @@ func (r *route) answered(now time.Time, err error) (changed bool) {
 	return r.close(now, err)
 }
 
-// newRoute is a route that is open.
+// newRoute returns an open route.
 func newRoute(topic string, now time.Time) *route {
 	return &route{topic: topic, since: now, seen: now, standing: newStanding()}
 }
 
-// noteDelivered notes messages that got through.
+// noteDelivered records messages that got through.
 func (r *route) noteDelivered(n int, now time.Time) {
 	r.delivered += int64(n)
 	r.strikes, r.seen = 0, now
 }
 
-// failedTrial remembers the messages of a trial. It returns how long others may pass this one.
+// failedTrial remembers a message of a failed trial. It returns how long others may pass it.
 func (r *route) failedTrial(id uuid.UUID) time.Duration {
 	times, known := r.tried[id]
 	if !known && len(r.tried) >= maxTried {
@@ -180,7 +176,7 @@ func (r *route) failedTrial(id uuid.UUID) time.Duration {
 	return min(pingFirst<<min(times, 10), pingMax)
 }
 
-// status is closed until a message got through: a ping says little.
+// status is closed until a message gets through: a ping does not prove enough.
 func (r *route) status() RouteStatus {
 	status := RouteStatus{Topic: r.topic, Open: r.state == routeOpen, Since: r.since}
 	if r.topic == noTopic {
@@ -192,7 +188,7 @@ func (r *route) status() RouteStatus {
 	return status
 }
 
-// pingDelay is the time before the n-th look at a closed route, from 0, with jitter.
+// pingDelay returns the time before the n-th ping of a closed route, from 0, with jitter.
 func pingDelay(n int) time.Duration {
 	return jitter(min(pingFirst<<min(n, 10), pingMax))
 }

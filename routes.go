@@ -8,28 +8,27 @@ import (
 	"time"
 )
 
-// maxTopics bounds the topics whose routes are kept while they are open.
+// maxTopics is how many topics are kept before the open ones are forgotten.
 const maxTopics = 10_000
 
-// routes are the ways to the destination: the whole of it, and its topics. Topics that never
-// gave trouble, and that nobody named, are not in it.
+// routes are the routes to the destination: the whole of it, and its topics. It leaves out topics that never failed
+// and that the configuration does not name.
 type routes struct {
 	mu     sync.Mutex
 	whole  *route
 	topics map[string]*route
-	// named are the topics that are asked for although nothing was sent to them yet.
+	// named are the topics that are pinged although nothing was sent to them yet.
 	named map[string]bool
-	// suspects are the events of which it is not known whether they are at fault.
+	// suspects are the events that may be at fault.
 	suspects suspects
-	// judged counts the batches that were judged.
+	// judged counts the judged batches.
 	judged int64
-	// news is told when a route has to be looked at sooner; freed is closed when the
-	// destination may be used again.
+	// news is sent to when a route must be pinged sooner. freed is closed when the destination may be used again.
 	news  chan struct{}
 	freed chan struct{}
 }
 
-// newRoutes begins with a destination that has to be asked first, unless it cannot be.
+// newRoutes returns the routes of a destination that must be pinged first, if it can be.
 func newRoutes(asks bool, topics []string) *routes {
 	s := &routes{
 		topics: make(map[string]*route), named: make(map[string]bool), suspects: newSuspects(),
@@ -47,11 +46,11 @@ func newRoutes(asks bool, topics []string) *routes {
 	return s
 }
 
-// noTopic is the route of events without a topic, where the destination needs one. No topic is called so:
-// PostgreSQL's texts have no such character.
+// noTopic is the route of events without a topic, if the destination needs one. No topic has this name:
+// PostgreSQL's text cannot hold the character.
 const noTopic = "\x00"
 
-// known is a message's topic as the routes know it.
+// known returns a message's topic as the routes know it.
 func (s *routes) known(topic string) string {
 	if topic == "" && s.topics[noTopic] != nil {
 		return noTopic
@@ -59,7 +58,7 @@ func (s *routes) known(topic string) string {
 	return topic
 }
 
-// topicOf is the topic of a message that was tried, as the routes know it.
+// topicOf returns the topic of a message that was tried, as the routes know it.
 func (s *routes) topicOf(a *attempt, i int) string {
 	if topic := a.topic(i); topic != "" || !isOneOf(a.errs[i], ErrNoTopic) {
 		return s.known(topic)
@@ -67,7 +66,7 @@ func (s *routes) topicOf(a *attempt, i int) string {
 	return noTopic
 }
 
-// of is the route of a topic that gave trouble before; nil for one that did not.
+// of returns the route of a topic; nil for a topic that never failed and is not named.
 func (s *routes) of(topic string) *route {
 	if topic == "" {
 		return s.whole
@@ -75,7 +74,7 @@ func (s *routes) of(topic string) *route {
 	return s.topics[topic]
 }
 
-// make is the route of a topic, new if need be.
+// make returns the route of a topic, and adds it if necessary.
 func (s *routes) make(topic string, now time.Time) *route {
 	if r := s.of(topic); r != nil {
 		return r
@@ -92,13 +91,13 @@ func (s *routes) make(topic string, now time.Time) *route {
 type admission struct {
 	// wait is closed when it is worth asking again; nil if something may be claimed.
 	wait <-chan struct{}
-	// trial is set when the batch is to find out whether the destination is back.
+	// trial is set if the batch is a trial of whether the destination is back.
 	trial bool
-	// closed are the topics whose events are to be left.
+	// closed are the topics whose events a claim leaves out.
 	closed []string
 }
 
-// admit asks for leave to claim. With a trial it has to be followed by endTrial.
+// admit returns what may be claimed now. A trial must be ended with endTrial or a judgement.
 func (s *routes) admit() admission {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +111,7 @@ func (s *routes) admit() admission {
 	return admission{closed: s.closed()}
 }
 
-// closed are the topics to which nothing is sent, in order.
+// closed returns the closed topics, sorted.
 func (s *routes) closed() []string {
 	var list []string
 	for topic, r := range s.topics {
@@ -124,14 +123,14 @@ func (s *routes) closed() []string {
 	return list
 }
 
-// released ends an admission with which nothing was claimed.
+// released ends an admission that claimed nothing.
 func (s *routes) released(a admission) {
 	if a.trial {
 		s.endTrial()
 	}
 }
 
-// endTrial ends a trial that found nothing out, because nothing was sent.
+// endTrial ends a trial without a result, because nothing was sent.
 func (s *routes) endTrial() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,20 +140,20 @@ func (s *routes) endTrial() {
 	}
 }
 
-// begun is the number that a batch has from its beginning: see attempt.began.
+// begun returns how many batches were judged so far; see attempt.began.
 func (s *routes) begun() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.judged
 }
 
-// free wakes those that wait for the destination.
+// free wakes the claim loop that waits for the destination.
 func (s *routes) free() {
 	close(s.freed)
 	s.freed = make(chan struct{})
 }
 
-// isClosed reports whether nothing at all is sent.
+// isClosed reports whether the whole destination is closed.
 func (s *routes) isClosed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +171,7 @@ func (s *routes) why(topic string) string {
 	return text
 }
 
-// list is the status of the destination, and of its topics that are closed or named.
+// list returns the status of the destination, and of its topics that are closed or named.
 func (s *routes) list() []RouteStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,9 +184,9 @@ func (s *routes) list() []RouteStatus {
 	return list
 }
 
-// due are the routes to look at now and, if there are none, how long there is nothing to do.
-// Closed ones are looked at again and again; open ones when nothing was heard of them for long.
-// Topics are left alone while the whole destination is away.
+// due returns the routes to ping now and, if there are none, how long to wait. Closed routes are pinged again and
+// again; open ones after a while without a sign of life. Topics are not pinged while the whole destination is
+// closed.
 func (s *routes) due(now time.Time) (list []string, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +216,7 @@ func (s *routes) due(now time.Time) (list []string, wait time.Duration) {
 	return list, wait
 }
 
-// answered notes what became of a ping, and returns the route's status if that is news.
+// answered records the result of a ping. It returns the change if the route opened or closed.
 func (s *routes) answered(topic string, now time.Time, err error) (news *change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,7 +234,7 @@ func (s *routes) answered(topic string, now time.Time, err error) (news *change)
 	return news
 }
 
-// wake has the routes looked at again.
+// wake makes keepRoutes look for routes to ping.
 func (s *routes) wake() {
 	select {
 	case s.news <- struct{}{}:
@@ -243,14 +242,14 @@ func (s *routes) wake() {
 	}
 }
 
-// change is a route that was opened or closed.
+// change is news about a route: it opened, closed, or is in doubt.
 type change struct {
 	RouteStatus
 	err error
-	// doubts is set for a route that is open, and of which so many events are in doubt that none is blamed.
+	// doubts is set for an open route if so many of its events are in doubt that none is blamed.
 	doubts int
-	// lasted is how long it was closed, and events how many were given back meanwhile; when it
-	// was opened.
+	// lasted is how long it was closed, and events is how many events it gave back meanwhile. Both are set when it
+	// opens.
 	lasted time.Duration
 	events int
 }

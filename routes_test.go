@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestClosedRoutes is what a claim is told of closed topics: events go where the registry sends their type, and those
-// without a topic to the default.
+// TestClosedRoutes checks what a claim is told of closed topics: events go where the registry sends their type, and
+// those without a topic to the default.
 func TestClosedRoutes(t *testing.T) {
 	t.Parallel()
 	relay := &Relay{config: RelayConfig{
@@ -28,8 +28,7 @@ func TestClosedRoutes(t *testing.T) {
 	}
 }
 
-// TestRouteThatComesAndGoes has a route that is open for a moment only, again and again: it is not looked
-// at any sooner for that.
+// TestRouteThatComesAndGoes has a route that opens for moments only: that does not make its pings more frequent.
 func TestRouteThatComesAndGoes(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

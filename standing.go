@@ -1,32 +1,32 @@
 package outbox
 
 const (
-	// fewDoubted is how many events of a route may be in doubt for each of them to be at fault, however
-	// little it has delivered.
+	// fewDoubted is how many events of a route may be in doubt and still be blamed, however little the route has
+	// delivered.
 	fewDoubted = 3
-	// doubtedShare is that one more may be for every so many that it has delivered.
+	// doubtedShare is how many deliveries allow one more event in doubt.
 	doubtedShare = 20
-	// standingSpan bounds the deliveries that are remembered: what was long ago counts less.
+	// standingSpan bounds how many deliveries are remembered: old ones count less.
 	standingSpan = 1000
 )
 
-// standing is whether what a route delivers speaks against the events that it does not. Where many are
-// in doubt it does not: nine of ten receivers behind one address are away, or one partition of many.
+// standing decides whether a route's deliveries are evidence against the events that it does not deliver. They are
+// not if many events are in doubt: nine of ten receivers behind one address may be down, or one partition of many.
 type standing struct {
 	// delivered counts messages.
 	delivered int
-	// doubted counts the events that came to be in doubt and were not found to be at fault. Those that were
-	// delivered in the end are among them until a stretch of deliveries shows that the route is well.
+	// doubted counts the events that came into doubt and were not found at fault. Events that were delivered later
+	// still count until a stretch of deliveries shows that the route works.
 	doubted int
-	// stretch is the number of the stretch, left what it lacks, and failing how many different events, of
-	// those in doubt, were not delivered in it.
+	// stretch is the number of the current stretch of deliveries, left is how many deliveries it lacks, and failing
+	// is how many events in doubt failed during it.
 	stretch       int64
 	left, failing int
 }
 
 func newStanding() standing { return standing{stretch: 1, left: doubtedShare} }
 
-// noteDelivered notes messages that got through. It reports whether they show that the route is well.
+// noteDelivered records messages that got through. It reports whether they show that the route works.
 func (s *standing) noteDelivered(n int) (well bool) {
 	if s.delivered += n; s.delivered > standingSpan {
 		s.delivered = standingSpan / 2
@@ -39,7 +39,7 @@ func (s *standing) noteDelivered(n int) (well bool) {
 	return well
 }
 
-// noteFailed notes that an event that is in doubt was not delivered.
+// noteFailed records that an event in doubt was not delivered.
 func (s *standing) noteFailed(d *doubt) {
 	if d.stretch != s.stretch {
 		d.stretch = s.stretch
@@ -47,5 +47,5 @@ func (s *standing) noteFailed(d *doubt) {
 	}
 }
 
-// speaks reports whether the route is a witness against the few events that it does not deliver.
+// speaks reports whether the route's deliveries are evidence against the few events that it does not deliver.
 func (s *standing) speaks() bool { return s.doubted <= fewDoubted+s.delivered/doubtedShare }

@@ -10,168 +10,165 @@ import (
 	"github.com/google/uuid"
 )
 
-// Store is where the relay takes events from: the stream of package pgstream, or a table of package pgstore. A store is
+// Store is where the relay claims events: the stream of package pgstream, or a table of package pgstore. A store is
 // safe for concurrent use.
 //
-// Store and Batch are not stable, and neither are the optional interfaces StuckBatch, Listener, Leaver, Waiter, Unblocker
-// and Idler: they are what our own stores and the relay have agreed on. Use them, but do not implement them.
+// Store, Batch and the optional interfaces StuckBatch, Listener, Leaver, Waiter, Unblocker and Idler are not
+// stable: they are an agreement between our own stores and the relay. Use them, but do not implement them.
 type Store interface {
-	// Claim takes due events, oldest first, so that nobody else has them. An empty batch means
-	// that nothing is due.
+	// Claim takes due events exclusively, oldest first. An empty batch means that nothing is due.
 	Claim(ctx context.Context, request ClaimRequest) (Batch, error)
-	// Sweep moves events whose attempts are used up, though nobody settled them, to dead.
+	// Sweep moves events to dead that have used up their attempts but were never settled.
 	Sweep(ctx context.Context) (int64, error)
-	// Purge deletes delivered events older than the retention, in small steps, and nothing else.
+	// Purge deletes only delivered events older than the retention, in small steps.
 	Purge(ctx context.Context, purge Purge) (int64, error)
-	// Stats counts what is waiting, held and dead.
+	// Stats counts the events that wait, are held, or are dead.
 	Stats(ctx context.Context) (Stats, error)
-	// Traits tells the relay what to expect of the store.
+	// Traits describes the store to the relay.
 	Traits() Traits
 }
 
-// ClaimRequest says what a claim takes.
+// ClaimRequest says which events a claim takes.
 type ClaimRequest struct {
-	// Limit is how many events it takes at most.
+	// Limit is the maximum number of events.
 	Limit int
-	// Closed are events that are to be left, because nothing is sent to their topics now. The
-	// stream takes them all the same: their outcome is Stopped.
+	// Closed names events to leave out because their topics are closed. The stream claims them all the same; the
+	// relay settles them as Stopped.
 	Closed ClosedRoutes
-	// Except are events that wait although the store does not know it. A store that keeps the order of
-	// keys has none.
+	// Except are events to leave out because the relay makes them wait, although their rows do not say so. It is
+	// empty for a store that keeps the order of keys.
 	Except []uuid.UUID
 }
 
-// ClosedRoutes says which events go to topics that are closed: those of Types, and those of
-// Topics that are not of OtherTypes.
+// ClosedRoutes names the events that go to closed topics: events of Types, and events of Topics whose type is not
+// in OtherTypes.
 type ClosedRoutes struct {
-	// Topics are the closed topics; an empty one stands for events without a topic.
+	// Topics are the closed topics; the empty string stands for events without a topic.
 	Topics []string
-	// Types are the event types that the registry sends to closed topics, whatever their own,
-	// and OtherTypes those that it sends elsewhere.
+	// Types are the event types that the registry sends to closed topics, whatever topic the event has. OtherTypes
+	// are those it sends to other topics.
 	Types, OtherTypes []string
 }
 
 // IsZero reports whether no topic is closed.
 func (c ClosedRoutes) IsZero() bool { return len(c.Topics) == 0 && len(c.Types) == 0 }
 
-// Batch is what one claim took. Its methods are called one after the other, except for
-// Renew, which may run beside a publish.
+// Batch holds the events of one claim. Its methods are called one after the other, except for Renew, which may run
+// during a publish.
 type Batch interface {
-	// Messages are the claimed events, in claimed order.
+	// Messages returns the claimed events, in claimed order.
 	Messages() []Message
-	// Exhausted are events that were found with their attempts used up, though nobody had
-	// settled them. The claim moved them to dead.
+	// Exhausted returns events that had used up their attempts but were never settled. The claim moved them to
+	// dead.
 	Exhausted() []Message
-	// Reclaimed is how many of Messages another claim had held until its lease ran out, where
-	// the store can tell.
+	// Reclaimed returns how many of Messages were held by another claim until its lease ran out, if the store can
+	// tell.
 	Reclaimed() int
-	// Renew keeps the batch for another lease. ErrLeaseLost means that none of it is ours
-	// any more.
+	// Renew extends the batch by another lease. ErrLeaseLost means that all of it was lost.
 	Renew(ctx context.Context) error
-	// Settle writes what became of each message, in order, in one round trip. Events that
-	// were no longer ours are left alone and returned. With an error they are those that it is
-	// about, and the others are settled; none means all of them. The outcomes must not be kept.
+	// Settle writes the outcome of each message, in order, in one round trip. It leaves events alone whose lease
+	// was lost, and returns them as lost. If it fails for some events only, lost names those, and the others are
+	// settled; an error with no lost events concerns all of them. Settle must not keep outcomes.
 	Settle(ctx context.Context, outcomes []Outcome) (lost []uuid.UUID, err error)
-	// Abandon frees what the batch holds of this process, such as a connection, without
-	// waiting for the server. It is called last, after a failed Settle too.
+	// Abandon frees what the batch holds in this process, such as a connection, without waiting for the server. It
+	// is called last, even after a failed Settle.
 	Abandon()
 }
 
-// StuckBatch is implemented by batches whose claim can meet events that it cannot move to dead. The relay tells of them, and
-// leaves them out of its next claims.
+// StuckBatch is implemented by batches whose claim can find events that it cannot move to dead. The relay reports
+// them and leaves them out of its next claims.
 type StuckBatch interface {
-	// Stuck are events whose attempts are used up and that the store does not let be dead, with the reason of the first.
+	// Stuck returns the events that have used up their attempts but cannot be moved to dead, and the error of the
+	// first.
 	Stuck() ([]uuid.UUID, error)
 }
 
-// Listener is implemented by stores that can tell when something was committed by another
-// process. It is an accelerator: a relay without it polls.
+// Listener is implemented by stores that notice commits of other processes. It only makes the relay faster: without
+// it, the relay polls.
 type Listener interface {
-	// Listen calls wake for every notification until ctx ends. ErrNoNotifications means that
-	// none arrive.
+	// Listen calls wake for every notification until ctx ends. It returns ErrNoNotifications if none arrive.
 	Listen(ctx context.Context, wake func()) error
 }
 
-// Leaver is implemented by stores that hold more than their batches, such as a share of the
-// work. The relay calls it once it has stopped.
+// Leaver is implemented by stores that hold more than their batches, such as a share of the work. The relay calls
+// it after it has stopped.
 type Leaver interface {
-	// Leave gives up what the store holds, so that others need not wait for it to expire.
+	// Leave releases what the store holds, so that others need not wait for it to expire.
 	Leave(ctx context.Context) error
 }
 
-// Waiter is implemented by stores that others watch, such as those that share work. While the
-// destination takes nothing, the relay claims nothing, and calls it every few seconds.
+// Waiter is implemented by stores that others watch, such as those that share work. While the destination is
+// unavailable, the relay claims nothing and calls Wait every few seconds.
 type Waiter interface {
-	// Wait keeps the store known, and notices that what it serves was changed, or removed (ErrGone).
+	// Wait shows others that the store is alive, and notices changes to what it serves. It returns ErrGone if that
+	// was removed.
 	Wait(ctx context.Context) error
 }
 
-// Unblocker is implemented by batches that others may wait for. The relay asks after Settle,
-// and claims again at once if it is so.
+// Unblocker is implemented by batches that other events may wait for. The relay calls it after Settle, and claims
+// again at once if it returns true.
 type Unblocker interface {
-	// Unblocked reports whether there is more to claim now that the batch is settled.
+	// Unblocked reports whether settling the batch made more events due.
 	Unblocked() bool
 }
 
 // Idler is implemented by stores that can tell whether work is left without counting it.
 type Idler interface {
-	// Idle reports whether no event is due, held or waiting for a retry, here or elsewhere.
-	// What waits for a person, or for a time that was set at emit, does not count.
+	// Idle reports whether no event is due, held or waiting for a retry, here or elsewhere. Events that wait for a
+	// person, or for their NotBefore, do not count.
 	Idle(ctx context.Context) (bool, error)
 }
 
-// ErrNoNotifications means that a store's notifications do not arrive, as behind a pooler
-// in transaction mode.
+// ErrNoNotifications means that no notifications arrive, as behind a pooler in transaction mode.
 var ErrNoNotifications = errors.New("notifications do not arrive (a connection pooler in transaction mode?)")
 
-// ErrLeaseLost means that a claim no longer holds its rows: the lease ran out and
-// somebody else has them, or they were settled already.
+// ErrLeaseLost means that a claim no longer holds its rows: its lease ran out and another claim took them, or they
+// are already settled.
 var ErrLeaseLost = errors.New("the lease was lost")
 
-// ErrGone means that what a store serves was removed, such as a subscription that was dropped.
-// A relay stops when a claim returns it: trying again would not help.
+// ErrGone means that what the store serves was removed, such as a dropped subscription. A relay stops when a claim
+// returns it, because a retry would not help.
 var ErrGone = errors.New("what the store serves was removed")
 
-// Traits are what the relay has to know of a store.
+// Traits are what the relay needs to know about a store.
 type Traits struct {
 	// Lease is how long a claim lasts without being renewed.
 	Lease time.Duration
 	// OpenBatches is how many batches can be held at once; zero for any number.
 	OpenBatches int
-	// Backoff is whether a failed event waits by itself. Where it does not, the relay waits
-	// after a round with failures.
+	// Backoff is whether the store delays failed events itself. If not, the relay waits after a round with
+	// failures.
 	Backoff bool
-	// InOrder is whether the store keeps the order of a key. The relay then never has two
-	// events of one key under way.
+	// InOrder is whether the store keeps the order of a key. The relay then never publishes two events of one key
+	// at once.
 	InOrder bool
-	// Exclusive is whether an event is never in two batches of the store at once, not even when
-	// its lease ran out meanwhile. Where it is not, the relay sees to it that an event is not
-	// published beside itself.
+	// Exclusive is whether an event is never in two batches of the store at once, not even after its lease ran out.
+	// If not, the relay itself makes sure that an event is not published twice at once.
 	Exclusive bool
-	// Name is what the store is called in logs.
+	// Name is the store's name in logs.
 	Name string
 }
 
-// OutcomeKind is what became of a claimed event.
+// OutcomeKind is the kind of an Outcome.
 type OutcomeKind int
 
-// What can become of a claimed event.
+// The kinds of outcomes.
 const (
-	// Released gives it back as if it had not been tried. With Outcome.Delay a store that keeps the
-	// order of keys lets the events of other keys pass it for so long.
+	// Released gives the event back as if it had not been tried. With Outcome.Delay, a store that keeps the order
+	// of keys lets events of other keys pass it for that long.
 	Released OutcomeKind = iota
-	// Delivered is the broker's acknowledgement.
+	// Delivered means that the broker acknowledged the event.
 	Delivered
-	// Failed is an attempt that is counted and repeated after Outcome.Delay.
+	// Failed counts the attempt; the event is retried after Outcome.Delay.
 	Failed
-	// Died is the end without delivery.
+	// Died means that the event is dead.
 	Died
-	// Stopped gives it back like Released, because its topic is closed. The stream lets others
-	// pass it until ClaimRequest.Closed names the topic no longer.
+	// Stopped gives the event back like Released, because its topic is closed. The stream lets others pass it until
+	// ClaimRequest.Closed no longer names the topic.
 	Stopped
 )
 
-// String is the outcome in one word.
+// String returns the kind in one word.
 func (k OutcomeKind) String() string {
 	switch k {
 	case Delivered:
@@ -187,41 +184,41 @@ func (k OutcomeKind) String() string {
 	}
 }
 
-// Outcome is what became of one claimed event.
+// Outcome is the result of one claimed event.
 type Outcome struct {
-	// Kind is what became of it.
+	// Kind is the kind of outcome; it decides which other fields are set.
 	Kind OutcomeKind
-	// Error is the last error, fit for a text column; with Failed, Died and Stopped, and with Released if
-	// it has a Delay.
+	// Error is the last error, ready for a text column. It is set with Failed, Died and Stopped, and with Released
+	// if there is a Delay.
 	Error string
-	// Delay is the time until the next attempt; with Failed and Released.
+	// Delay is the time until the next attempt. It is set with Failed and Released.
 	Delay time.Duration
-	// Reason says why; with Died.
+	// Reason says why the event is dead. It is set with Died.
 	Reason Reason
-	// Uncounted is set where the publisher never saw the message; with Died.
+	// Uncounted means that the publisher never saw the message. It is set with Died.
 	Uncounted bool
-	// Topic is the closed topic; with Stopped.
+	// Topic is the closed topic. It is set with Stopped.
 	Topic string
 }
 
-// given reports whether the event was given back untried.
+// given reports whether the event was given back as untried.
 func (o *Outcome) given() bool { return o.Kind == Released || o.Kind == Stopped }
 
-// Purge says what to delete.
+// Purge says what Store.Purge deletes.
 type Purge struct {
 	// Retention is how long delivered events are kept.
 	Retention time.Duration
-	// DeadLetterRetention is how long dead letters are kept; zero for ever.
+	// DeadLetterRetention is how long dead letters are kept; zero to keep them forever.
 	DeadLetterRetention time.Duration
 	// BatchSize is how many rows one step deletes. Default 1,000.
 	BatchSize int
-	// DryRun counts only.
+	// DryRun counts the events and deletes nothing.
 	DryRun bool
-	// Progress is told the number deleted so far, after each step; nil for nobody.
+	// Progress, if not nil, is called after each step with the number deleted so far.
 	Progress func(deleted int64)
 }
 
-// WithDefaults fills in what is zero and refuses what makes no sense. Stores call it.
+// WithDefaults fills in defaults and rejects invalid values. Stores call it.
 func (p Purge) WithDefaults() (Purge, error) {
 	switch {
 	case p.Retention <= 0:
@@ -237,30 +234,29 @@ func (p Purge) WithDefaults() (Purge, error) {
 	return p, nil
 }
 
-// Stats are the numbers of a store. Counts stop at StatsLimit, so that asking stays
-// cheap with any backlog.
+// Stats counts the events of a store by state. Counts stop at StatsLimit, which keeps them cheap with any backlog.
 type Stats struct {
-	// Due are the events that could be claimed now.
+	// Due is how many events could be claimed now.
 	Due int64
-	// Scheduled are the events whose first attempt is still to come.
+	// Scheduled is how many events have their first attempt in the future.
 	Scheduled int64
-	// Retrying are the events that failed and wait for their next attempt.
+	// Retrying is how many events failed and wait for their next attempt.
 	Retrying int64
-	// Held are the events that a relay holds.
+	// Held is how many events a relay holds.
 	Held int64
-	// Dead are the events that will not be tried again.
+	// Dead is how many events are dead.
 	Dead int64
-	// Exhausted are the events at their maximum of attempts that are not dead yet.
+	// Exhausted is how many events have used up their attempts and are not dead yet.
 	Exhausted int64
-	// Strays are rows that no state accounts for, such as those of a status that nobody knows, or without a time to be tried
-	// at: no relay ever takes them. It is NotCounted where counting would read the whole of a large table.
+	// Strays is how many rows are in no known state, such as an unknown status or a missing due time. No relay ever
+	// claims them. It is NotCounted where counting would read the whole of a large table.
 	Strays int64
 	// OldestAge is the age of the oldest event that is neither delivered nor dead.
 	OldestAge time.Duration
 }
 
-// NotCounted is in place of a number that was too costly to find out.
+// NotCounted replaces a count that was too expensive.
 const NotCounted = -1
 
-// StatsLimit is where the counts of Stats stop.
+// StatsLimit is the highest count that Stats reports.
 const StatsLimit = 1_000_000

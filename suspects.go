@@ -3,52 +3,50 @@ package outbox
 import "github.com/google/uuid"
 
 const (
-	// poisonBreaks is how often running one event has to be the one at which the destination is away
-	// before it is suspected rather than the destination.
+	// poisonBreaks is how many times in a row the destination must fail at one event before the event is suspected
+	// rather than the destination.
 	poisonBreaks = 3
-	// unclearTries is how often running an event has to get an unclear answer, with others delivered
-	// in between, before it is at fault. Once is not enough: so does an event that meets a destination
-	// when that goes away or comes back.
+	// unclearTries is how many unclear answers in a row, with deliveries in between, put an event at fault. One is
+	// not enough: an event may meet a destination that is just going down or coming back.
 	unclearTries = 2
-	// maxSuspects bounds what is remembered of such events.
+	// maxSuspects bounds how many such events are remembered.
 	maxSuspects = 1000
 )
 
-// suspects are the events that may be at fault for what happened to a route. What is forgotten
-// of them only means that an event is tried once more, uncounted.
+// suspects are the events that may be at fault for the failure of a route. Forgetting one only means that it is
+// tried once more, uncounted.
 type suspects struct {
-	// breaks are the events at which the connection broke, or the destination took nothing.
+	// breaks are the events at which the connection broke or the destination accepted nothing.
 	breaks map[uuid.UUID]breakage
 	// unclear are the events that got an unclear answer.
 	unclear map[uuid.UUID]doubt
-	// turns are when those that have to be sent alone were last sent, by the numbers of judgements.
+	// turns are the judgements at which events that must be sent alone were last sent.
 	turns map[uuid.UUID]int64
-	// told are those that people have heard of.
+	// told are the events that were logged as set aside.
 	told map[uuid.UUID]struct{}
 }
 
-// breakage is how often the connection broke at an event, and how many messages the destination
-// had delivered when it last counted.
+// breakage counts how often the connection broke at an event, and how much the destination had delivered by the
+// last time.
 type breakage struct {
 	times     int
 	delivered int64
 }
 
-// doubt is an unclear answer, by the numbers of judgements.
+// doubt describes an event's unclear answers. Its times are the numbers of judgements.
 type doubt struct {
 	topic string
-	// times is how often it got one, with the route seen to be well in between.
+	// times is how many unclear answers it got, with deliveries of its route in between.
 	times int
-	// since is the judgement of the last answer. Refuted is the first one that showed that the route
-	// is well: of a batch that was begun after since, and of which something was delivered. Zero
-	// is none yet.
+	// since is the judgement of the last answer. refuted is the first judgement that showed that the route works:
+	// it delivered something of a batch that began after since. Zero means none yet.
 	since, refuted int64
-	// silent is set when the answer was that none came in time.
+	// silent is set if the answer was a timeout.
 	silent bool
-	// stretch is the last one of its route's standing in which it failed.
+	// stretch is the last stretch of its route's standing in which it failed.
 	stretch int64
-	// convicted is set when such an answer was the event's own fault before, and proven when that was
-	// certain: the publisher panics.
+	// convicted is set if such an answer was the event's own fault before. proven is set if that was certain,
+	// because the publisher panicked.
 	convicted, proven bool
 }
 
@@ -59,7 +57,7 @@ func newSuspects() suspects {
 	}
 }
 
-// bounded makes room for one more.
+// bounded makes room for one more entry.
 func bounded[V any](m map[uuid.UUID]V) map[uuid.UUID]V {
 	if len(m) >= maxSuspects {
 		clear(m) // so many cannot all be at fault
@@ -67,8 +65,8 @@ func bounded[V any](m map[uuid.UUID]V) map[uuid.UUID]V {
 	return m
 }
 
-// broke notes the event at which the connection broke, or the destination took nothing. It reports true
-// from the third time on, if other events were delivered in between: then it is about the event.
+// broke records that the connection broke at an event, or that the destination accepted nothing. From the third
+// time on it returns true if other events were delivered in between: then the event is at fault.
 func (s *suspects) broke(id uuid.UUID, delivered int64) bool {
 	b, known := s.breaks[id]
 	switch {
@@ -81,29 +79,29 @@ func (s *suspects) broke(id uuid.UUID, delivered int64) bool {
 	return b.times >= poisonBreaks
 }
 
-// isAlone reports whether an event has to be sent by itself, to find out whether it is at fault: the
-// connection broke at it, or no answer came in time, which may be for all that was sent with it.
+// isAlone reports whether an event must be sent alone to find out whether it is at fault: the connection broke at
+// it, or it timed out, perhaps because of an event sent with it.
 func (s *suspects) isAlone(id uuid.UUID) bool {
 	_, broke := s.breaks[id]
 	return broke || s.unclear[id].silent
 }
 
-// sent notes that an event was sent, by the judgement now.
+// sent records that an event was sent at the judgement now.
 func (s *suspects) sent(id uuid.UUID, now int64) {
 	if s.isAlone(id) {
 		bounded(s.turns)[id] = now
 	}
 }
 
-// tell reports whether people have not heard yet that an event is set aside.
+// tell reports whether an event is set aside for the first time.
 func (s *suspects) tell(id uuid.UUID) bool {
 	_, told := s.told[id]
 	bounded(s.told)[id] = struct{}{}
 	return !told
 }
 
-// refute notes that a route has delivered something of a batch that was begun after the judgement
-// began; this one is now.
+// refute records that, at the judgement now, a route delivered something of a batch that began after the judgement
+// began.
 func (s *suspects) refute(topic string, began, now int64) {
 	for id, d := range s.unclear {
 		if d.refuted == 0 && d.topic == topic && d.since <= began {
@@ -113,8 +111,8 @@ func (s *suspects) refute(topic string, began, now int64) {
 	}
 }
 
-// doubt notes an unclear answer of a batch that was begun after the judgement began; this one is now.
-// It returns what is known of the event then.
+// doubt records, at the judgement now, an unclear answer of a batch that began after the judgement began. It
+// returns what is known of the event.
 func (s *suspects) doubt(id uuid.UUID, topic string, began, now int64, of *standing, err error) doubt {
 	d, known := s.unclear[id]
 	switch {
@@ -135,8 +133,8 @@ func (s *suspects) doubt(id uuid.UUID, topic string, began, now int64, of *stand
 	return d
 }
 
-// convict notes that an event was at fault, by the judgement now. For the next time one more answer is
-// enough, but its route has to be seen to be well before that, unless its fault is proven.
+// convict records, at the judgement now, that an event was at fault. Next time one more answer is enough. Unless
+// the fault is proven, its route must be seen to work before that.
 func (s *suspects) convict(id uuid.UUID, topic string, now int64, of *standing, proven bool) {
 	last, known := s.unclear[id]
 	if known && !last.convicted {
@@ -157,7 +155,7 @@ func (s *suspects) inDoubt(topic string) (n int) {
 	return n
 }
 
-// cleared forgets an event that was delivered, or is dead.
+// cleared forgets an event that was delivered or is dead.
 func (s *suspects) cleared(id uuid.UUID) {
 	if len(s.breaks)+len(s.unclear) == 0 {
 		return

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// pick marks, among messages that are ready to be sent, those that have to wait: their topic is
-// closed, or it is on trial and others are tried.
+// pick marks the ready messages that must wait: their topic is closed, or it is on trial with other messages.
 func (s *routes) pick(messages []Message, trial bool) (waits []waiting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,28 +41,27 @@ func (s *routes) pick(messages []Message, trial bool) (waits []waiting) {
 	return waits
 }
 
-// waiting is whether a message has to wait.
+// waiting says whether and why a message must wait.
 type waiting int
 
 const (
 	waitNot    waiting = iota
-	waitTrial          // for a trial that is made with others
+	waitTrial          // for a trial with other messages
 	waitClosed         // until its topic is open
 )
 
 const (
-	// trialSize is two, so that a single event that is at fault does not pass for a route that is
-	// closed: the other one arrives. It doubles with every trial that fails, up to trialMost, for
-	// there may be more than one.
+	// trialSize is two: if one event is at fault, the other still gets through and shows that the route works. The
+	// size doubles with every failed trial, up to trialMost, because several events may be at fault.
 	trialSize = 2
 	trialMost = 32
-	// maxTried is how many events are set aside by the trials of a route, for others to be tried. If
-	// so many got nowhere, the route is at fault.
+	// maxTried is how many events the trials of a route set aside so that others can be tried. If so many failed,
+	// the route is at fault.
 	maxTried = 256
 )
 
-// choose picks the messages of a trial: of different keys, each the first of its key, and rather
-// those that were in none that failed, and that need not be sent alone.
+// choose picks the messages of a trial. Each is the first of its key. Messages that were in no failed trial and
+// need not be sent alone come first.
 func (s *routes) choose(r *route, messages []Message, places []int) []int {
 	var chosen []int
 	size := min(trialSize<<min(r.trials, 10), trialMost)
@@ -82,7 +80,7 @@ func (s *routes) choose(r *route, messages []Message, places []int) []int {
 	return chosen
 }
 
-// firstOfKeys marks the messages that are the first of their key, or have none.
+// firstOfKeys marks the messages that are the first of their key, or have no key.
 func firstOfKeys(messages []Message) []bool {
 	first := make([]bool, len(messages))
 	seen := make(map[string]struct{}, len(messages))
@@ -96,8 +94,8 @@ func firstOfKeys(messages []Message) []bool {
 	return first
 }
 
-// alone are the messages that have to be sent by themselves. Those that were longest not sent come first:
-// who is sent after one at which the connection breaks is not sent, and must not stay behind it for ever.
+// alone returns the messages that must be sent alone, the longest unsent first. Nothing is sent after a message
+// that breaks the connection, and no message may stay behind such a one forever.
 func (s *routes) alone(messages []Message) (places []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +124,7 @@ func (t trials) answered(topic string) {
 	}
 }
 
-// trying are the routes that are on trial with this batch.
+// trying returns the routes that this batch tries.
 func (s *routes) trying(a *attempt) trials {
 	list := make(trials)
 	if s.whole.trying {
@@ -143,9 +141,8 @@ func (s *routes) trying(a *attempt) trials {
 	return list
 }
 
-// endTrials opens the routes that delivered something, or answered. The messages of a trial that failed
-// are set aside: the next one is to be made with others, and on a store that keeps order nobody
-// gets past them otherwise.
+// endTrials opens the routes that delivered something or answered. It sets aside the messages of a failed trial, so
+// that the next trial takes others and, on a store that keeps order, others can pass them.
 func (s *routes) endTrials(a *attempt, findings []finding, list trials, now time.Time, news *[]change) {
 	if len(list) == 0 {
 		return
@@ -159,7 +156,7 @@ func (s *routes) endTrials(a *attempt, findings []finding, list trials, now time
 			continue
 		}
 		if _, tried := list[""]; tried && s.topicOf(a, i) != "" && Classify(err) == ClassUnclear && !isSilence(err) {
-			list[""] = true // whatever is wrong with the topic, somebody is there
+			list[""] = true // whatever is wrong with the topic, the destination answers
 		}
 		for _, topic := range []string{"", s.topicOf(a, i)} {
 			if _, tried := list[topic]; tried {
