@@ -37,8 +37,7 @@ const (
 	FieldDeliveredAt   Field = "deliveredAt"
 )
 
-// Columns maps the logical fields to a table's columns. A zero Column means that
-// the table has none for the field.
+// Columns maps logical fields to a table's columns. A zero Column means that the table has no column for the field.
 type Columns struct {
 	ID            Column `json:"id"`
 	Namespace     Column `json:"namespace,omitzero"`
@@ -64,23 +63,20 @@ type Columns struct {
 	DeliveredAt   Column `json:"deliveredAt,omitzero"`
 }
 
-// Column is one column of a table. In a layout file it is the column's name, or
-// an object when there is more to say.
+// Column is one column of a table. In a layout file it is a name, or an object if it has other settings.
 type Column struct {
 	// Name is the column's name.
 	Name string `json:"name"`
-	// Type is the column's type where it is not the usual one of its field: uuid,
-	// text, json, jsonb or bytea.
+	// Type is the column's type if it is not the field's usual one: uuid, text, json, jsonb or bytea.
 	Type string `json:"type,omitempty"`
-	// Enum is the name of the column's enum type, which stands in the layout's schema.
+	// Enum is the column's enum type, which is in the layout's schema.
 	Enum string `json:"enum,omitempty"`
-	// NotNull is set where the column takes no NULL: emit then refuses an event
-	// without the field, writes an empty text for an error that has not happened, and the event's
-	// id for a missing dedupe key.
+	// NotNull is set if the column is NOT NULL. Emit then refuses an event without the field. It writes an empty
+	// text for the last error, and the event's id for a missing dedupe key.
 	NotNull bool `json:"notNull,omitempty"`
 	// MaxLength is the column's limit in characters.
 	MaxLength int `json:"maxLength,omitempty"`
-	// Values are the only values the column takes, such as those of its enum.
+	// Values are the values the column accepts, such as those of its enum; empty for any.
 	Values []string `json:"values,omitempty"`
 }
 
@@ -89,7 +85,7 @@ func (c Column) IsZero() bool {
 	return c.Name == "" && c.Type == "" && c.Enum == "" && !c.NotNull && c.MaxLength == 0 && len(c.Values) == 0
 }
 
-// MarshalJSON writes a column that is nothing but a name as that name.
+// MarshalJSON writes a column that has only a name as that name.
 func (c Column) MarshalJSON() ([]byte, error) {
 	type plain Column
 	if (c.IsZero() || c.Name != "") && onlyName(c) {
@@ -103,7 +99,7 @@ func onlyName(c Column) bool {
 	return c.IsZero()
 }
 
-// UnmarshalJSON takes a name or an object.
+// UnmarshalJSON reads a name or an object.
 func (c *Column) UnmarshalJSON(doc []byte) error {
 	if bytes.HasPrefix(bytes.TrimSpace(doc), []byte{'"'}) {
 		*c = Column{}
@@ -120,14 +116,14 @@ func (c *Column) UnmarshalJSON(doc []byte) error {
 	return nil
 }
 
-// NamedColumn is a column with the field that it is for.
+// NamedColumn is a column together with its field.
 type NamedColumn struct {
 	// Field is the field.
 	Field Field
 	Column
 }
 
-// All lists the columns in the order of the fields, those that are missing too.
+// All returns a column for every field, in the order of the fields; those the table lacks are zero.
 func (c *Columns) All() []NamedColumn {
 	return []NamedColumn{
 		{FieldID, c.ID},
@@ -155,7 +151,7 @@ func (c *Columns) All() []NamedColumn {
 	}
 }
 
-// All lists the columns of a dead-letter table.
+// All returns the columns of a dead-letter table.
 func (c *DeadLetterColumns) All() []NamedColumn {
 	return []NamedColumn{
 		{"id", c.ID},
@@ -173,7 +169,7 @@ func (c *DeadLetterColumns) All() []NamedColumn {
 	}
 }
 
-// SQLType is the PostgreSQL type of a column that is for a field, where it is no enum.
+// SQLType returns the PostgreSQL type of a field's column, if it is not an enum.
 func (c Column) SQLType(field Field) string {
 	if c.Type != "" {
 		return c.Type
@@ -192,7 +188,7 @@ func (c Column) SQLType(field Field) string {
 	}
 }
 
-// SQLType is the PostgreSQL type of a column that is for a field.
+// SQLType returns the PostgreSQL type of a field's column.
 func (l *Layout) SQLType(c Column, field Field) string {
 	if c.Enum != "" {
 		return sqlname.Qualified(l.Schema, c.Enum)
@@ -200,7 +196,7 @@ func (l *Layout) SQLType(c Column, field Field) string {
 	return c.SQLType(field)
 }
 
-// Column is the column of a field.
+// Column returns the column of a field.
 func (l *Layout) Column(field Field) Column {
 	for _, c := range l.Columns.All() {
 		if c.Field == field {

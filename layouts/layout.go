@@ -1,34 +1,33 @@
-// Package layouts describes outbox tables that exist already. What differs between them (names, columns, how a row is held,
-// what "done" looks like) is data, a Layout, from which package pgstore compiles its statements. The shipped layouts are
-// in the folders beside this package; package shipped lists them.
+// Package layouts describes existing outbox tables. A Layout is data about what differs between them: names,
+// columns, how a row is held, what "done" looks like. Package pgstore compiles it into statements. The shipped
+// layouts are in the folders beside this package; package shipped lists them.
 package layouts
 
 import "slices"
 
-// Hold is how a row is kept from other relays while it is being published.
+// Hold is how a relay keeps other relays from a row while it publishes it.
 type Hold string
 
 // The ways to hold a row.
 const (
-	// HoldLease marks the row with an owner and an end (locked_by, locked_until).
+	// HoldLease marks the row with an owner and an end time (locked_by, locked_until).
 	HoldLease Hold = "lease"
-	// HoldDefer pushes the row's due time past the lease. It does so when a batch is first
-	// renewed, and keeps a transaction with row locks open until then: most batches are settled
-	// long before, and are written once instead of twice. With Count "claim" a claim has to
-	// write anyway, and pushes at once.
+	// HoldDefer moves the row's due time past the lease. It does so when a batch is first renewed, and until then
+	// keeps a transaction with row locks open. Most batches are settled before that, and are written once instead
+	// of twice. With CountOnClaim a claim writes the row anyway, and moves the due time at once.
 	HoldDefer Hold = "defer"
 	// HoldRowLock keeps a transaction with row locks open until the batch is settled.
 	HoldRowLock Hold = "rowlock"
 )
 
-// Done is what tells a delivered row from one that waits.
+// Done is how a row is marked as delivered.
 type Done string
 
-// The ways a row is marked as delivered.
+// The ways to mark a row as delivered.
 const (
-	// DoneStatus is a status column with named values.
+	// DoneStatus sets a status column to a named value.
 	DoneStatus Done = "status"
-	// DoneTimestamp is a timestamp column that is no longer NULL.
+	// DoneTimestamp sets a timestamp column, which is NULL before.
 	DoneTimestamp Done = "timestamp"
 )
 
@@ -37,76 +36,77 @@ type Count string
 
 // The moments at which an attempt is counted.
 const (
-	// CountOnClaim counts when a row is claimed.
+	// CountOnClaim counts an attempt when a row is claimed.
 	CountOnClaim Count = "claim"
-	// CountOnFailure counts when an attempt has failed.
+	// CountOnFailure counts an attempt when it has failed.
 	CountOnFailure Count = "failure"
 )
 
-// Terminal is what an event that will never be delivered leaves behind.
+// Terminal is how a row is marked as dead.
 type Terminal string
 
-// What a terminal failure leaves.
+// The ways to mark a row as dead.
 const (
-	// TerminalStatus is the dead status.
+	// TerminalStatus sets the status column to States.Dead.
 	TerminalStatus Terminal = "status"
-	// TerminalDeadLetter is a row in a dead-letter table.
+	// TerminalDeadLetter inserts a row into a dead-letter table.
 	TerminalDeadLetter Terminal = "deadletter"
 )
 
-// Layout describes an outbox table. Change Schema and Table to place them, or describe a table of your own.
+// Layout describes an outbox table. Set Schema and Table to place a shipped layout elsewhere, or describe your own
+// table.
 type Layout struct {
-	// Name is what people call the layout.
+	// Name is the layout's name.
 	Name string `json:"name"`
-	// Schema is the table's schema; empty means the connection's search path.
+	// Schema is the table's schema; empty for the connection's search path.
 	Schema string `json:"schema,omitempty"`
 	// Table is the table's name.
 	Table string `json:"table"`
 
-	// Hold, Done, Count and Terminal are the table's four habits.
+	// Hold, Done, Count and Terminal say how the table represents claims, delivered events, attempts and dead
+	// events.
 	Hold     Hold     `json:"hold"`
 	Done     Done     `json:"done"`
 	Count    Count    `json:"count"`
 	Terminal Terminal `json:"terminal"`
 
-	// MaxAttempts is the number of attempts after which an event is dead, where
-	// neither the row nor the relay says otherwise.
+	// MaxAttempts is how many attempts an event gets if neither its row nor the relay sets a maximum.
 	MaxAttempts int `json:"maxAttempts"`
 	// Columns maps the fields of an event to the table's columns.
 	Columns Columns `json:"columns"`
 	// Dedupe names the fields that are unique together with the dedupe key.
 	Dedupe []Field `json:"dedupe,omitempty"`
-	// States are the values of the status column, with Done "status".
+	// States are the values of the status column, with DoneStatus.
 	States *States `json:"states,omitempty"`
-	// DeadLetter describes the dead-letter table, with Terminal "deadletter".
+	// DeadLetter describes the dead-letter table, with TerminalDeadLetter.
 	DeadLetter *DeadLetter `json:"deadLetter,omitempty"`
 }
 
-// LayoutName is the layout's name; with it, a Layout is an outbox.Target.
+// LayoutName returns the layout's name. It makes a Layout an outbox.Target.
 func (l Layout) LayoutName() string { return l.Name }
 
 // States names the values of a status column.
 type States struct {
-	// Pending waits for its (next) attempt.
+	// Pending is the state of an event that waits for its next attempt.
 	Pending string `json:"pending"`
-	// Processing is held by a relay; only with Hold "lease".
+	// Processing is the state of an event that a relay holds; only with HoldLease.
 	Processing string `json:"processing,omitempty"`
-	// Delivered was published.
+	// Delivered is the state of a delivered event.
 	Delivered string `json:"delivered"`
-	// Dead will not be tried again; only with Terminal "status".
+	// Dead is the state of a dead event; only with TerminalStatus.
 	Dead string `json:"dead,omitempty"`
 }
 
-// All are the values that the status column can have.
+// All returns the values of the status column.
 func (s *States) All() []string {
 	return slices.DeleteFunc([]string{s.Pending, s.Processing, s.Delivered, s.Dead}, func(state string) bool { return state == "" })
 }
 
-// DeadLetter describes a dead-letter table. It stands in the layout's schema.
+// DeadLetter describes a dead-letter table. It is in the layout's schema.
 type DeadLetter struct {
 	// Table is the table's name.
 	Table string `json:"table"`
-	// Columns maps what is kept of a dead event to the table's columns.
+	// Columns maps the fields of a dead letter to the table's columns.
 	Columns DeadLetterColumns `json:"columns"`
 }
 
@@ -124,7 +124,7 @@ type DeadLetterColumns struct {
 	CreatedAt     Column `json:"createdAt,omitzero"`
 	Attempts      Column `json:"attempts,omitzero"`
 	LastError     Column `json:"lastError,omitzero"`
-	// RetriedAt is when a person had the event tried again. A table without it keeps no letter of an event that was
-	// retried: the retry deletes it.
+	// RetriedAt is when a person retried the event. In a table without this column, a retry deletes the dead
+	// letter.
 	RetriedAt Column `json:"retriedAt,omitzero"`
 }

@@ -20,16 +20,15 @@ type LayoutError struct {
 	Problem string
 }
 
-// Error is one line: the layout, the field and the problem.
+// Error returns one line: the layout, the field and the problem.
 func (e *LayoutError) Error() string {
 	return fmt.Sprintf("outbox: layout %q: %s %s", e.Layout, e.Field, e.Problem)
 }
 
-// Unwrap makes errors.Is(err, outbox.ErrInvalidLayout) hold.
+// Unwrap makes errors.Is(err, outbox.ErrInvalidLayout) true.
 func (e *LayoutError) Unwrap() error { return outbox.ErrInvalidLayout }
 
-// Validate reports the first thing that keeps the layout from working, as a
-// *LayoutError, or nil.
+// Validate returns the layout's first problem as a *LayoutError, or nil.
 func (l Layout) Validate() error {
 	for _, check := range []func() (field, problem string){
 		l.checkNames, l.checkHabits, l.checkColumns, l.checkNeeded, l.checkStates, l.checkDedupe, l.checkDeadLetter,
@@ -89,7 +88,7 @@ func oneOf[T ~string](value T, choices ...T) string {
 	return fmt.Sprintf("is %q; it must be one of %s", value, strings.Join(names, ", "))
 }
 
-// checkColumns looks at each column by itself, and for two fields that share one.
+// checkColumns checks each column by itself, and that no two fields share one.
 func (l *Layout) checkColumns() (field, problem string) {
 	return checkColumns("columns.", l.Columns.All())
 }
@@ -146,7 +145,7 @@ func checkType(c NamedColumn) string {
 	return oneOf(c.Type, allowed...)
 }
 
-// checkNeeded asks for the columns that the habits live in.
+// checkNeeded checks for the columns that Hold, Done, Count and Terminal need.
 func (l *Layout) checkNeeded() (field, problem string) {
 	needs := []struct {
 		field  Field

@@ -11,12 +11,11 @@ import (
 	"github.com/packfinderz/outbox/internal/emit"
 )
 
-// ErrNoTransaction is returned when the *gorm.DB is not a transaction: the event would
-// be committed by itself, apart from the change it tells of.
+// ErrNoTransaction is returned if the *gorm.DB is not a transaction: the event would be committed separately from
+// the change it reports.
 var ErrNoTransaction = errors.New("outbox: the *gorm.DB is not a transaction; use db.Transaction, db.Begin or InTx")
 
-// ErrDryRun is returned in a session that writes nothing: the event would be written all the same, without the change it
-// tells of.
+// ErrDryRun is returned if the *gorm.DB is a dry run: the event would be written without the change it reports.
 var ErrDryRun = errors.New("outbox: the *gorm.DB is a dry run")
 
 var errNoDB = errors.New("outbox: the *gorm.DB is nil, or was not made by gorm.Open")
@@ -24,7 +23,8 @@ var errNoDB = errors.New("outbox: the *gorm.DB is nil, or was not made by gorm.O
 // Emitter writes events to one target. It is safe for concurrent use.
 type Emitter struct{ emitter *emit.Emitter }
 
-// New makes an emitter for a target: the stream (pgstream.Stream), or a table that a layout describes (layouts.Layout).
+// New returns an emitter for a target: the stream (pgstream.Stream), or a table that a layout describes
+// (layouts.Layout).
 func New(target outbox.Target, config outbox.EmitConfig) (*Emitter, error) {
 	emitter, err := emit.New(target, config)
 	if err != nil {
@@ -33,10 +33,9 @@ func New(target outbox.Target, config outbox.EmitConfig) (*Emitter, error) {
 	return &Emitter{emitter}, nil
 }
 
-// Emit writes one event in the caller's transaction. It never commits: the event
-// exists if and only if the caller's commit succeeds. A refused event (an
-// *outbox.EventError) leaves the transaction usable; after any other error it has to be
-// rolled back, as after every failed statement.
+// Emit writes one event in the caller's transaction. It never commits: the event exists if and only if the caller's
+// commit succeeds. A refused event (an *outbox.EventError) leaves the transaction usable. After any other error it
+// must be rolled back, as after every failed statement.
 func (e *Emitter) Emit(ctx context.Context, tx *gorm.DB, event outbox.Event) (outbox.Emitted, error) {
 	conn, err := transaction(tx)
 	if err != nil {
@@ -45,8 +44,8 @@ func (e *Emitter) Emit(ctx context.Context, tx *gorm.DB, event outbox.Event) (ou
 	return e.emitter.Emit(ctx, conn, event)
 }
 
-// EmitMany writes many events in one statement, and says for each what became of it.
-// If one is refused, none is written.
+// EmitMany writes many events in one statement and returns one result per event. If one is refused, none is
+// written.
 func (e *Emitter) EmitMany(ctx context.Context, tx *gorm.DB, events []outbox.Event) ([]outbox.Emitted, error) {
 	conn, err := transaction(tx)
 	if err != nil {
@@ -55,12 +54,12 @@ func (e *Emitter) EmitMany(ctx context.Context, tx *gorm.DB, events []outbox.Eve
 	return e.emitter.EmitMany(ctx, conn, events)
 }
 
-// Nudge wakes the relay, as InTx does after its commit. Call it after the commit of a transaction of your own; without it
-// the relay finds the events at its next look.
+// Nudge wakes the relay, as InTx does after its commit. Call it after you commit a transaction of your own; without
+// it, the relay finds the events at its next poll.
 func (e *Emitter) Nudge() { e.emitter.Nudge() }
 
-// InTx runs work in a transaction of its own, commits it, and then wakes the relay in
-// this process, if EmitConfig.Nudge is set. An error or a panic of work rolls back.
+// InTx runs work in a new transaction, commits it, and then wakes the relay in this process, if EmitConfig.Nudge is
+// set. If work returns an error or panics, it rolls back.
 func (e *Emitter) InTx(ctx context.Context, db *gorm.DB, work func(tx *gorm.DB) error) error {
 	if unopened(db) {
 		return errNoDB
@@ -68,15 +67,15 @@ func (e *Emitter) InTx(ctx context.Context, db *gorm.DB, work func(tx *gorm.DB) 
 	if err := db.WithContext(ctx).Transaction(work); err != nil {
 		return err
 	}
-	// Inside a transaction of the caller's, GORM made a savepoint: nothing is committed yet.
+	// Inside the caller's transaction, GORM made only a savepoint: nothing is committed yet.
 	if _, nested := db.Statement.ConnPool.(gorm.TxCommitter); !nested {
 		e.emitter.Nudge()
 	}
 	return nil
 }
 
-// transaction takes the connection out of a *gorm.DB. GORM gives plain connections and
-// transactions the same type, so which it is has to be looked up.
+// transaction returns the connection of a *gorm.DB. GORM gives plain connections and transactions the same type, so
+// it has to check which one it is.
 func transaction(tx *gorm.DB) (emit.SQLConn, error) {
 	if unopened(tx) {
 		return emit.SQLConn{}, errNoDB
@@ -93,5 +92,5 @@ func transaction(tx *gorm.DB) (emit.SQLConn, error) {
 	return emit.SQLConn{Tx: tx.Statement.ConnPool}, nil
 }
 
-// unopened is whether GORM itself could not use it.
+// unopened reports whether GORM itself could not use it.
 func unopened(db *gorm.DB) bool { return db == nil || db.Config == nil || db.Statement == nil }

@@ -10,12 +10,13 @@ import (
 	"gorm.io/gorm"
 )
 
-// ErrNotPGX is returned for a *gorm.DB that is not on the driver pgx, which GORM's own PostgreSQL driver is on.
+// ErrNotPGX is returned for a *gorm.DB that does not use pgx, as GORM's own PostgreSQL driver does.
 var ErrNotPGX = errors.New("outbox: the *gorm.DB is not on pgx; open it with gorm.io/driver/postgres, or give the store a pool")
 
-// Pool makes a pool on the database that a *gorm.DB is on, with the settings of its connections, for the stores: they
-// hold sessions of their own. It asks for one connection of GORM's to see them. What a pool below GORM does in hooks,
-// such as fetching a new password for each connection, is not taken over. Close it in the end.
+// Pool returns a pool for the database of a *gorm.DB, with the settings of its connections. Stores need it, because
+// they hold sessions of their own. Pool borrows one of GORM's connections to read the settings. It does not copy
+// hooks of a pool below GORM, such as one that fetches a new password for each connection. Close the pool in the
+// end.
 func Pool(ctx context.Context, db *gorm.DB) (*pgxpool.Pool, error) {
 	if unopened(db) {
 		return nil, errNoDB
@@ -28,7 +29,7 @@ func Pool(ctx context.Context, db *gorm.DB) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("outbox: ask GORM for a connection: %w", err)
 	}
-	defer func() { _ = conn.Close() }() // it goes back to GORM
+	defer func() { _ = conn.Close() }() // returns it to GORM
 	var config *pgxpool.Config
 	err = conn.Raw(func(driver any) error {
 		own, ok := driver.(*stdlib.Conn)
@@ -40,7 +41,7 @@ func Pool(ctx context.Context, db *gorm.DB) (*pgxpool.Pool, error) {
 		if config, err = pgxpool.ParseConfig(connection.ConnString()); err != nil {
 			return fmt.Errorf("outbox: read the settings of GORM's connection: %w", err)
 		}
-		config.ConnConfig = connection // with what a program has set besides
+		config.ConnConfig = connection // with the program's other settings
 		return nil
 	})
 	if err != nil {

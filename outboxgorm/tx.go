@@ -7,12 +7,12 @@ import (
 	"gorm.io/gorm"
 )
 
-// Transaction is a GORM transaction for calls that take an *sql.Tx, such as modkit.Enqueue and outboxtest.RequireEmitted. Tx
-// makes one.
+// Transaction wraps a GORM transaction for calls that take an *sql.Tx, such as modkit.Enqueue and
+// outboxtest.RequireEmitted. Tx makes one.
 type Transaction struct{ tx *gorm.DB }
 
-// Tx makes a Transaction. A *gorm.DB that is no transaction is refused when it is used, with ErrNoTransaction, and so is a
-// dry run, with ErrDryRun.
+// Tx wraps a GORM transaction. A call that uses it fails with ErrNoTransaction if the *gorm.DB is not a
+// transaction, and with ErrDryRun if it is a dry run.
 func Tx(tx *gorm.DB) Transaction { return Transaction{tx} }
 
 // Err says why the transaction cannot be used; nil if it can.

@@ -15,7 +15,8 @@ import (
 // Emitter writes events to one target. It is safe for concurrent use.
 type Emitter struct{ emitter *emit.Emitter }
 
-// New makes an emitter for a target: the stream (pgstream.Stream), or a table that a layout describes (layouts.Layout).
+// New returns an emitter for a target: the stream (pgstream.Stream), or a table that a layout describes
+// (layouts.Layout).
 func New(target outbox.Target, config outbox.EmitConfig) (*Emitter, error) {
 	emitter, err := emit.New(target, config)
 	if err != nil {
@@ -24,34 +25,32 @@ func New(target outbox.Target, config outbox.EmitConfig) (*Emitter, error) {
 	return &Emitter{emitter}, nil
 }
 
-// Emit writes one event in the caller's transaction. It never commits: the event
-// exists if and only if the caller's commit succeeds. A refused event (an
-// *outbox.EventError) leaves the transaction usable; after any other error it has to be
-// rolled back, as after every failed statement.
+// Emit writes one event in the caller's transaction. It never commits: the event exists if and only if the caller's
+// commit succeeds. A refused event (an *outbox.EventError) leaves the transaction usable. After any other error it
+// must be rolled back, as after every failed statement.
 func (e *Emitter) Emit(ctx context.Context, tx *sql.Tx, event outbox.Event) (outbox.Emitted, error) {
 	return e.emitter.Emit(ctx, emit.SQLConn{Tx: tx}, event)
 }
 
-// EmitMany writes many events in one statement, and says for each what became of it.
-// If one is refused, none is written.
+// EmitMany writes many events in one statement and returns one result per event. If one is refused, none is
+// written.
 func (e *Emitter) EmitMany(ctx context.Context, tx *sql.Tx, events []outbox.Event) ([]outbox.Emitted, error) {
 	return e.emitter.EmitMany(ctx, emit.SQLConn{Tx: tx}, events)
 }
 
-// Nudge wakes the relay, as InTx does after its commit. Call it after the commit of a transaction of your own; without it
-// the relay finds the events at its next look.
+// Nudge wakes the relay, as InTx does after its commit. Call it after you commit a transaction of your own; without
+// it, the relay finds the events at its next poll.
 func (e *Emitter) Nudge() { e.emitter.Nudge() }
 
-// InTx runs work in a transaction of its own, commits it, and then wakes the relay in
-// this process, if EmitConfig.Nudge is set. An error or a panic of work rolls back.
+// InTx runs work in a new transaction, commits it, and then wakes the relay in this process, if EmitConfig.Nudge is
+// set. If work returns an error or panics, it rolls back.
 func (e *Emitter) InTx(ctx context.Context, db *sql.DB, work func(tx *sql.Tx) error) (err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("outbox: begin a transaction: %w", err)
 	}
 	defer func() {
-		// After a commit this does nothing; after an error or a panic it frees the
-		// connection and its locks.
+		// After a commit this is a no-op; after an error or a panic it frees the connection and its locks.
 		if rollbackErr := tx.Rollback(); rollbackErr != nil && !errors.Is(rollbackErr, sql.ErrTxDone) {
 			err = errors.Join(err, fmt.Errorf("outbox: roll back: %w", rollbackErr))
 		}

@@ -6,25 +6,25 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// Emitter is an emitter on this layout, by the type of its transaction: an *outboxpgx.Emitter,
-// *outboxsql.Emitter or *outboxgorm.Emitter.
+// Emitter is an emitter for this layout: an *outboxpgx.Emitter, *outboxsql.Emitter or *outboxgorm.Emitter. Tx is
+// its transaction type.
 type Emitter[Tx any] interface {
 	Emit(ctx context.Context, tx Tx, event outbox.Event) (outbox.Emitted, error)
 }
 
-// Option is what emit_event takes by name.
+// Option is a named argument of emit_event.
 type Option func(*outbox.Event)
 
-// IdempotencyKey makes emitting idempotent: of events with the same type and key only the first is
-// written. Without one, or with an empty one, the event's own id is its key.
+// IdempotencyKey makes emitting idempotent: of events with the same type and key only the first is written. Without
+// a key, or with an empty one, the event's id is its key.
 func IdempotencyKey(key string) Option {
 	return func(event *outbox.Event) { event.DedupeKey = key }
 }
 
-// EmitEvent is the contract's emit_event: it writes one event in the caller's transaction and never
-// commits. The names are free: an aggregate such as "UploadFile", its id as text, a type such as
-// "file.stored". The payload is anything that Encode takes. A repeated idempotency key is no error:
-// Emitted.AlreadyEnqueued is true and nothing is written.
+// EmitEvent is the contract's emit_event: it writes one event in the caller's transaction and never commits. The
+// names are free: an aggregate such as "UploadFile", its id as text, a type such as "file.stored". The payload is
+// anything that Encode accepts. A repeated idempotency key is no error: nothing is written, and
+// Emitted.AlreadyEnqueued is true.
 func EmitEvent[Tx any](
 	ctx context.Context, emitter Emitter[Tx], tx Tx,
 	aggregateType, aggregateID, eventType string, payload any, options ...Option,
@@ -36,8 +36,8 @@ func EmitEvent[Tx any](
 	return emitter.Emit(ctx, tx, event)
 }
 
-// NewEvent is the event that EmitEvent writes, for EmitMany or for fields that emit_event does not
-// have. A payload that cannot be encoded is an *outbox.EventError.
+// NewEvent returns the event that EmitEvent writes, for EmitMany or for fields that emit_event lacks. A payload
+// that cannot be encoded is an *outbox.EventError.
 func NewEvent(aggregateType, aggregateID, eventType string, payload any, options ...Option) (outbox.Event, error) {
 	document, err := Encode(payload)
 	if err != nil {

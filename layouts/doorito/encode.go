@@ -16,26 +16,25 @@ import (
 	"github.com/packfinderz/outbox/internal/jsoncheck"
 )
 
-// Encode writes a payload as JSON, with the values that JSON does not know in the form that
-// Django's encoder gives them, so that handlers need not care which of the producers wrote it:
+// Encode returns a payload as JSON. It writes values that JSON has no type for as Django's encoder does, so that
+// handlers need not know which producer wrote them:
 //
-//   - a time.Time is ISO 8601 with its offset, Z for UTC, and milliseconds unless it has no
-//     fraction: 2026-02-26T09:30:00.100Z;
-//   - a time.Duration is ISO 8601 of days, hours, minutes and seconds, and microseconds unless it has
-//     none: P0DT00H01M30.500000S;
+//   - a time.Time is ISO 8601 with its offset, Z for UTC, and milliseconds if it has a fraction:
+//     2026-02-26T09:30:00.100Z;
+//   - a time.Duration is ISO 8601 with days, hours, minutes and seconds, and microseconds if it has any:
+//     P0DT00H01M30.500000S;
 //   - a UUID is its text;
-//   - a decimal is a string with all its digits, never a number that somebody reads as a float.
+//   - a decimal is a string with all its digits, because a reader may take a number for a float.
 //
-// A decimal is known by its methods, so that any library will do: it writes itself as text
-// (big.Float, big.Rat, apd), or both as text and as JSON (shopspring). pgtype.Numeric is one, too.
-// A *big.Int is a number, as it is in Python.
+// Encode recognizes a decimal of any library by its methods: it marshals itself as text (big.Float, big.Rat, apd),
+// or as both text and JSON (shopspring). pgtype.Numeric is a decimal, too. A *big.Int is a number, as in Python.
 //
-// Everything else is as encoding/json has it: struct tags, and types with a MarshalJSON of their
-// own. Text that is not UTF-8 is refused, not changed.
+// Everything else follows encoding/json: struct tags, and types with their own MarshalJSON. Text that is not UTF-8
+// is refused, not changed.
 func Encode(payload any) ([]byte, error) {
 	switch payload.(type) {
 	case nil:
-		return nil, nil // which emit refuses, in its own words
+		return nil, nil // emit refuses it with its own error
 	case []byte:
 		return nil, errors.New("is bytes, which JSON would hold as base64; a document that is JSON already is a json.RawMessage")
 	}
@@ -50,10 +49,10 @@ func Encode(payload any) ([]byte, error) {
 	return document, nil
 }
 
-// errDepth is said before the stack is used up, which would end the process.
+// errDepth is returned before the stack overflows, which would end the process.
 var errDepth = fmt.Errorf("is nested deeper than %d levels, or holds itself", jsoncheck.MaxDepth)
 
-// plain is a value as encoding/json is to write it.
+// plain converts a value to one that encoding/json writes as wanted.
 func plain(value reflect.Value, depth int) (any, error) {
 	if depth > jsoncheck.MaxDepth {
 		return nil, errDepth
@@ -88,10 +87,10 @@ func plain(value reflect.Value, depth int) (any, error) {
 	return value.Interface(), nil
 }
 
-// special is a value whose type says how it is written; ok is false for others.
+// special converts a value whose type decides how it is written; ok is false for others.
 func special(value reflect.Value) (written any, ok bool, err error) {
 	if value.Kind() != reflect.Pointer {
-		// Methods of a pointer count as well: big.Float has only those.
+		// Pointer methods count as well: big.Float has only those.
 		pointer := reflect.New(value.Type())
 		pointer.Elem().Set(value)
 		value = pointer
@@ -111,7 +110,7 @@ func special(value reflect.Value) (written any, ok bool, err error) {
 	return written, true, err
 }
 
-// formatTime is the form of Django's encoder, which cuts microseconds and never rounds them.
+// formatTime formats a time as Django's encoder does, which truncates microseconds.
 func formatTime(t time.Time) (string, error) {
 	if t.Year() < 1 || t.Year() > 9999 {
 		return "", fmt.Errorf("has a time in the year %d; it must be between 1 and 9999", t.Year())
@@ -122,18 +121,19 @@ func formatTime(t time.Time) (string, error) {
 	}
 	offset := "Z07:00"
 	if _, seconds := t.Zone(); seconds%60 != 0 {
-		offset += ":00" // the local mean time of old dates
+		offset += ":00" // local mean time, of old dates
 	}
 	return t.Format(layout + offset), nil
 }
 
-// formatDuration is the form of Django's encoder, of microseconds: Python's durations have no nanoseconds.
+// formatDuration formats a duration as Django's encoder does, in microseconds: Python's durations have no
+// nanoseconds.
 func formatDuration(d time.Duration) string {
 	sign := ""
 	if d = d.Truncate(time.Microsecond); d < 0 {
 		sign = "-"
 	}
-	// Not of -d: the smallest duration has no positive counterpart.
+	// Do not negate d: the smallest duration has no positive counterpart.
 	part := func(unit time.Duration) int64 {
 		n := int64(d / unit)
 		d %= unit
@@ -147,7 +147,7 @@ func formatDuration(d time.Duration) string {
 	return fmt.Sprintf("%sP%dDT%02dH%02dM%02d%sS", sign, days, hours, minutes, seconds, fraction)
 }
 
-// marshalJSON is what a value writes of itself, but for decimals that write a number.
+// marshalJSON returns a value's own JSON, but a decimal's number as a string.
 func marshalJSON(v json.Marshaler) (any, error) {
 	document, err := json.Marshal(v)
 	if err != nil {
@@ -212,7 +212,7 @@ func object(value reflect.Value, depth int) (any, error) {
 	return members, nil
 }
 
-// memberName is the key of a map as encoding/json has it.
+// memberName returns a map's key as encoding/json writes it.
 func memberName(key reflect.Value) (string, error) {
 	if key.Kind() == reflect.String {
 		if !utf8.ValidString(key.String()) {

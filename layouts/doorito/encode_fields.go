@@ -12,15 +12,15 @@ import (
 	"github.com/packfinderz/outbox/internal/jsoncheck"
 )
 
-// fields is a struct as an object, by its json tags. Their order is not kept: jsonb has its own.
+// fields converts a struct to an object, by its json tags. It does not keep their order: jsonb has its own.
 func fields(value reflect.Value, depth int) (any, error) {
 	members := make(map[string]any, value.NumField())
 	err := addFields(members, value, depth)
 	return members, err
 }
 
-// addFields adds the members of a struct to those of the struct that embeds it. Embedded ones come
-// first, so that an outer field of the same name wins.
+// addFields adds a struct's members to those of the struct that embeds it. Embedded structs come first, so that an
+// outer field of the same name wins.
 func addFields(members map[string]any, value reflect.Value, depth int) error {
 	if depth > jsoncheck.MaxDepth {
 		return errDepth
@@ -61,12 +61,12 @@ func addEmbedded(members map[string]any, value reflect.Value, depth int) error {
 	return addFields(members, value, depth+1)
 }
 
-// field is a field of a struct, with what its tag says.
+// field is a struct field with the settings of its tag.
 type field struct {
-	name     string // empty for one that is not written
+	name     string // empty if the field is not written
 	options  []string
 	value    reflect.Value
-	embedded bool // its members are those of the struct around it
+	embedded bool // its members belong to the outer struct
 }
 
 func describe(declared reflect.StructField, value reflect.Value) field {
@@ -81,7 +81,7 @@ func describe(declared reflect.StructField, value reflect.Value) field {
 		inner = inner.Elem()
 	}
 	f.embedded = declared.Anonymous && f.name == "" && inner.Kind() == reflect.Struct
-	// What is embedded under a name of its own package still has fields that are exported.
+	// An unexported embedded struct may still have exported fields.
 	if !declared.IsExported() && (!f.embedded || declared.Type.Kind() == reflect.Pointer) {
 		return field{}
 	}
@@ -115,8 +115,7 @@ func isZero(value reflect.Value) bool {
 	return value.IsZero()
 }
 
-// plain is the field's value; the option string puts a number, a truth value or a text into a
-// string.
+// plain returns the field's value. With the option "string", a number, boolean or text is written as a string.
 func (f *field) plain(depth int) (any, error) {
 	value := f.value
 	if value.Kind() == reflect.Pointer && !value.IsNil() {

@@ -1,6 +1,5 @@
-// Package doorito is the outbox table of the Doorito contract: a Django model with
-// a status, a due time that also serves as the hold, and a maximum of attempts in
-// every row.
+// Package doorito is the outbox table of the Doorito contract: a Django model with a status, a due time that also
+// holds the row, and a maximum number of attempts in every row.
 package doorito
 
 import (
@@ -14,8 +13,8 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// Layout describes the table. Set Schema or Table on the result to place it elsewhere:
-// Django calls it after its app, such as common_outboxevent.
+// Layout describes the table. Set Schema or Table on the result to place it elsewhere: Django names it after its
+// app, such as common_outboxevent.
 func Layout() layouts.Layout {
 	return layouts.Layout{
 		Name:        "doorito",
@@ -46,8 +45,8 @@ func Layout() layouts.Layout {
 	}
 }
 
-// Migrations are the goose migrations of a layout made by Layout, with its table name.
-// They run in the schema that is first in the search path.
+// Migrations returns the goose migrations of a layout made by Layout, with its table name. They run in the first
+// schema of the search path.
 func Migrations(layout layouts.Layout) (fs.FS, error) {
 	return migrations.Rename(files, map[string]string{Layout().Table: layout.Table})
 }

@@ -1,5 +1,5 @@
-// Package layoutfile reads and writes pgstore layouts as YAML or JSON. It is a
-// module of its own so that the library itself needs no YAML.
+// Package layoutfile reads and writes layouts as YAML or JSON. It is a separate module so that the library needs no
+// YAML.
 package layoutfile
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/packfinderz/outbox/layouts"
 )
 
-// maxSize is far above any real layout; it keeps a wrong path from being read whole.
+// maxSize is far above any real layout. It bounds what is read if the path is wrong.
 const maxSize = 1 << 20
 
 // Load reads a layout from a file, YAML or JSON, and validates it.
@@ -24,7 +24,7 @@ func Load(path string) (layouts.Layout, error) {
 	if err != nil {
 		return layouts.Layout{}, fmt.Errorf("read layout: %w", err)
 	}
-	defer func() { _ = file.Close() }() // opened for reading: closing cannot lose anything
+	defer func() { _ = file.Close() }() // it is only read, so closing cannot lose anything
 	doc, err := io.ReadAll(io.LimitReader(file, maxSize+1))
 	if err != nil {
 		return layouts.Layout{}, fmt.Errorf("read layout %s: %w", path, err)
@@ -39,8 +39,8 @@ func Load(path string) (layouts.Layout, error) {
 	return layout, nil
 }
 
-// Parse reads a layout from YAML or JSON and validates it. A key it does not know is
-// an error: a misspelt column would otherwise be a column the table seems to lack.
+// Parse reads a layout from YAML or JSON and validates it. An unknown key is an error: otherwise a misspelt column
+// would look like a column that the table lacks.
 func Parse(doc []byte) (layouts.Layout, error) {
 	var tree any
 	if err := yaml.Unmarshal(doc, &tree); err != nil {
@@ -66,7 +66,7 @@ func Parse(doc []byte) (layouts.Layout, error) {
 	return layout, nil
 }
 
-// Format writes a layout as YAML, its fields in their order: the start of a custom one.
+// Format writes a layout as YAML, with its fields in order. The result is a start for a layout of your own.
 func Format(layout layouts.Layout) ([]byte, error) {
 	asJSON, err := json.Marshal(layout)
 	if err != nil {
@@ -87,7 +87,7 @@ func Format(layout layouts.Layout) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// plain takes JSON's quotes and braces away; single columns stay on one line.
+// plain removes JSON's quotes and braces; single columns stay on one line.
 func plain(node *yaml.Node) {
 	node.Style = 0
 	if node.Kind == yaml.MappingNode && len(node.Content) > 0 && node.Content[0].Value == "name" &&

@@ -9,21 +9,20 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// ClaimCfg says what a claim takes, and on what terms.
+// ClaimCfg configures a claim.
 type ClaimCfg struct {
-	// BatchSize is how many messages it takes at most, between 1 and 100,000.
+	// BatchSize is the maximum number of messages, between 1 and 100,000.
 	BatchSize int
-	// LeaseDuration is how long they are this worker's. Default: the module's.
+	// LeaseDuration is how long this worker holds the messages. Default: the module's.
 	LeaseDuration time.Duration
-	// MaxAttempts is the number of deliveries, with the first, that a message has at most: what has
-	// had as many is dead instead of claimed, and a Nack of the last makes it so. Default: the
-	// module's.
+	// MaxAttempts is the maximum number of deliveries of a message, including the first. A message that has had as
+	// many is dead instead of claimed, and a Nack of the last one makes it dead. Default: the module's.
 	MaxAttempts int
 }
 
-// ClaimBatch takes due messages, and those whose lease has run out, with an attempt counted for
-// each. Each has to be acked or nacked within the lease, or renewed. Rows that cannot be read as a
-// message are dead afterwards, and not among them.
+// ClaimBatch claims due messages, and those whose lease has run out, and counts an attempt for each. Each must be
+// acked, nacked or renewed within the lease. Rows that cannot be read as a message become dead and are not
+// returned.
 func (m *Module) ClaimBatch(ctx context.Context, cfg ClaimCfg) ([]ClaimedMessage, error) {
 	if cfg.BatchSize < 1 || cfg.BatchSize > outbox.MaxBatchSize {
 		return nil, fmt.Errorf("outbox: ClaimCfg.BatchSize is %d; a claim takes between 1 and %d messages", cfg.BatchSize, outbox.MaxBatchSize)
@@ -56,15 +55,15 @@ func (m *Module) ClaimBatch(ctx context.Context, cfg ClaimCfg) ([]ClaimedMessage
 	return messages, nil
 }
 
-// Ack marks a message as delivered. If this claim no longer holds the row it fails with
-// outbox.ErrLeaseLost: log it and do nothing more, the row is somebody else's. A lease that has ended
-// is lost when somebody takes the row over, and not before.
+// Ack marks a message as delivered. It fails with outbox.ErrLeaseLost if this claim no longer holds the row: log it
+// and do nothing more, because another worker has the row. A lease that ran out is not lost until another worker
+// takes the row.
 func (m *Module) Ack(ctx context.Context, message ClaimedMessage) error {
 	return m.settle(ctx, message, outbox.Outcome{Kind: outbox.Delivered})
 }
 
-// Nack records a failed attempt: the row waits for its next one, or is dead if it was the
-// last or the cause is marked with outbox.Terminal. It fails with outbox.ErrLeaseLost as Ack does.
+// Nack records a failed attempt: the row waits for its next attempt, or is dead if this was the last one or the
+// cause is marked with outbox.Terminal. It fails with outbox.ErrLeaseLost as Ack does.
 func (m *Module) Nack(ctx context.Context, message ClaimedMessage, cause error) error {
 	if cause == nil {
 		return fmt.Errorf("outbox: event %s cannot be nacked without an error", message.ID)
@@ -72,8 +71,7 @@ func (m *Module) Nack(ctx context.Context, message ClaimedMessage, cause error) 
 	return m.settle(ctx, message, outbox.FailedAttempt(message.Attempts, message.maxAttempts, cause, m.retry.Delay(message.Attempts)))
 }
 
-// Renew keeps a message for another lease, as long as its claim's. It fails with
-// outbox.ErrLeaseLost as Ack does.
+// Renew extends a message by another lease of its claim's length. It fails with outbox.ErrLeaseLost as Ack does.
 func (m *Module) Renew(ctx context.Context, message ClaimedMessage) error {
 	if err := m.owns(message); err != nil {
 		return err
@@ -84,8 +82,8 @@ func (m *Module) Renew(ctx context.Context, message ClaimedMessage) error {
 	return nil
 }
 
-// Release gives a message back as if it had not been claimed, for a worker that ends before
-// it has tried. It fails with outbox.ErrLeaseLost as Ack does.
+// Release gives a message back as if it had not been claimed, for a worker that stops before it has tried. It fails
+// with outbox.ErrLeaseLost as Ack does.
 func (m *Module) Release(ctx context.Context, message ClaimedMessage) error {
 	return m.settle(ctx, message, outbox.Outcome{Kind: outbox.Released})
 }
@@ -104,7 +102,7 @@ func (m *Module) settle(ctx context.Context, message ClaimedMessage, outcome out
 	return nil
 }
 
-// owns refuses what no ClaimBatch has claimed, and the messages of another namespace.
+// owns refuses messages that ClaimBatch did not claim, and messages of another namespace.
 func (m *Module) owns(message ClaimedMessage) error {
 	switch {
 	case message.claim == nil:

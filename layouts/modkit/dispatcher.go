@@ -14,58 +14,55 @@ import (
 	"github.com/packfinderz/outbox/destinations/handlers"
 )
 
-// Handler is the contract's publish: it hands one message to whoever is downstream, in whatever
-// way the module likes, and returns nil once it is there. An error is a failed attempt; wrap it
-// with outbox.Terminal to have no other, or with outbox.Unavailable to have none counted while
-// downstream is away: the messages of its topic wait then, and no others. It may see a message twice. The dispatcher settles the message: a handler
-// must not ack it, and nobody but the handler looks into its payload.
+// Handler is the contract's publish: it delivers one message downstream in any way it likes, and returns nil after
+// that. An error is a failed attempt. Wrap it with outbox.Terminal to make the message dead at once, or with
+// outbox.Unavailable if downstream is unavailable: then nothing is counted, and only the messages of this topic
+// wait. A handler may see a message twice. It must not ack the message: the dispatcher settles it. Only the handler
+// reads the payload.
 type Handler func(ctx context.Context, message ClaimedMessage) error
 
-// DispatcherConfig says what a dispatcher does. It needs a handler; all times follow from the
-// lease unless they are set.
+// DispatcherConfig configures a dispatcher. A handler is required; times default to values derived from the lease.
 type DispatcherConfig struct {
-	// Handlers are by topic.
+	// Handlers are the handlers by topic.
 	Handlers map[string]Handler
-	// Otherwise has the messages of all other topics. Without it they are left alone.
+	// Otherwise handles the messages of all other topics. If it is nil, they are not claimed.
 	Otherwise Handler
-	// Claim is what one claim takes, and its terms. Default of BatchSize: four for each handler at
-	// work, at most 100.
+	// Claim configures each claim. Default of BatchSize: four per concurrent handler, at most 100.
 	Claim ClaimCfg
-	// Concurrency is how many handlers are at work at once. Each may use one connection of the
-	// module's, and the dispatcher needs two: one to claim, one for leases and outcomes. Default:
-	// 16, or what the connections allow; more than that is refused.
+	// Concurrency is how many handlers run at once. Each may use one of the module's connections, and the
+	// dispatcher needs two: one to claim, one for leases and outcomes. Default: 16, or fewer if there are fewer
+	// connections; more than the connections allow is refused.
 	Concurrency int
-	// OffPool says that the handlers use no connection of the module's, so that Concurrency is not
-	// bounded by them.
+	// OffPool says that the handlers use none of the module's connections, so that these do not bound Concurrency.
 	OffPool bool
-	// PollInterval is the longest time between two looks at an idle table. Default: a third of the
-	// lease, at most 1 s. More than a third is refused.
+	// PollInterval is the longest time between two claims of an idle dispatcher. Default: a third of the lease, at
+	// most 1 s. More than a third is refused.
 	PollInterval time.Duration
-	// PublishTimeout bounds one call of a handler. Default: the lease. A longer one is fine: leases
-	// are renewed while a handler works.
+	// PublishTimeout bounds one call of a handler. Default: the lease. It may be longer: leases are renewed while a
+	// handler runs.
 	PublishTimeout time.Duration
-	// Hooks are observers; see outbox.RelayConfig.
+	// Hooks observe the dispatcher; see outbox.RelayConfig.
 	Hooks []any
-	// Logger gets a line for every failed attempt, and for every message that is dead or was
-	// lost to another worker. Default slog.Default().
+	// Logger logs every failed attempt, and every message that is dead or was lost to another worker. Default
+	// slog.Default().
 	Logger *slog.Logger
 }
 
 const (
-	// ownConnections are what a dispatcher needs besides its handlers.
+	// ownConnections is how many connections a dispatcher needs besides its handlers.
 	ownConnections = 2
-	// batchShare is how many messages a claim takes for each handler at work.
+	// batchShare is how many messages a claim takes per concurrent handler.
 	batchShare = 4
 	maxBatch   = 100
 	maxPoll    = time.Second
-	// pollsPerLease is the contract's: looks that are seldom let leases run out unseen.
+	// pollsPerLease is the contract's: with rarer polls, leases would run out unnoticed.
 	pollsPerLease = 3
 )
 
-// NewDispatcher makes a relay that hands every due message of the module's to the handler of its
-// topic. Run it with the context that is cancelled at the module's shutdown: it then claims no
-// more, finishes what is being handled, and gives back the rest. A dispatcher that could not keep
-// its leases, because its handlers may take all connections, is refused.
+// NewDispatcher returns a relay that hands every due message of the module to the handler of its topic. Run it with
+// a context that is cancelled at the module's shutdown: it then stops claiming, finishes what is being handled, and
+// releases the rest. A dispatcher whose handlers could take all connections is refused, because it could not renew
+// its leases.
 func NewDispatcher(module *Module, config DispatcherConfig) (*outbox.Relay, error) {
 	if module == nil {
 		return nil, errors.New("outbox: the dispatcher has no module")
@@ -98,7 +95,7 @@ func NewDispatcher(module *Module, config DispatcherConfig) (*outbox.Relay, erro
 	return outbox.NewRelay(outbox.RelayConfig{
 		Store: store, Publisher: publisher, BatchSize: config.Claim.BatchSize, Poll: config.PollInterval, Retry: module.retry,
 		Hooks: config.Hooks, Logger: config.Logger,
-		// A call is begun only while it has its full time; those that are left are given back, uncounted.
+		// A call starts only if its full time is left; the other messages are released, uncounted.
 		PublishTimeout: 2 * config.PublishTimeout,
 	})
 }
@@ -106,7 +103,7 @@ func NewDispatcher(module *Module, config DispatcherConfig) (*outbox.Relay, erro
 // maxTimeout is as long as the longest lease.
 const maxTimeout = 24 * time.Hour
 
-// checkNumbers refuses what the parts of a dispatcher would refuse under other names.
+// checkNumbers rejects values that the parts of a dispatcher would reject under other names.
 func (c *DispatcherConfig) checkNumbers() error {
 	switch {
 	case c.Claim.BatchSize < 0 || c.Claim.BatchSize > outbox.MaxBatchSize:
@@ -121,7 +118,7 @@ func (c *DispatcherConfig) checkNumbers() error {
 	return nil
 }
 
-// checkHandlers refuses handlers that are missing, or would never be called.
+// checkHandlers rejects handlers that are missing or would never be called.
 func (c *DispatcherConfig) checkHandlers(module *Module) error {
 	if len(c.Handlers) == 0 && c.Otherwise == nil {
 		return errors.New("outbox: the dispatcher has no handler: set DispatcherConfig.Handlers or Otherwise")
@@ -137,7 +134,7 @@ func (c *DispatcherConfig) checkHandlers(module *Module) error {
 	return nil
 }
 
-// fitConnections holds the concurrency to the number of connections there are; zero for any number.
+// fitConnections limits the concurrency to the number of connections; zero for any number.
 func (c *DispatcherConfig) fitConnections(conns int) error {
 	room := handlers.DefaultConcurrency
 	if !c.OffPool && conns > 0 {

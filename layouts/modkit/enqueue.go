@@ -12,23 +12,20 @@ import (
 	"github.com/packfinderz/outbox/internal/emit"
 )
 
-// ErrNoTransaction is returned for what is no open transaction: the message would be committed by
-// itself, apart from the change it tells of.
+// ErrNoTransaction is returned for a value that is not an open transaction: the message would be committed
+// separately from the change it reports.
 var ErrNoTransaction = errors.New("outbox: enqueue needs an open transaction: a pgx.Tx, an *sql.Tx, or outboxgorm.Tx of a *gorm.DB")
 
-// Tx is an open transaction: a pgx.Tx, an *sql.Tx of any PostgreSQL driver, or what outboxgorm.Tx
-// makes of a *gorm.DB. These have no method in common, so that anything else, such as a pool, is
-// refused with ErrNoTransaction when it is used.
+// Tx is an open transaction: a pgx.Tx, an *sql.Tx of any PostgreSQL driver, or outboxgorm.Tx of a *gorm.DB. These
+// types have no method in common, so anything else, such as a pool, is refused at the call, with ErrNoTransaction.
 type Tx any
 
-// Enqueue writes messages in the caller's transaction, into the contract's table, and answers with
-// one Enqueued for each, in their order. It never commits: the messages exist if and only if the
-// caller's commit succeeds.
+// Enqueue writes messages into the contract's table, in the caller's transaction, and returns one Enqueued for
+// each, in order. It never commits: the messages exist if and only if the caller's commit succeeds.
 //
-// A dedupe key that is there already is no error: the answer has the id of the row that was there
-// first, and nothing is written. A message that is refused (an *outbox.EventError) leaves the
-// transaction as it was, and none of the others is written; after any other error it has to be
-// rolled back, as after every failed statement.
+// An existing dedupe key is no error: nothing is written, and Enqueued has the id of the earlier row. If a message
+// is refused (an *outbox.EventError), none is written and the transaction stays usable. After any other error it
+// must be rolled back, as after every failed statement.
 func Enqueue(ctx context.Context, tx Tx, messages ...Message) ([]Enqueued, error) {
 	emitter, err := contract()
 	if err != nil {
@@ -37,7 +34,7 @@ func Enqueue(ctx context.Context, tx Tx, messages ...Message) ([]Enqueued, error
 	return enqueue(ctx, emitter, tx, messages)
 }
 
-// contract is the contract's table, compiled once: it is the same for everybody.
+// contract emits to the contract's table. It is compiled once, because it is the same for everybody.
 var contract = sync.OnceValues(func() (*emit.Emitter, error) { return emit.New(Layout(), outbox.EmitConfig{}) })
 
 func enqueue(ctx context.Context, emitter *emit.Emitter, tx Tx, messages []Message) ([]Enqueued, error) {
@@ -62,13 +59,13 @@ func enqueue(ctx context.Context, emitter *emit.Emitter, tx Tx, messages []Messa
 	return []Enqueued{enqueued}, nil
 }
 
-// sqlTx is an *sql.Tx, or what embeds one. A pool of database/sql has no Commit.
+// sqlTx is an *sql.Tx, or a type that embeds one. A pool of database/sql has no Commit.
 type sqlTx interface {
 	emit.SQLTx
 	Commit() error
 }
 
-// connOf is how statements are run in a transaction.
+// connOf returns the connection of a transaction.
 func connOf(tx Tx) (emit.Conn, error) {
 	switch tx := tx.(type) {
 	case pgx.Tx:

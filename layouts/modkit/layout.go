@@ -42,8 +42,8 @@ func Layout() layouts.Layout {
 	}
 }
 
-// Migrations are the goose migrations of a layout made by Layout, with its table name.
-// They run in the schema that is first in the search path.
+// Migrations returns the goose migrations of a layout made by Layout, with its table name. They run in the first
+// schema of the search path.
 func Migrations(layout layouts.Layout) (fs.FS, error) {
 	return migrations.Rename(files, map[string]string{Layout().Table: layout.Table})
 }

@@ -19,57 +19,57 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// AllNamespaces as Config.Namespace serves the messages of all modules: for tools that look after
-// the whole table, and for no module.
+// AllNamespaces as Config.Namespace serves the messages of all modules. It is for tools that look after the whole
+// table, not for modules.
 const AllNamespaces = "*"
 
-// Config is a module's place in the shared table. Only Namespace is needed.
+// Config configures a Module. Only Namespace is required.
 type Config struct {
-	// Namespace is the module's own. The module sees no message of another; AllNamespaces for all.
+	// Namespace is the module's own, and the module sees no other; AllNamespaces for all.
 	Namespace string
 	// WorkerID is the worker's name in the rows it holds. Default: a new UUID.
 	WorkerID uuid.UUID
-	// Topics limits what is claimed, counted and changed to some topics; empty for all.
+	// Topics limits claims, counts and changes to some topics; empty for all.
 	Topics []string
-	// TenantID limits it to one tenant; zero for all of them and for what has none.
+	// TenantID limits them to one tenant; zero for all messages, with and without a tenant.
 	TenantID uuid.UUID
-	// LeaseDuration is how long a claim lasts that does not say otherwise. Default 30 s.
+	// LeaseDuration is how long a claim lasts, unless ClaimCfg sets it. Default 30 s.
 	LeaseDuration time.Duration
-	// MaxAttempts is after how many attempts a message is dead, where a claim does not say
-	// otherwise, and for Sweep and Stats. Default 10.
+	// MaxAttempts is how many attempts a message gets, unless ClaimCfg sets it; also for Sweep and Stats. Default
+	// 10.
 	MaxAttempts int
 	// Retry is the delay between attempts. Default: a base of 1 s, a maximum of 5 min.
 	Retry outbox.RetryPolicy
-	// Layout is the table, if it is not the contract's own. Default: Layout().
+	// Layout describes the table if it is not the contract's own. Default: Layout().
 	Layout *layouts.Layout
 }
 
-// Module is the outbox as one module sees it: its own messages in the shared table, and the calls
-// of the contract. It is safe for concurrent use.
+// Module is the outbox of one module: its own messages in the shared table, and the calls of the contract. It is
+// safe for concurrent use.
 type Module struct {
 	config  Config
 	retry   outbox.RetryPolicy
 	emitter *emit.Emitter
 	open    func(pgstore.Config) (*pgstore.Store, error)
-	// conns is how many connections the module has; zero for any number.
+	// conns returns how many connections the module has; zero for any number.
 	conns func() int
 
 	mu     sync.Mutex
 	stores map[terms]*pgstore.Store
 }
 
-// terms are what claims agree on.
+// terms are the settings of a claim that need their own store.
 type terms struct {
 	lease       time.Duration
 	maxAttempts int
 }
 
-// maxTerms bounds the stores that are kept. A module has one or two terms; one that makes up new
-// ones all the time has to have them compiled.
+// maxTerms bounds how many stores are kept. A module has one or two terms; if it keeps making up new ones, they are
+// compiled again.
 const maxTerms = 16
 
-// NewModule makes a module. It does not connect. An *sql.DB has to be on pgx's stdlib; another
-// driver is refused. Its connections are used as they are, within its limits.
+// NewModule returns a module. It does not connect. An *sql.DB must use pgx's stdlib; another driver is refused. Its
+// connections are used as they are, within its limits.
 func NewModule[DB *pgxpool.Pool | *sql.DB](db DB, config Config) (*Module, error) {
 	if db == nil {
 		return nil, errors.New("outbox: the database of the module is nil")
@@ -107,7 +107,7 @@ func NewModule[DB *pgxpool.Pool | *sql.DB](db DB, config Config) (*Module, error
 	return m, nil
 }
 
-// store is the engine's store for the terms of a claim.
+// store returns the store for the terms of a claim.
 func (m *Module) store(cfg ClaimCfg) (*pgstore.Store, error) {
 	t := terms{cmp.Or(cfg.LeaseDuration, m.config.LeaseDuration), cmp.Or(cfg.MaxAttempts, m.config.MaxAttempts)}
 	m.mu.Lock()
@@ -133,7 +133,7 @@ func (m *Module) store(cfg ClaimCfg) (*pgstore.Store, error) {
 	return store, nil
 }
 
-// only is the module limited to some of its topics.
+// only returns the module, limited to some of its topics.
 func (m *Module) only(topics []string) *Module {
 	limited := &Module{
 		config: m.config, retry: m.retry, emitter: m.emitter, open: m.open, conns: m.conns, stores: make(map[terms]*pgstore.Store),

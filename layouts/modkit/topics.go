@@ -9,13 +9,13 @@ import (
 	"github.com/packfinderz/outbox/destinations/handlers"
 )
 
-// byTopic is a publisher that hands each message to the handler of its topic. Topics have nothing to do with each other: one whose
-// handler hangs, or says that downstream is away, holds up none of the others.
+// byTopic is a publisher that hands each message to the handler of its topic. Topics are independent: a handler
+// that hangs, or whose downstream is unavailable, does not hold up other topics.
 type byTopic struct {
 	set *handlers.Publisher
 }
 
-// publisher makes the publisher of a dispatcher.
+// publisher returns the publisher of a dispatcher.
 func (c *DispatcherConfig) publisher() (*byTopic, error) {
 	set, err := handlers.New(handlers.Config{Timeout: c.PublishTimeout, Concurrency: c.Concurrency, Logger: c.Logger})
 	if err != nil {
@@ -34,14 +34,14 @@ func (c *DispatcherConfig) publisher() (*byTopic, error) {
 	return &byTopic{set}, nil
 }
 
-// calling is a handler of the engine's that calls a module's.
+// calling wraps a module's handler for package handlers.
 func calling(handle Handler) handlers.Func {
 	return func(ctx context.Context, message outbox.Message) error {
 		return handle(ctx, claimedMessage(&message, nil))
 	}
 }
 
-// Publish hands messages to handlers. ModKit's messages have no type; the engine's handlers are found by one.
+// Publish hands messages to handlers. ModKit's messages have no type, but package handlers finds handlers by type.
 func (p *byTopic) Publish(ctx context.Context, messages []outbox.Message) []error {
 	typed := slices.Clone(messages)
 	for i := range typed {
@@ -51,7 +51,7 @@ func (p *byTopic) Publish(ctx context.Context, messages []outbox.Message) []erro
 	for i, err := range errs {
 		var away *outbox.UnavailableError
 		if errors.As(err, &away) || errors.Is(err, handlers.ErrOverdue) {
-			// Only its words: what was not attempted, too, is a reason to close the topic here.
+			// Keep only its text: here, even ErrNotAttempted is a reason to close the topic.
 			errs[i] = outbox.TopicUnavailable(errors.New(err.Error()))
 		}
 	}

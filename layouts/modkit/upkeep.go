@@ -8,8 +8,8 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// Stats counts the module's messages that are waiting, held and dead. What is dead was committed
-// and not delivered: somebody has to look.
+// Stats counts the module's messages that wait, are held, or are dead. A person has to look at dead ones: they were
+// committed but not delivered.
 func (m *Module) Stats(ctx context.Context) (outbox.Stats, error) {
 	store, err := m.store(ClaimCfg{})
 	if err != nil {
@@ -18,8 +18,8 @@ func (m *Module) Stats(ctx context.Context) (outbox.Stats, error) {
 	return store.Stats(ctx)
 }
 
-// Retry brings dead messages of the module's back: no attempts counted, due now, the same id. It
-// returns those that were dead. A person decides it; nothing is retried by itself.
+// Retry makes dead messages of the module due again, with the same id and no attempts counted. It returns those
+// that were dead. It is for a person to call; nothing is retried by itself.
 func (m *Module) Retry(ctx context.Context, ids ...uuid.UUID) ([]uuid.UUID, error) {
 	store, err := m.store(ClaimCfg{})
 	if err != nil {
@@ -28,8 +28,8 @@ func (m *Module) Retry(ctx context.Context, ids ...uuid.UUID) ([]uuid.UUID, erro
 	return store.Retry(ctx, ids...)
 }
 
-// Sweep makes messages dead whose lease has run out on the last attempt, and returns how many.
-// Claims do the same for what they meet; Sweep is for a module that claims nothing.
+// Sweep moves messages to dead whose lease ran out on the last attempt, and returns how many. Claims do the same
+// for messages they find; Sweep is for a module that claims nothing.
 func (m *Module) Sweep(ctx context.Context) (int64, error) {
 	store, err := m.store(ClaimCfg{})
 	if err != nil {
@@ -38,9 +38,8 @@ func (m *Module) Sweep(ctx context.Context) (int64, error) {
 	return store.Sweep(ctx)
 }
 
-// Purge deletes the module's delivered messages that are older than a retention, in small steps,
-// and nothing else. It returns how many. Dead messages stay in the table until somebody retries
-// them: a DeadLetterRetention is refused.
+// Purge deletes only the module's delivered messages older than the retention, in small steps, and returns how
+// many. Dead messages stay until a person retries them: a DeadLetterRetention is refused.
 func (m *Module) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
 	store, err := m.store(ClaimCfg{})
 	if err != nil {

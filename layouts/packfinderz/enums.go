@@ -7,8 +7,7 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// eventTypes are the values of event_type_enum, in the order of the contract. What they mean to a program is said where
-// events are made and published.
+// eventTypes returns the values of event_type_enum, in the contract's order.
 func eventTypes() []string {
 	return []string{
 		"order_created",
@@ -32,7 +31,7 @@ func eventTypes() []string {
 	}
 }
 
-// aggregateTypes are the values of aggregate_type_enum, in the order of the contract.
+// aggregateTypes returns the values of aggregate_type_enum, in the contract's order.
 func aggregateTypes() []string {
 	return []string{
 		"vendor_order",
@@ -46,8 +45,7 @@ func aggregateTypes() []string {
 	}
 }
 
-// Reasons are the values of outbox_dlq_reason_enum: every reason for which the relay, or the
-// registry before it, gives an event up.
+// Reasons returns the values of outbox_dlq_reason_enum: every reason for which an event is dead.
 func Reasons() []outbox.Reason {
 	// The linter finds a value that was forgotten in a map only.
 	//exhaustive:enforce
@@ -64,7 +62,7 @@ func Reasons() []outbox.Reason {
 	return slices.SortedFunc(maps.Keys(places), func(a, b outbox.Reason) int { return places[a] - places[b] })
 }
 
-// names are the values as a layout has them.
+// names converts values to strings.
 func names[T ~string](values []T) []string {
 	names := make([]string, len(values))
 	for i, value := range values {

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Envelope is the JSON that PackFinderz stores as an event's payload: the data
-// and what a consumer needs to know about it. Its field names are a contract.
+// Envelope is the JSON that PackFinderz stores as an event's payload: the data, and what a consumer needs to know
+// about it. Its field names are a contract.
 type Envelope struct {
-	// Version is the version of the shape of Data.
+	// Version is the version of Data's format.
 	Version int `json:"version"`
 	// EventID is the id of the outbox row, the consumers' idempotency key.
 	EventID string `json:"eventId"`
 	// OccurredAt is when the change happened.
 	OccurredAt time.Time `json:"occurredAt"`
-	// Actor is who caused it, if anybody.
+	// Actor is who caused it; nil if nobody did.
 	Actor *ActorRef `json:"actor,omitempty"`
 	// Data is the event itself.
 	Data json.RawMessage `json:"data"`
@@ -32,8 +32,7 @@ type ActorRef struct {
 	ID string `json:"id"`
 }
 
-// OpenEnvelope reads a payload that is an envelope, and refuses one that is not whole. Names are
-// compared exactly: EVENTID is not eventId.
+// OpenEnvelope parses an envelope and rejects an incomplete one. Names are case-sensitive: EVENTID is not eventId.
 func OpenEnvelope(payload []byte) (Envelope, error) {
 	var envelope Envelope
 	if err := json.Unmarshal(payload, &envelope); err != nil {
@@ -55,9 +54,8 @@ func OpenEnvelope(payload []byte) (Envelope, error) {
 	return envelope, nil
 }
 
-// exactNames refuses an envelope with a name that only differs in case from one of the contract.
-// encoding/json takes such names, and other languages do not: what a Go producer got through would
-// be missing for everybody else.
+// exactNames rejects an envelope with a name that differs from the contract's only in case. encoding/json accepts
+// such a name but other languages do not: the field would be missing for them.
 func exactNames(payload []byte, envelope *Envelope) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &fields); err != nil {
@@ -84,8 +82,8 @@ func sameCase(fields map[string]json.RawMessage, names ...string) error {
 	return nil
 }
 
-// DecodeEnvelope is an [outbox.Route] Decode for payloads that are an Envelope: the envelope must be
-// whole, and its data what decode says.
+// DecodeEnvelope returns a Decode for an [outbox.Route] whose payload is an Envelope: it rejects an incomplete
+// envelope, and checks the data with decode.
 func DecodeEnvelope(decode func(data []byte) error) func([]byte) error {
 	return func(payload []byte) error {
 		envelope, err := OpenEnvelope(payload)

@@ -1,6 +1,5 @@
-// Package packfinderz is the outbox table of the PackFinderz contract: an
-// append-only table with enum types, rows held by row locks, and a dead-letter
-// table for events that will never be published.
+// Package packfinderz is the outbox table of the PackFinderz contract: an append-only table with enum types, rows
+// held by row locks, and a dead-letter table.
 package packfinderz
 
 import (
@@ -56,8 +55,8 @@ func Layout() layouts.Layout {
 	}
 }
 
-// Migrations are the goose migrations of a layout made by Layout, with its table names.
-// They run in the schema that is first in the search path.
+// Migrations returns the goose migrations of a layout made by Layout, with its table names. They run in the first
+// schema of the search path.
 func Migrations(layout layouts.Layout) (fs.FS, error) {
 	original := Layout()
 	return migrations.Rename(files, map[string]string{

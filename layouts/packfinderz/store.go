@@ -16,8 +16,8 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// Store offers the calls of the PackFinderz contract over the same store that the relay
-// uses: fetch rows under locks, mark each, commit. It is safe for concurrent use.
+// Store offers the calls of the PackFinderz contract on the relay's store: fetch rows under locks, mark each,
+// commit. It is safe for concurrent use.
 type Store struct {
 	store *pgstore.Store
 
@@ -25,7 +25,7 @@ type Store struct {
 	open map[*Fetched]bool
 }
 
-// NewStore makes a store for a layout made by Layout.
+// NewStore returns a store for a layout made by Layout.
 func NewStore(pool *pgxpool.Pool, layout layouts.Layout, config pgstore.Config) (*Store, error) {
 	store, err := pgstore.New(pool, layout, config)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Store) Close() {
 	}
 }
 
-// Fetched are rows that are locked by a transaction of their own until Commit or Rollback.
+// Fetched are rows locked by their own transaction until Commit or Rollback.
 type Fetched struct {
 	store  *Store
 	batch  outbox.Batch
@@ -56,11 +56,11 @@ type Fetched struct {
 	ended    bool
 }
 
-// errEnded is what becomes of rows that are used after their end.
+// errEnded is returned after Commit or Rollback.
 var errEnded = errors.New("the rows are committed or rolled back already")
 
-// FetchUnpublishedForPublish locks up to limit unpublished rows, oldest first, passing over
-// those that others have locked. Commit or Rollback has to be called.
+// FetchUnpublishedForPublish locks up to limit unpublished rows, oldest first, and skips rows that others have
+// locked. Call Commit or Rollback afterwards.
 func (s *Store) FetchUnpublishedForPublish(ctx context.Context, limit int) (*Fetched, error) {
 	batch, err := s.store.Claim(ctx, outbox.ClaimRequest{Limit: limit})
 	if err != nil {
@@ -83,16 +83,16 @@ func (s *Store) FetchUnpublishedForPublish(ctx context.Context, limit int) (*Fet
 	return f, nil
 }
 
-// Events are the fetched rows, but for those that cannot be read as an event.
+// Events returns the fetched rows, except for those that cannot be read as an event.
 func (f *Fetched) Events() []outbox.Message { return f.events }
 
-// MarkPublished notes that Pub/Sub has acknowledged the event.
+// MarkPublished records that Pub/Sub has acknowledged the event.
 func (f *Fetched) MarkPublished(id uuid.UUID) error {
 	return f.mark(id, outbox.Outcome{Kind: outbox.Delivered})
 }
 
-// MarkFailed notes a failed attempt: counted, with its error, and dead with a row in the
-// dead-letter table if it was the last or no retry can mend it.
+// MarkFailed records a failed attempt and its error. The event is dead, with a row in the dead-letter table, if
+// this was the last attempt or the error is terminal.
 func (f *Fetched) MarkFailed(id uuid.UUID, cause error) error {
 	if cause == nil {
 		return fmt.Errorf("outbox: event %s cannot be marked as failed without an error", id)
@@ -134,7 +134,7 @@ func (f *Fetched) Commit(ctx context.Context) error {
 	return err
 }
 
-// Rollback frees the rows and forgets the marks. After Commit it does nothing.
+// Rollback frees the rows and drops the marks. It is a no-op after Commit.
 func (f *Fetched) Rollback() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,5 +1,4 @@
-// Package shipped lists the shipped layouts, for programs that let their user
-// choose one by name.
+// Package shipped lists the shipped layouts, for programs whose user chooses one by name.
 package shipped
 
 import (
@@ -11,17 +10,17 @@ import (
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 )
 
-// Layout is a layout that comes with its migrations.
+// Layout is a shipped layout with its migrations.
 type Layout struct {
-	// Layout is the layout with its own table names.
+	// Layout is the layout with its default table names.
 	Layout layouts.Layout
 	// Summary says in one line whose table it is.
 	Summary string
-	// Migrations are its goose migrations, for the table names of the given layout.
+	// Migrations returns its goose migrations, for the table names of the given layout.
 	Migrations func(layouts.Layout) (fs.FS, error)
 }
 
-// All are the shipped layouts, by name.
+// All returns the shipped layouts, sorted by name.
 func All() []Layout {
 	return []Layout{
 		{doorito.Layout(), "Django model: status, due time, maximum of attempts per row", doorito.Migrations},
@@ -30,7 +29,7 @@ func All() []Layout {
 	}
 }
 
-// Find is the shipped layout of a name.
+// Find returns the shipped layout of a name.
 func Find(name string) (Layout, bool) {
 	for _, shipped := range All() {
 		if shipped.Layout.Name == name {

@@ -9,13 +9,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// key is how an object is found again.
+// key identifies an object.
 type key struct {
 	kind Kind
 	name string
 }
 
-// present is something that the database has under the name of an object.
+// present is what the database has under an object's name.
 type present struct {
 	is     string // what it is, in words
 	table  string // of an index
@@ -23,8 +23,8 @@ type present struct {
 	body   string
 }
 
-// thereSQL finds whatever would keep the objects of kinds $1 and names $2 from being made. A table, an index and a type share
-// their names with types and relations of any kind.
+// thereSQL finds what would keep the objects of kinds $1 and names $2 from being created. Tables, indexes and types
+// share one namespace with all relations and types.
 const thereSQL = `
 WITH here AS (SELECT oid FROM pg_namespace WHERE nspname = current_schema()),
      wanted AS (SELECT * FROM unnest($1::text[], $2::text[]) AS w(kind, name))
@@ -43,7 +43,7 @@ UNION ALL
 SELECT w.kind, w.name, 'function', '', '{}', p.prosrc
 FROM wanted AS w JOIN pg_proc AS p ON p.proname = w.name AND p.pronamespace = (SELECT oid FROM here) AND p.pronargs = 0 WHERE w.kind = 'function'`
 
-// there is what the database has of the names of a list.
+// there returns what the database has under the names of a list.
 func (s Set) there(ctx context.Context, db DB, list []Object) (map[key]present, error) {
 	var kinds, names []string
 	for _, o := range list {
@@ -55,7 +55,7 @@ func (s Set) there(ctx context.Context, db DB, list []Object) (map[key]present, 
 	var p present
 	_, err := pgx.ForEachRow(rows, []any{&k.kind, &k.name, &p.is, &p.table, &p.values, &p.body}, func() error {
 		found[k] = p
-		p.values = nil // the next row has its own
+		p.values = nil // the next row must not share them
 		return nil
 	})
 	if err != nil {
@@ -67,11 +67,11 @@ func (s Set) there(ctx context.Context, db DB, list []Object) (map[key]present, 
 // shownValues is how many missing values of an enum are named.
 const shownValues = 3
 
-// differs says in which way something is not what a migration would make, and what to do about it.
+// differs says how something differs from what a migration would create, and what to do about it.
 func (p present) differs(o Object) string {
 	name := quoted(o.Name)
 	switch {
-	case o.Kind == Table: // what it is like is for others to judge
+	case o.Kind == Table: // misfits judges tables
 		return ""
 	case o.Kind == Type && p.is == "enum":
 		missing := slices.DeleteFunc(slices.Clone(o.values), func(value string) bool { return slices.Contains(p.values, value) })
@@ -94,14 +94,14 @@ func (p present) differs(o Object) string {
 	return fmt.Sprintf("%s is the name of a %s, and the outbox needs it for its %s: rename what has it", name, p.is, o.Kind)
 }
 
-// versionsSQL has the columns of table $1 that goose needs, as it makes them.
+// versionsSQL reads the columns of table $1 that goose needs, as goose creates them.
 const versionsSQL = `
 SELECT c.relkind = 'r', a.attname::text, coalesce(a.attname = 'version_id' AND a.atttypid IN ('int8'::regtype, 'int4'::regtype)
   OR a.attname = 'is_applied' AND a.atttypid = 'bool'::regtype OR a.attname IN ('id', 'tstamp'), false)
 FROM pg_class AS c LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.relname = $1 AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())`
 
-// noted are the versions that goose has noted as applied. Unlike goose it writes nothing.
+// noted returns the versions that goose has recorded as applied. Unlike goose it writes nothing.
 func (s Set) noted(ctx context.Context, db DB) ([]int64, error) {
 	rows, _ := db.Query(ctx, versionsSQL, s.Versions) // the rows say what failed
 	missing := []string{"id", "version_id", "is_applied", "tstamp"}
@@ -121,10 +121,10 @@ func (s Set) noted(ctx context.Context, db DB) ([]int64, error) {
 	case !exists:
 		return nil, nil
 	case !isTable:
-		return nil, fmt.Errorf("%w: %s is the table in which goose notes what was applied, and what has this name is no table; rename it, and migrate again",
+		return nil, fmt.Errorf("%w: goose records applied migrations in a table %s, but something else has this name; rename it, and migrate again",
 			ErrConflict, s.Versions)
 	case len(missing) > 0:
-		return nil, fmt.Errorf("%w: table %s, in which goose notes what was applied, is not goose's: it has no column %s "+
+		return nil, fmt.Errorf("%w: table %s, in which goose records applied migrations, is not goose's: it has no column %s "+
 			"of goose's type; rename it (ALTER TABLE %s RENAME TO …), and migrate again",
 			ErrConflict, s.Versions, strings.Join(missing, ", "), s.Versions)
 	}

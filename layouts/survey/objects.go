@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Kind is what sort of thing a migration makes.
+// Kind is the kind of an Object.
 type Kind string
 
-// What migrations make.
+// The kinds of objects.
 const (
 	Table    Kind = "table"
 	Index    Kind = "index"
@@ -19,29 +19,29 @@ const (
 	Function Kind = "function"
 )
 
-// Object is something that a migration makes.
+// Object is something that a migration creates.
 type Object struct {
-	// Version is the migration's.
+	// Version is the migration's number.
 	Version int64
-	// Kind is what it is.
+	// Kind is the object's kind.
 	Kind Kind
 	// Name is its name, without a schema.
 	Name string
-	// Problem is set on one that is there already and is not what the migration would make: what it is, and what to do.
+	// Problem is set if the database has something else under the name: it says what that is, and what to do.
 	Problem string
 
-	// table is an index's; values are an enum's and source its statement; body is a function's.
+	// table is an index's table, values and source are an enum's values and statement, body is a function's.
 	table, source, body string
 	values              []string
 }
 
-// String is the object as a sentence names it.
+// String returns the kind and the quoted name.
 func (o Object) String() string { return fmt.Sprintf("%s %q", o.Kind, o.Name) }
 
-// ident is a name as our files write it: an unusual character in quotes is a Unicode escape of six digits.
+// ident matches a name as our files write it: an unusual character in quotes is a Unicode escape of six digits.
 const ident = `((?:U&)?"[^"]+"|\w+)`
 
-// The statements of our own migrations that make something.
+// The statements in our own migrations that create something.
 var (
 	createTable    = regexp.MustCompile(`CREATE TABLE ` + ident)
 	createIndex    = regexp.MustCompile(`CREATE (?:UNIQUE )?INDEX (?:CONCURRENTLY )?` + ident + ` ON ` + ident)
@@ -52,7 +52,8 @@ var (
 	literal        = regexp.MustCompile(`'([^']*)'`)
 )
 
-// objects are what goose files make, in their order, and the enums that they add values to afterwards, with these values.
+// objects returns what goose files create, in order, and the enums to which they later add values, with those
+// values.
 func objects(files fs.FS) (list, added []Object, err error) {
 	paths, err := fs.Glob(files, "*.sql")
 	if err != nil {
@@ -80,7 +81,7 @@ func objects(files fs.FS) (list, added []Object, err error) {
 	return list, added, nil
 }
 
-// made are the objects that the statements of one file make.
+// made returns the objects that the statements of one file create.
 func made(sql string) (list []Object) {
 	for _, m := range createType.FindAllStringSubmatch(sql, -1) {
 		o := Object{Kind: Type, Name: plain(m[1]), source: m[0]}
@@ -106,7 +107,7 @@ func made(sql string) (list []Object) {
 
 var escaped = regexp.MustCompile(`\\\+([0-9a-f]{6})`)
 
-// plain is a name without its quotes and escapes.
+// plain returns a name without quotes and escapes.
 func plain(name string) string {
 	inner, unicode := strings.CutPrefix(name, "U&")
 	inner = strings.Trim(inner, `"`)
@@ -116,7 +117,7 @@ func plain(name string) string {
 	return escaped.ReplaceAllStringFunc(inner, func(e string) string {
 		code, err := strconv.ParseInt(e[2:], 16, 32)
 		if err != nil {
-			return e // which the expression rules out
+			return e // the expression rules this out
 		}
 		return string(rune(code))
 	})

@@ -12,17 +12,17 @@ import (
 	"github.com/packfinderz/outbox/layouts"
 )
 
-// Plan is how to migrate a database that has some of a layout's tables already.
+// Plan says how to migrate a database that already has some of a layout's tables.
 type Plan struct {
-	// Kept are tables that the migrations did not make and that stay as they are.
+	// Kept are the tables that the migrations did not create and that stay as they are.
 	Kept []Object
-	// Types are statements that make the enum types of the kept tables, where these have text instead: a program casts what it
-	// writes to them. Run them before the migrations. They may be run again.
+	// Types are statements that create enum types for kept tables that have text columns instead: programs cast
+	// what they write to these types. Run them before the migrations. They may be run again.
 	Types []string
 }
 
-// Versions are the migrations that make the kept tables, and are left out. They are never noted as applied, so that nobody drops
-// those tables by going back.
+// Versions returns the migrations that would create the kept tables, and that are skipped. They are never recorded
+// as applied, so that migrating down does not drop those tables.
 func (p *Plan) Versions() []int64 {
 	versions := make([]int64, len(p.Kept))
 	for i, o := range p.Kept {
@@ -31,8 +31,8 @@ func (p *Plan) Versions() []int64 {
 	return versions
 }
 
-// NewPlan looks at a database. An ErrConflict names everything that would keep the migrations, or the programs after them, from
-// working; the plan then has no more than the kept tables.
+// NewPlan examines a database. An ErrConflict names everything that would stop the migrations, or the programs
+// after them; the plan then has only the kept tables.
 func (s Set) NewPlan(ctx context.Context, db DB, layout layouts.Layout) (*Plan, error) {
 	found, err := s.Look(ctx, db)
 	if err != nil {
@@ -62,7 +62,8 @@ func (s Set) NewPlan(ctx context.Context, db DB, layout layouts.Layout) (*Plan, 
 	return plan, err
 }
 
-// inTheWay are the names that somebody else has taken. Of a table that is kept, its indexes and functions are its owner's, too.
+// inTheWay returns the names that are taken by something else. The indexes and functions of a kept table belong to
+// its owner, too.
 func (f *Findings) inTheWay(plan *Plan) (problems []string) {
 	for _, o := range f.Taken {
 		if o.Problem != "" && (o.Kind == Type || !slices.Contains(plan.Versions(), o.Version)) {
@@ -72,10 +73,10 @@ func (f *Findings) inTheWay(plan *Plan) (problems []string) {
 	return problems
 }
 
-// shownMisfits is how much is told of one table.
+// shownMisfits is how many problems of one table are shown.
 const shownMisfits = 3
 
-// misfits says of each table that is there what does not fit. Values that migrations add to an enum need not be there yet.
+// misfits says what does not fit in each existing table. Enum values that later migrations add may be missing.
 func (f *Findings) misfits(ctx context.Context, db DB, layout layouts.Layout) (problems []string, err error) {
 	list, err := tablecheck.Existing(ctx, db, layout)
 	if err != nil {
@@ -104,7 +105,7 @@ func (f *Findings) misfits(ctx context.Context, db DB, layout layouts.Layout) (p
 	return problems, nil
 }
 
-// willAdd is whether migrations to come add all these values.
+// willAdd reports whether later migrations add all these values.
 func (f *Findings) willAdd(values []string) bool {
 	for _, added := range f.added {
 		if !slices.Contains(f.noted, added.Version) {
@@ -114,7 +115,7 @@ func (f *Findings) willAdd(values []string) bool {
 	return len(values) == 0
 }
 
-// missingTypes makes the types of migrations that are left out, wherever the search path does not find them.
+// missingTypes returns statements for the types of the skipped migrations that the search path does not find.
 func (f *Findings) missingTypes(ctx context.Context, db DB, versions []int64) (statements []string, err error) {
 	for _, o := range f.all {
 		if o.Kind != Type || !slices.Contains(versions, o.Version) {
@@ -125,7 +126,7 @@ func (f *Findings) missingTypes(ctx context.Context, db DB, versions []int64) (s
 		if err != nil {
 			return nil, fmt.Errorf("look for type %s: %w", o.Name, err)
 		}
-		if missing { // somebody beside us may make it, too
+		if missing { // another process may create it at the same time
 			statements = append(statements, `DO $$ BEGIN `+o.source+`; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
 		}
 	}

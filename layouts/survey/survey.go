@@ -1,6 +1,6 @@
-// Package survey looks at a database before migrations run, so that what would stop them half-way is known before anything is
-// written: names that somebody else has taken, tables that do not fit, migrations that are noted as applied and whose tables are
-// gone. It writes nothing. What a migration makes is read from its file.
+// Package survey examines a database before migrations run, and finds what would stop them halfway: names that are
+// taken, tables that do not fit, migrations that are recorded as applied but whose tables are gone. It writes
+// nothing. It reads from a migration's file what the migration creates.
 package survey
 
 import (
@@ -16,47 +16,46 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// ErrConflict means that a database is not as migrations need it. The error says what is wrong and what to do.
+// ErrConflict means that the migrations cannot run on a database. The error says what is wrong and what to do.
 var ErrConflict = errors.New("nothing was changed")
 
-// DB is a connection, a pool or a transaction of pgx.
+// DB is a pgx connection, pool or transaction.
 type DB interface {
 	pgstore.Querier
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
 
-// Set is a set of goose migrations whose names are those of the schema that is first in the search path.
+// Set is a set of goose migrations whose objects are in the first schema of the search path.
 type Set struct {
 	// Files are the migrations.
 	Files fs.FS
-	// Versions is the table in which goose notes what was applied.
+	// Versions is the table in which goose records applied migrations.
 	Versions string
 }
 
-// Findings are what a database has of the things that a set makes.
+// Findings are what a database has of the objects of a set.
 type Findings struct {
-	// Taken are things that migrations to come would make, and that are there already. Those that are what the migration
-	// would make have no Problem; of tables that is not judged.
+	// Taken are the objects of pending migrations that already exist. An object that is what the migration would
+	// create has no Problem; tables are not judged here.
 	Taken []Object
-	// Lost are things that migrations have made, by what goose noted, and that are gone; and tables of somebody else that
-	// were there when migrations added to them, and are gone.
+	// Lost are objects of applied migrations that are gone. It includes tables of others that migrations added to.
 	Lost []Object
 
 	all, made []Object
-	missing   []Object // not noted, and not there
-	added     []Object // values, to enums that are there
+	missing   []Object // not applied, and not there
+	added     []Object // values of existing enums
 	noted     []int64
 	versions  string
 }
 
-// Look compares. A version table that is not goose's is an ErrConflict.
+// Look compares the set with the database. A version table that is not goose's is an ErrConflict.
 func (s Set) Look(ctx context.Context, db DB) (*Findings, error) {
 	list, added, err := objects(s.Files)
 	if err != nil {
 		return nil, err
 	}
-	// A migration is noted in the transaction that makes its tables. What is noted is read before and after the objects, so that
-	// one who migrates beside us looks neither like a stranger nor like one who has lost his tables.
+	// A migration is recorded in the transaction that creates its tables. Read the record before and after the
+	// objects, so that a concurrent migration looks neither like a name conflict nor like a lost table.
 	before, err := s.noted(ctx, db)
 	if err != nil {
 		return nil, err
@@ -88,8 +87,8 @@ func (s Set) Look(ctx context.Context, db DB) (*Findings, error) {
 	return f, nil
 }
 
-// LostError says how to get back what is lost; nil if nothing is. An index is no reason: without it all goes on, more slowly, and
-// somebody may have replaced it.
+// LostError says how to restore what is lost; nil if nothing is. A lost index does not count: everything works
+// without it, more slowly, and a person may have replaced it.
 func (f *Findings) LostError() error {
 	lost := slices.DeleteFunc(slices.Clone(f.Lost), func(o Object) bool { return o.Kind == Index })
 	if len(lost) == 0 {
@@ -103,12 +102,13 @@ func (f *Findings) LostError() error {
 		}
 	}
 	statements = append(statements, fmt.Sprintf("DELETE FROM %s WHERE version_id IN (%s)", f.versions, join(versions, ", ")))
-	return fmt.Errorf("%w: %s notes the migrations %s as applied, and what they made or added to is gone: %s. Restore it from a backup; "+
-		"or, to have it made again and empty, run %s; and then migrate again",
+	return fmt.Errorf("%w: %s records the migrations %s as applied, but what they created or added to is gone: %s. Restore it from a backup; "+
+		"or, to create it again, empty, run %s; then migrate again",
 		ErrConflict, f.versions, join(versions, ", "), join(lost, ", "), strings.Join(statements, "; "))
 }
 
-// takenBack are the tables that somebody else made, and dropped after migrations had added to them: an index, or a value to their enums.
+// takenBack returns the tables that others created, and dropped after migrations had added an index or an enum
+// value.
 func (f *Findings) takenBack() (tables []Object) {
 	for _, table := range f.missing {
 		indexOf := func(o Object) bool { return o.Kind == Index && o.table == table.Name }
@@ -123,8 +123,8 @@ func (f *Findings) takenBack() (tables []Object) {
 	return tables
 }
 
-// lostVersions are the migrations to apply again: those of the indexes, too, which went with their tables, and those that added a value
-// to an enum.
+// lostVersions returns the migrations to apply again, including those of indexes that were dropped with their
+// tables and those that added an enum value.
 func (f *Findings) lostVersions() (versions []int64) {
 	for _, o := range f.Lost {
 		if slices.Contains(f.noted, o.Version) {

@@ -107,11 +107,11 @@ func TestPlan(t *testing.T) {
 		"a view":        {`CREATE VIEW outbox_events AS SELECT 1 AS id`, []string{`is no table but a view`}, `[table "outbox_events"]`},
 		"all is told":   {`CREATE TABLE outbox_dlq (id uuid); CREATE TYPE event_type_enum AS ENUM ('a')`, []string{`type "event_type_enum"`, `table "outbox_dlq"`}, `[table "outbox_dlq"]`},
 		"other notes":   {`CREATE TABLE noted_goose (id int, version_id text, is_applied bool)`, []string{`noted_goose`, `it has no column version_id, tstamp of goose's type`, `RENAME`}, `[]`},
-		"notes no more": {`CREATE VIEW noted_goose AS SELECT 1 AS version_id`, []string{`noted_goose`, `is no table`}, `[]`},
+		"notes no more": {`CREATE VIEW noted_goose AS SELECT 1 AS version_id`, []string{`noted_goose`, `something else has this name`}, `[]`},
 		"lost": {goose + `INSERT INTO noted_goose (version_id, is_applied) VALUES (0, true), (1, true)`,
-			[]string{`noted_goose notes the migrations 1 as applied`, `table "outbox_events"`, `DELETE FROM noted_goose WHERE version_id IN (1)`}, `[]`},
+			[]string{`noted_goose records the migrations 1 as applied`, `table "outbox_events"`, `DELETE FROM noted_goose WHERE version_id IN (1)`}, `[]`},
 		"others' tables gone": {goose + `INSERT INTO noted_goose (version_id, is_applied) VALUES (0, true), (3, true), (4, true)`,
-			[]string{`notes the migrations 3, 4 as applied`, `table "outbox_events", table "outbox_dlq"`, `run DELETE FROM noted_goose WHERE version_id IN (3, 4)`}, `[]`},
+			[]string{`records the migrations 3, 4 as applied`, `table "outbox_events", table "outbox_dlq"`, `run DELETE FROM noted_goose WHERE version_id IN (3, 4)`}, `[]`},
 		"taken back": {goose + `INSERT INTO noted_goose (version_id, is_applied) VALUES (0, true)`, nil, `[]`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,12 +61,12 @@ func TestRefusedBeforeAnythingIsMade(t *testing.T) {
 		},
 		"a version table": {
 			`CREATE TABLE outbox_events_packfinderz_goose (version text)`,
-			`table outbox_events_packfinderz_goose, in which goose notes what was applied, is not goose's`,
+			`table outbox_events_packfinderz_goose, in which goose records applied migrations, is not goose's`,
 			`ALTER TABLE outbox_events_packfinderz_goose RENAME TO old_goose`,
 		},
 		"the sample's version table": {
 			`CREATE TABLE packfinderz_goose (version text)`,
-			`table packfinderz_goose, in which goose notes what was applied, is not goose's`, `ALTER TABLE packfinderz_goose RENAME TO old_goose`,
+			`table packfinderz_goose, in which goose records applied migrations, is not goose's`, `ALTER TABLE packfinderz_goose RENAME TO old_goose`,
 		},
 		"notes of a version that stopped half-way": {
 			`CREATE TABLE outbox_dlq (id bigserial PRIMARY KEY, topic text)`, ``, `ALTER TABLE outbox_dlq RENAME TO old_dlq`,

@@ -18,11 +18,11 @@ func TestDroppedByHand(t *testing.T) {
 	api(t, url)
 	want := shape(t, testdb.Connect(t, url))
 	for drop, says := range map[string]string{
-		`DROP TABLE outbox_events`:                                            `the migrations 1, 3 as applied, and what they made or added to is gone: table "outbox_events"`,
+		`DROP TABLE outbox_events`:                                            `the migrations 1, 3 as applied, but what they created or added to is gone: table "outbox_events"`,
 		`DROP TABLE outbox_dlq`:                                               `the migrations 2 as applied`,
 		`DROP TABLE outbox_events, outbox_dlq`:                                `the migrations 1, 2, 3 as applied`,
 		`DROP TABLE outbox_events; DROP FUNCTION outbox_events_append_only()`: `function "outbox_events_append_only"`,
-		`DROP TABLE notifications`:                                            `packfinderz_goose notes the migrations 2 as applied`,
+		`DROP TABLE notifications`:                                            `packfinderz_goose records the migrations 2 as applied`,
 		`DROP TABLE stores CASCADE`:                                           `DROP TABLE "licenses"; DELETE FROM packfinderz_goose WHERE version_id IN (1)`,
 		`DROP TABLE licenses, notifications`:                                  `DROP TABLE "stores"; DELETE FROM packfinderz_goose WHERE version_id IN (1, 2)`,
 		`DROP TABLE outbox_dlq; DROP TYPE outbox_dlq_reason_enum`:             `type "outbox_dlq_reason_enum"`,
@@ -37,8 +37,8 @@ func TestDroppedByHand(t *testing.T) {
 			if !errors.Is(err, env.ErrUsage) || !strings.Contains(err.Error(), says) {
 				t.Fatalf("api migrate says %v", err)
 			}
-			_, advice, _ := strings.Cut(err.Error(), "made again and empty, run ")
-			advice, _, found := strings.Cut(advice, "; and then migrate again")
+			_, advice, _ := strings.Cut(err.Error(), "empty, run ")
+			advice, _, found := strings.Cut(advice, "; then migrate again")
 			if !found {
 				t.Fatalf("%v gives no advice", err)
 			}
