@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// defaultBatch and maxBatch are the numbers of events that one transaction changes.
+	// defaultBatch and maxBatch are how many events one transaction changes.
 	defaultBatch = 1000
 	maxBatch     = 10_000
 	// batchTimeout ends a batch that waits for a lock.
@@ -27,7 +27,7 @@ func (o *Outbox) Retry(ctx context.Context, filter Filter, change Change) (*Resu
 	return o.change(ctx, OperationRetry, filter, change)
 }
 
-// Hold keeps parked events, and all later ones of their keys, from being published until somebody releases them.
+// Hold keeps parked events, and all later ones of their keys, from being published until a person releases them.
 func (o *Outbox) Hold(ctx context.Context, filter Filter, change Change) (*Result, error) {
 	return o.change(ctx, OperationHold, filter, change)
 }
@@ -38,7 +38,7 @@ func (o *Outbox) Release(ctx context.Context, filter Filter, change Change) (*Re
 	return o.change(ctx, OperationRelease, filter, change)
 }
 
-// change does what goes step by step.
+// change runs an operation in steps.
 func (o *Outbox) change(ctx context.Context, operation Operation, filter Filter, change Change) (*Result, error) {
 	if err := o.prepare(ctx, operation, &filter, &change); err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func (o *Outbox) change(ctx context.Context, operation Operation, filter Filter,
 	return result, o.end(ctx, operation, record, result, err)
 }
 
-// batch is one step in one transaction, with its note in the audit log. It does not end with ctx: what is done is done
-// whole.
+// batch runs one step in one transaction, with its note in the audit log. The end of ctx does not stop it, so a
+// step is done entirely or not at all.
 func (o *Outbox) batch(ctx context.Context, record *audit.Record, step view.Step) (ids []uuid.UUID, more bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
 	defer cancel()
@@ -97,7 +97,7 @@ func (o *Outbox) count(ctx context.Context, operation Operation, filter *Filter,
 	return result, nil
 }
 
-// prepare checks what is asked for, and fills in the defaults.
+// prepare checks the arguments and fills in defaults.
 func (o *Outbox) prepare(ctx context.Context, operation Operation, filter *Filter, change *Change) error {
 	if err := o.about.Check(operation); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (o *Outbox) prepare(ctx context.Context, operation Operation, filter *Filte
 	return o.half.Ready(ctx)
 }
 
-// request is what the audit log says was asked for.
+// request is the request as the audit log records it.
 type request struct {
 	Filter Filter    `json:"filter"`
 	Before time.Time `json:"before,omitzero"`

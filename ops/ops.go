@@ -1,9 +1,9 @@
-// Package ops is what the person on call does with an outbox: look at it, find events, and retry, replay, hold,
-// release and purge them. The command line, the JSON API, the console and the doctor stand on it.
+// Package ops is for the person on call: look at an outbox, find events, and retry, replay, hold, release and purge
+// them. The command line, the JSON API, the console and the doctor are built on it.
 //
-// An Outbox is a queue table or a subscription of a stream. Describe says what it cannot do, and why. Every question to
-// the database is bounded: with millions of events a number becomes "at least" or an estimate, and a search that no index
-// serves reads a part of the events and says how far it got.
+// An Outbox is a queue table or a subscription of a stream. Describe says what it cannot do, and why. Every query
+// is bounded: with millions of events a number becomes "at least" or an estimate, and a search that no index serves
+// reads a part of the events and says how far it got.
 package ops
 
 import (
@@ -61,10 +61,10 @@ func newOutbox(pool *pgxpool.Pool, half half, schema string, place Place) *Outbo
 	return &Outbox{pool, half, about, audit.New(pool, schema, about.Name), place}
 }
 
-// Describe says what the outbox is and what it can do. It does not ask the database.
+// Describe says what the outbox is and what it can do. It does not query the database.
 func (o *Outbox) Describe() Description { return o.about }
 
-// Pool is the pool that the outbox was made with.
+// Pool returns the pool that the outbox was made with.
 func (o *Outbox) Pool() *pgxpool.Pool { return o.pool }
 
 // Place says where the outbox's tables are.
@@ -73,7 +73,7 @@ func (o *Outbox) Place() Place { return o.place }
 // Verify checks that the tables, and the subscription of a stream, exist and are what this program needs.
 func (o *Outbox) Verify(ctx context.Context) error { return o.half.Verify(ctx) }
 
-// wrap says what failed. Errors of our own packages say it themselves.
+// wrap adds what failed to an error. Errors of our own packages already say it.
 func (o *Outbox) wrap(doing string, err error) error {
 	if err == nil || strings.HasPrefix(err.Error(), "outbox: ") {
 		return err

@@ -8,14 +8,14 @@ import (
 	"github.com/packfinderz/outbox/ops/audit"
 )
 
-// purgeRequest is what the audit log says of a purge.
+// purgeRequest is a purge as the audit log records it.
 type purgeRequest struct {
 	Retention           string `json:"retention"`
 	DeadLetterRetention string `json:"deadLetterRetention,omitempty"`
 }
 
-// Purge deletes delivered events older than their retention, and dead ones older than theirs. A store deletes in steps
-// of its own. The audit log is written after each of them, so after a crash it may lack the last one.
+// Purge deletes delivered events older than their retention, and dead ones older than theirs. It works in steps and
+// writes the audit log after each, so after a crash the log may lack the last step.
 func (o *Outbox) Purge(ctx context.Context, purge outbox.Purge, change Change) (*Result, error) {
 	store, done, err := o.half.Purger(ctx, purge, change.Logger)
 	if err != nil {

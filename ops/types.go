@@ -12,7 +12,7 @@ type (
 	State = view.State
 	// Field is a field that a filter can have.
 	Field = view.Field
-	// Filter selects events. An event has to match every field that is set; the zero value selects all.
+	// Filter selects events. An event must match every field that is set; the zero value selects all.
 	Filter = view.Filter
 	// Event is an event and its state. Only Show sets Payload and Headers.
 	Event = view.Event
@@ -24,7 +24,7 @@ type (
 	Listing = view.Listing
 	// DeadGroups are the dead events in groups, largest first.
 	DeadGroups = view.DeadGroups
-	// DeadGroup is a group of dead events that have the type and the error in common.
+	// DeadGroup is a group of dead events with the same type and error.
 	DeadGroup = view.DeadGroup
 	// Overview is the present state of an outbox.
 	Overview = view.Overview
@@ -67,9 +67,9 @@ const (
 	StateStopped = view.StateStopped
 	// StateHeld means that a person holds it.
 	StateHeld = view.StateHeld
-	// StateDead means that it is not tried again unless somebody retries it.
+	// StateDead means that it is dead: it is not tried again unless a person retries it.
 	StateDead = view.StateDead
-	// StateDelivered means that it was published.
+	// StateDelivered means that it was delivered.
 	StateDelivered = view.StateDelivered
 )
 

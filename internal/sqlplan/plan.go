@@ -38,7 +38,7 @@ func Explain(ctx context.Context, db Querier, sql string, args ...any) (*Plan, e
 	return &list[0].Plan, nil
 }
 
-// Walks reports whether a plan follows an index in the order that was asked for, and reads no row in vain.
+// Walks reports whether a plan follows an index in the requested order, and discards no rows.
 func (p *Plan) Walks() bool {
 	if p.Type == "Seq Scan" || p.Type == "Sort" || strings.HasPrefix(p.Type, "Bitmap") {
 		return false
@@ -54,7 +54,7 @@ func (p *Plan) Walks() bool {
 	return true
 }
 
-// Finds reports whether a plan finds rows by a condition of an index, and by nothing else.
+// Finds reports whether a plan finds rows only by a condition of an index.
 func (p *Plan) Finds() bool {
 	for i := range p.Plans {
 		if !p.Plans[i].Finds() {

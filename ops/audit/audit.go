@@ -1,6 +1,6 @@
 // Package audit is the log of what people did to events: who retried, replayed, held, released or purged them.
-// Package ops writes and reads it. Its tables stand in the schema of the outbox's tables; without them everything
-// works and nothing is logged.
+// Package ops writes and reads it. Its tables are in the schema of the outbox's tables. Without them everything
+// works, and nothing is logged.
 package audit
 
 import (
@@ -25,7 +25,7 @@ const (
 // Missing says why nothing is logged in a database without the tables.
 const Missing = "there is no table " + Table + "; make it with outbox migrate up --audit"
 
-// Migrations are the goose migrations of the log's tables. They run in the first schema of the search path.
+// Migrations returns the goose migrations of the log's tables. They run in the first schema of the search path.
 func Migrations() (fs.FS, error) {
 	return migrations.Render(files, func(sql string) (string, error) { return sql, nil })
 }
@@ -39,7 +39,7 @@ type Entry struct {
 	// Operation is what was done; Target is the name of the outbox.
 	Operation view.Operation `json:"operation"`
 	Target    string         `json:"target"`
-	// Request has the filter and the options.
+	// Request is the filter and the options.
 	Request json.RawMessage `json:"request"`
 	// Events is the number of events changed so far. It is committed together with the changes.
 	Events int64 `json:"events"`

@@ -21,8 +21,8 @@ type Log struct {
 	names  *strings.Replacer
 }
 
-// New returns the log of an outbox by its name. The schema is that of the log's tables; empty is the search path.
-// It does not connect.
+// New returns the audit log of an outbox, by the outbox's name. schema is the schema of the log's tables; empty for
+// the search path. New does not connect.
 func New(pool *pgxpool.Pool, schema, outbox string) *Log {
 	if schema != "" {
 		schema = sqlname.Quote(schema) + "."
@@ -30,7 +30,7 @@ func New(pool *pgxpool.Pool, schema, outbox string) *Log {
 	return &Log{pool, outbox, strings.NewReplacer("{audit}", schema+Table, "{events}", schema+EventsTable)}
 }
 
-// sql writes the names of the tables into a statement.
+// sql inserts the names of the tables into a statement.
 func (l *Log) sql(statement string) string { return l.names.Replace(statement) }
 
 // exists reports whether the log's tables exist.
@@ -42,7 +42,7 @@ func (l *Log) exists(ctx context.Context) (exists bool, err error) {
 	return exists, nil
 }
 
-// Begin writes an entry for an operation that begins. It returns nil if the log does not exist.
+// Begin writes an entry for an operation that starts. It returns nil if the log does not exist.
 func (l *Log) Begin(ctx context.Context, operation view.Operation, actor string, request any) (*Record, error) {
 	if exists, err := l.exists(ctx); err != nil || !exists {
 		return nil, err
@@ -78,7 +78,7 @@ func (l *Log) List(ctx context.Context, before int64, size int) (entries []Entry
 	return entries, true, nil
 }
 
-// pastTenses are the operations as a timeline names them.
+// pastTenses name the operations in a timeline.
 var pastTenses = map[view.Operation]string{
 	view.OperationRetry: "retried", view.OperationReplay: "replayed", view.OperationHold: "held", view.OperationRelease: "released",
 }

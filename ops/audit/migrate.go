@@ -9,8 +9,8 @@ import (
 	"github.com/packfinderz/outbox/internal/migrations"
 )
 
-// Migrate makes the tables of the audit log in a schema, which is empty for the first of the search path, or brings them
-// up to date. It does the same as outbox migrate up --audit, and either can go on where the other ended.
+// Migrate creates the tables of the audit log in a schema, or brings them up to date; empty for the first schema of
+// the search path. It does the same as outbox migrate up --audit, and either can continue where the other ended.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	files, err := Migrations()
 	if err != nil {

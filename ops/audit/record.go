@@ -12,16 +12,16 @@ import (
 	"github.com/packfinderz/outbox/ops/internal/query"
 )
 
-// writeTimeout bounds a write that does not end with its caller's context.
+// writeTimeout bounds a write that continues after its caller's context ends.
 const writeTimeout = time.Minute
 
-// Record is the entry of an operation that runs. A nil Record writes nothing: there is no log.
+// Record is the entry of a running operation. A nil Record writes nothing, because there is no log.
 type Record struct {
 	log *Log
 	id  int64
 }
 
-// ID is the entry's number; zero if there is no log.
+// ID returns the entry's number; zero if there is no log.
 func (r *Record) ID() int64 {
 	if r == nil {
 		return 0
@@ -29,8 +29,8 @@ func (r *Record) ID() int64 {
 	return r.id
 }
 
-// Note adds events to the entry, in the transaction that changes them. If tx is nil it uses a transaction of its own,
-// which the end of ctx does not stop: what it notes has happened.
+// Note adds events to the entry, in the transaction that changes them. If tx is nil it uses its own transaction,
+// which the end of ctx does not stop: the events are already changed.
 func (r *Record) Note(ctx context.Context, tx pgx.Tx, events int64, ids []uuid.UUID) error {
 	if r == nil {
 		return nil

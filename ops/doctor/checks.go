@@ -9,12 +9,12 @@ type Check struct {
 	// About says in one line what it looks for.
 	About string `json:"about"`
 
-	// reads is set where the tables themselves are read.
+	// reads is set if the check reads the tables themselves.
 	reads bool
 	look  func(ctx context.Context, e *exam) error
 }
 
-// checks are all of them, in the order of the report: what everything stands on comes first.
+// checks are all checks, in the order of the report: what the others rely on comes first.
 var checks = []Check{
 	{"server", "the server's version, and whether it is the primary", false, lookAtServer},
 	{"layout", "the tables against the layout", false, of(patient.verify)},
@@ -42,12 +42,12 @@ var checks = []Check{
 // Checks returns all checks in the order of the report.
 func Checks() []Check { return append([]Check(nil), checks...) }
 
-// of makes a check of a patient's method.
+// of returns a check that calls a patient's method.
 func of(look func(patient, context.Context, *exam) error) func(context.Context, *exam) error {
 	return func(ctx context.Context, e *exam) error { return look(e.patient, ctx, e) }
 }
 
-// ofStream makes a check that only a stream needs. Of a table it reports why not.
+// ofStream returns a check that only a stream needs. For a table it reports why not.
 func ofStream(look func(streamPatient, context.Context, *exam) error, table string) func(context.Context, *exam) error {
 	return func(ctx context.Context, e *exam) error {
 		if stream, ok := e.patient.(streamPatient); ok {

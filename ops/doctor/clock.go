@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// clockTolerance is a difference that does nobody harm.
+// clockTolerance is the largest harmless difference.
 const clockTolerance = 2 * time.Second
 
 func lookAtClock(ctx context.Context, e *exam) error {
@@ -16,7 +16,7 @@ func lookAtClock(ctx context.Context, e *exam) error {
 		return err
 	}
 	after := e.config.now()
-	// The server read its clock somewhere in between.
+	// The server read its clock between the two.
 	ahead := before.Sub(server)
 	if ahead < 0 {
 		ahead = min(after.Sub(server), 0)

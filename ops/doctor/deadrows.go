@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// deadRowsSQL are the dead rows of tables, when autovacuum would come, and when it last did. A
-// table's own settings beat the server's.
+// deadRowsSQL reads the dead rows of tables, when autovacuum would run, and when it last did. A table's own
+// settings beat the server's.
 const deadRowsSQL = `
 SELECT s.schemaname || '.' || s.relname, s.n_live_tup, s.n_dead_tup,
   (coalesce(o.threshold, current_setting('autovacuum_vacuum_threshold'))::float8
@@ -26,7 +26,7 @@ LEFT JOIN LATERAL (
 ) AS o ON true
 ORDER BY 1`
 
-// manyDead are so many dead rows that claims begin to feel them.
+// manyDead is how many dead rows begin to slow down claims.
 const manyDead = 10_000
 
 // deadRows are those of one table.

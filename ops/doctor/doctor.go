@@ -1,6 +1,6 @@
-// Package doctor examines an outbox and its server, and says what is wrong and what to do
-// about it. It changes nothing: every check runs in a read-only transaction of its own, with short
-// timeouts. A check that lacks rights says so and stops no other.
+// Package doctor examines an outbox and its server, and says what is wrong and what to do about it. It changes
+// nothing: every check runs in its own read-only transaction, with short timeouts. A check that lacks rights says
+// so and does not stop others.
 package doctor
 
 import (
@@ -30,8 +30,8 @@ type Config struct {
 	// LongTransaction is the longest time that a transaction may run. Default ten minutes.
 	LongTransaction time.Duration
 
-	// For says what the connected role is for; a right that it lacks for that is a problem. By default a role needs
-	// all rights of one use, whichever that is.
+	// For says what the connected role is for; a missing right for that is a problem. By default a role needs all
+	// rights of one use, whichever that is.
 	For Use
 	// Checks are the names of the checks to run. Default: all.
 	Checks []string
@@ -51,8 +51,8 @@ const (
 	UseEmit Use = "emit"
 	// UseRelay is the role of a relay.
 	UseRelay Use = "relay"
-	// UsePurge is the role of a relay that also purges. Only Rights takes it: Examine warns of any relay's role that
-	// may not purge.
+	// UsePurge is the role of a relay that also purges. Only Rights accepts it: Examine warns of any relay's role
+	// that may not purge.
 	UsePurge Use = "purge"
 )
 
@@ -88,7 +88,7 @@ func (config Config) Validate() error {
 	return nil
 }
 
-// wants reports whether a check is among those to make.
+// wants reports whether a check should run.
 func (config *Config) wants(c Check) bool {
 	return len(config.Checks) == 0 || slices.Contains(config.Checks, c.Name)
 }
@@ -121,7 +121,7 @@ func Examine(ctx context.Context, o *ops.Outbox, config Config) (Report, error) 
 		return Report{}, fmt.Errorf("outbox: reach the database: %w", err)
 	}
 	for _, c := range checks {
-		// Others rely on what the layout turns out to be.
+		// Other checks rely on the result of layout.
 		if !config.wants(c) && c.Name != "layout" {
 			continue
 		}
@@ -129,7 +129,7 @@ func Examine(ctx context.Context, o *ops.Outbox, config Config) (Report, error) 
 		if err := e.run(ctx, c); err != nil {
 			return Report{}, fmt.Errorf("outbox: check %s: %w", c.Name, err)
 		}
-		if !config.wants(c) && !e.unfit { // if it is unfit, that is why the others say nothing
+		if !config.wants(c) && !e.unfit { // an unfit layout explains why the others say nothing
 			e.findings = e.findings[:before]
 		}
 	}
@@ -137,8 +137,8 @@ func Examine(ctx context.Context, o *ops.Outbox, config Config) (Report, error) 
 	return report, nil
 }
 
-// ownPool opens connections like the caller's that prepare nothing: behind a pooler in
-// transaction mode, a prepared statement is on another session than its next use.
+// ownPool opens connections like the caller's that prepare nothing: behind a pooler in transaction mode, a prepared
+// statement may be in another session than its next use.
 func ownPool(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) {
 	config := pool.Config()
 	config.MaxConns, config.MinConns, config.MinIdleConns = 2, 0, 0

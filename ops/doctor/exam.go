@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What one check may take. They are settings of its transaction, not of the session, which
-// behind a pooler is somebody else's next.
+// Limits of one check. They are settings of its transaction, not of the session, which behind a pooler somebody
+// else uses next.
 const (
 	limitsSQL = `SELECT set_config('lock_timeout', '1s', true), set_config('statement_timeout', '5s', true),
   set_config('idle_in_transaction_session_timeout', '30s', true)`
@@ -26,21 +26,21 @@ type exam struct {
 	patient patient
 	config  Config
 
-	// check is the one that runs, in tx.
+	// check is the running check, in tx.
 	check Check
 	tx    pgx.Tx
 
-	// unfit is set once the tables are known not to be there, or not to be what they should.
+	// unfit is set if the tables do not exist or are not what they should be.
 	unfit    bool
 	findings []Finding
 }
 
-// add notes a finding of the running check.
+// add adds a finding of the running check.
 func (e *exam) add(severity Severity, seen, do string) {
 	e.findings = append(e.findings, Finding{Check: e.check.Name, Severity: severity, Seen: seen, Do: do})
 }
 
-// well notes that the running check found nothing, if it is so.
+// well adds an OK if the running check found nothing.
 func (e *exam) well(format string, args ...any) {
 	if n := len(e.findings); n > 0 && e.findings[n-1].Check == e.check.Name {
 		return
@@ -76,7 +76,7 @@ func (e *exam) run(ctx context.Context, c Check) error {
 // errDone ends the transaction of a check.
 var errDone = errors.New("the check is done")
 
-// excuse makes what kept a check from looking a finding.
+// excuse turns an error that stopped a check into a finding.
 func (e *exam) excuse(problem error) error {
 	var pgErr *pgconn.PgError
 	if problem == nil || !errors.As(problem, &pgErr) {

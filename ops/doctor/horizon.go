@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Vacuum removes a dead row only when nobody can see it any more. Those who could: a
-// transaction that has a snapshot, a prepared transaction, and a standby that asked the
-// primary to wait, through a replication slot or its connection.
+// Vacuum removes a dead row only when nobody can see it any more. Those who may see it are a transaction with a
+// snapshot, a prepared transaction, and a standby that asked the primary to wait, through a replication slot or its
+// connection.
 
 func lookAtHorizon(ctx context.Context, e *exam) error {
 	for _, look := range []func(context.Context, *exam) error{oldTransactions, preparedTransactions, oldSlots, standbysFeedback} {
@@ -21,7 +21,7 @@ func lookAtHorizon(ctx context.Context, e *exam) error {
 	return nil
 }
 
-// oldTransactions looks at sessions of this database; those of others do not matter.
+// oldTransactions looks at sessions of this database; those of other databases do not matter.
 func oldTransactions(ctx context.Context, e *exam) error {
 	if _, err := e.seesAll(ctx); err != nil {
 		return err
@@ -57,8 +57,8 @@ ORDER BY prepared LIMIT 3`, e.config.LongTransaction.Seconds()) // the rows say 
 	return err
 }
 
-// oldSlots looks for replication slots that hold rows back while nobody uses them. A slot in
-// use moves on with its standby; see standbysFeedback.
+// oldSlots looks for unused replication slots that hold rows back. A slot in use moves on with its standby; see
+// standbysFeedback.
 func oldSlots(ctx context.Context, e *exam) error {
 	rows, _ := e.tx.Query(ctx, `
 SELECT slot_name::text, age(xmin), quote_literal(slot_name) FROM pg_replication_slots
@@ -74,7 +74,7 @@ WHERE xmin IS NOT NULL AND NOT active ORDER BY age(xmin) DESC LIMIT 3`) // the r
 	return err
 }
 
-// staleFeedback is how many transactions a standby may look back; its feedback has no time.
+// staleFeedback is how many transactions a standby may lag behind; its feedback has no time.
 const staleFeedback = 100_000
 
 // standbysFeedback looks for long queries on standbys with hot_standby_feedback.

@@ -11,8 +11,8 @@ import (
 	"github.com/packfinderz/outbox/internal/sqlplan"
 )
 
-// invalidSQL are the indexes of the tables $1 that a CREATE INDEX CONCURRENTLY left behind
-// when it failed, or that one is building now.
+// invalidSQL finds indexes of the tables $1 that a failed CREATE INDEX CONCURRENTLY left behind, or that one is
+// building now.
 const invalidSQL = `
 SELECT i.indexrelid::regclass::text, i.indisunique, EXISTS (SELECT FROM pg_stat_progress_create_index AS p WHERE p.index_relid = i.indexrelid)
 FROM pg_index AS i
@@ -68,7 +68,7 @@ func (t tablePatient) indexes(ctx context.Context, e *exam) error {
 				key.For, t.table(), strings.Join(key.Columns, ", ")), key.Index)
 		}
 	}
-	// Indexes are what the planner has left; if it still reads or sorts the table, there is none.
+	// With these settings the planner uses an index if it can; if it still reads or sorts the table, there is none.
 	if _, err := e.tx.Exec(ctx, sqlplan.ByIndex); err != nil {
 		return err
 	}

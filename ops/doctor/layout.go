@@ -43,7 +43,7 @@ func (t tablePatient) verify(ctx context.Context, e *exam) error {
 	return nil
 }
 
-// timesWithZone looks for times that mean another moment in every session's time zone.
+// timesWithZone looks for time columns without a zone: they mean another moment in every session's time zone.
 func (t tablePatient) timesWithZone(ctx context.Context, e *exam) error {
 	columns := &t.layout.Columns
 	names := there(columns.NextAttemptAt, columns.LockedUntil, columns.CreatedAt, columns.UpdatedAt, columns.DeliveredAt)
@@ -77,14 +77,14 @@ func (t streamPatient) verify(ctx context.Context, e *exam) error {
 	case errors.Is(err, pgstream.ErrNoStream):
 		e.unfit = true
 		e.add(Problem, "there is no stream", "Check --schema, or make the stream: outbox migrate up")
-	case err != nil && !errors.Is(err, pgstream.ErrRestored): // which has a check of its own
+	case err != nil && !errors.Is(err, pgstream.ErrRestored): // it has its own check
 		e.add(Problem, "relays refuse the stream: "+strings.TrimPrefix(err.Error(), "outbox: "), "")
 	}
 	e.well("the stream has all that this program needs")
 	return nil
 }
 
-// differences lists all of what keeps relays from the stream.
+// differences lists everything that keeps relays from using the stream.
 func (t streamPatient) differences(e *exam, schema *pgstream.SchemaError) {
 	var list []string
 	for _, d := range schema.Differences {
@@ -108,7 +108,7 @@ func (t streamPatient) differences(e *exam, schema *pgstream.SchemaError) {
 	}
 }
 
-// sentence begins with a capital letter.
+// sentence capitalizes the first letter.
 func sentence(text string) string {
 	if text == "" {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// locksSQL are the locks of the tables $1 that keep producers or relays away, and that are
-// held for longer than $2 seconds. A prepared transaction has no process.
+// locksSQL finds locks of the tables $1 that block producers or relays and were held for longer than $2 seconds. A
+// prepared transaction has no process.
 const locksSQL = `
 SELECT coalesce(l.pid, 0), l.relation::regclass::text, l.mode FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
 WHERE l.locktype = 'relation' AND l.granted AND l.relation = ANY(SELECT to_regclass(name)::oid FROM unnest($1::text[]) AS name)
@@ -17,8 +17,8 @@ WHERE l.locktype = 'relation' AND l.granted AND l.relation = ANY(SELECT to_regcl
   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 ORDER BY a.xact_start NULLS FIRST LIMIT 5`
 
-// waitersSQL are the sessions that have waited for a lock of the tables $1 for longer than $2
-// seconds, and one that each waits for.
+// waitersSQL finds sessions that have waited for a lock of the tables $1 for longer than $2 seconds, and one
+// session that each waits for.
 const waitersSQL = `
 SELECT l.pid, l.relation::regclass::text, extract(epoch FROM clock_timestamp() - l.waitstart)::float8,
   coalesce((pg_blocking_pids(l.pid))[1], 0)

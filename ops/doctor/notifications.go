@@ -8,8 +8,8 @@ import (
 	"github.com/packfinderz/outbox/internal/wake"
 )
 
-// lookAtNotifications really listens and notifies, as a relay does, unless there is a pooler in
-// transaction mode between: there it would listen in somebody else's session.
+// lookAtNotifications listens and notifies, as a relay does, unless a pooler in transaction mode is in between:
+// there it would listen in somebody else's session.
 func lookAtNotifications(ctx context.Context, e *exam) error {
 	err := wake.Probe(ctx, e.pool, e.patient.wakes())
 	if errors.Is(err, outbox.ErrNoNotifications) {

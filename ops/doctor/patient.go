@@ -19,19 +19,19 @@ type patient interface {
 	relations() []relation
 	// verify compares the tables with what they should be.
 	verify(ctx context.Context, e *exam) error
-	// indexes looks for those that are missing.
+	// indexes looks for missing indexes.
 	indexes(ctx context.Context, e *exam) error
-	// relays looks for events that nobody takes.
+	// relays looks for events that nobody claims.
 	relays(ctx context.Context, e *exam) error
-	// stuck looks for events that somebody took and did not settle.
+	// stuck looks for events that were claimed and never settled.
 	stuck(ctx context.Context, e *exam) error
-	// retention looks for what should have been purged.
+	// retention looks for events that should have been purged.
 	retention(ctx context.Context, e *exam) error
 	// deaf says what it means if notifications do not arrive.
 	deaf() string
 }
 
-// patientOf is an outbox as the doctor sees it. Of a stream, all subscriptions are examined.
+// patientOf returns an outbox as a patient. Of a stream, all subscriptions are examined.
 func patientOf(o *ops.Outbox) patient {
 	place := o.Place()
 	if place.Stream != nil {
@@ -42,13 +42,13 @@ func patientOf(o *ops.Outbox) patient {
 
 // relation is a table, a sequence or a set of tables, with the rights on it.
 type relation struct {
-	// name is its name as SQL; sequence is set for a sequence, slots for the partitions of it.
+	// name is its name as SQL; sequence is set for a sequence, slots if it stands for its partitions.
 	name            string
 	sequence, slots bool
-	// churns is set where rows are updated and deleted, so that vacuum has work.
+	// churns is set if rows are updated and deleted, so that vacuum has work.
 	churns bool
-	// relay, purge, emit and operate are the rights that each needs, such as SELECT, or SELECT (id) on a
-	// column. operate is what a person needs to look at events and to change them, beside relay.
+	// relay, purge, emit and operate are the rights that each use needs, such as SELECT, or SELECT (id) on a
+	// column. operate is what a person needs, besides relay, to look at events and change them.
 	relay, purge, emit, operate []string
 	// written are the columns that INSERT and UPDATE write: rights on these are enough.
 	written map[string][]string

@@ -45,7 +45,7 @@ SELECT quote_ident(current_user), EXISTS (SELECT FROM pg_namespace WHERE nspname
 	}
 	e.judgeRole(role, relay, emit)
 	if e.config.For == UseEmit || e.config.For == "" && len(relay) > 0 {
-		return nil // a role that does not relay has no use for the rest
+		return nil // a role that does not relay does not need the rest
 	}
 	for _, use := range []struct {
 		what   string
@@ -65,9 +65,8 @@ SELECT quote_ident(current_user), EXISTS (SELECT FROM pg_namespace WHERE nspname
 	return nil
 }
 
-// judgeRole says what a role may do, by what it lacks to relay and to emit. Producers and relays have
-// roles of their own: one that may do either of the two completely is well, unless it was said to be for
-// the other.
+// judgeRole says what a role may do, by the rights it lacks to relay and to emit. Producers and relays have their
+// own roles: a role that has all rights for one of the two is fine, unless it is meant for the other.
 func (e *exam) judgeRole(role string, relay, emit []right) {
 	switch use := e.config.For; {
 	case use == UseEmit && len(emit) > 0:
@@ -83,7 +82,7 @@ func (e *exam) judgeRole(role string, relay, emit []right) {
 	case len(emit) == 0:
 		e.add(OK, fmt.Sprintf("role %s may emit, and not relay: a producer's role", role), "")
 	default:
-		// Nobody said which of the two it is, and a producer must not be given the rights of a relay.
+		// It is unknown which of the two it is, and a producer must not get the rights of a relay.
 		e.add(Problem, mayNot(role, "relay", relay), "If it is a relay's role: "+grants(relay, role))
 		e.add(Problem, mayNot(role, "emit", emit), "If it is a producer's role: "+grants(emit, role))
 	}
@@ -93,8 +92,8 @@ func mayNot(role, what string, lacking []right) string {
 	return fmt.Sprintf("role %s may not %s: it lacks %s", role, what, strings.Join(inWords(lacking), "; "))
 }
 
-// auditLog are the tables of the audit log, which may stand beside the outbox's. A
-// relay writes nothing there; a person who changes events, or looks at one, does so with its role.
+// auditLog returns the tables of the audit log, which may be beside the outbox's. A relay writes nothing there; a
+// person who changes events, or looks at one, does so with its role.
 func auditLog(schema string) []relation {
 	return []relation{
 		{name: sqlname.Qualified(schema, audit.Table), operate: []string{"SELECT", "INSERT", "UPDATE"}},
@@ -121,7 +120,7 @@ func grouped(list []right) (sets []string, tables map[string][]right) {
 	return sets, tables
 }
 
-// inWords are rights as "SELECT, UPDATE on a, b". Slots are many: the statement has them all.
+// inWords returns rights as "SELECT, UPDATE on a, b". Slots are many: the statement has them all.
 func inWords(list []right) (words []string) {
 	const most = 4
 	sets, tables := grouped(list)
@@ -136,7 +135,7 @@ func inWords(list []right) (words []string) {
 	return words
 }
 
-// grants are the statements that give a role these rights.
+// grants returns the statements that give a role these rights.
 func grants(list []right, role string) string {
 	var sql []string
 	sets, tables := grouped(list)

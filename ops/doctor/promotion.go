@@ -8,8 +8,7 @@ import (
 	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
-// recentPromotion is for how long a promotion is told of: as long as somebody may ask where a
-// message came from.
+// recentPromotion is how long a promotion is reported: people may still ask where a message came from.
 const recentPromotion = 7 * 24 * time.Hour
 
 func (t streamPatient) promotion(ctx context.Context, e *exam) error {

@@ -69,8 +69,8 @@ func Rights(ctx context.Context, o *ops.Outbox, use Use) error {
 	return nil
 }
 
-// lackingSQL are the rights of which the connected role lacks something: number $1 is the privilege $3 on the table $2, or on its column
-// $4, or, by $5, on a sequence. A table or column that is not there is left out.
+// lackingSQL finds the rights that the connected role lacks: number $1 is the privilege $3 on the table $2, or on
+// its column $4, or, by $5, on a sequence. It leaves out tables and columns that do not exist.
 const lackingSQL = `
 SELECT DISTINCT u.n FROM unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::boolean[]) AS u(n, name, privilege, col, sequence)
 WHERE NOT CASE WHEN u.sequence THEN has_sequence_privilege(to_regclass(u.name)::oid, u.privilege)
@@ -79,7 +79,7 @@ WHERE NOT CASE WHEN u.sequence THEN has_sequence_privilege(to_regclass(u.name)::
   ELSE has_table_privilege(to_regclass(u.name)::oid, u.privilege) END
 ORDER BY 1`
 
-// lacking are the rights of one use that the connected role lacks.
+// lacking returns the rights of one use that the connected role lacks.
 func lacking(ctx context.Context, db querier, relations []relation, needed func(relation) []string) ([]right, error) {
 	var all []right
 	var numbers []int
@@ -105,7 +105,8 @@ func lacking(ctx context.Context, db querier, relations []relation, needed func(
 	})
 }
 
-// columnsOf are the columns on which a privilege is enough: that of SELECT (id), or those that are written; an empty one is the table.
+// columnsOf returns the columns on which a privilege is enough: that of SELECT (id), or those that are written; an
+// empty name is the table.
 func (r relation) columnsOf(privilege string) []string {
 	word, column, one := strings.Cut(privilege, " (")
 	switch columns := r.written[word]; {
@@ -117,7 +118,7 @@ func (r relation) columnsOf(privilege string) []string {
 	return []string{""}
 }
 
-// withSlots are the patient's relations, with each slot by itself.
+// withSlots returns the patient's relations, with each slot by itself.
 func withSlots(ctx context.Context, db querier, p patient) ([]relation, error) {
 	var list []relation
 	for _, r := range p.relations() {
@@ -136,7 +137,7 @@ func withSlots(ctx context.Context, db querier, p patient) ([]relation, error) {
 	return list, nil
 }
 
-// tables are the SQL names of the patient's tables, with each slot by itself.
+// tables returns the SQL names of the patient's tables, with each slot by itself.
 func (e *exam) tables(ctx context.Context) (names []string, err error) {
 	relations, err := withSlots(ctx, e.tx, e.patient)
 	for _, r := range relations {
@@ -145,7 +146,7 @@ func (e *exam) tables(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// partitions are those of a table, as SQL.
+// partitions returns the partitions of a table, as SQL.
 func partitions(ctx context.Context, db querier, table string) ([]string, error) {
 	rows, _ := db.Query(ctx, `
 SELECT format('%I.%I', n.nspname, c.relname) FROM pg_inherits

@@ -9,12 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// session is a session of the server, as pg_stat_activity shows it. What it runs is left out:
-// statements hold data.
+// session is a session of the server, from pg_stat_activity. It leaves out the statement, which may hold data.
 type session struct {
 	pid                            int
 	user, application, from, state string
-	// running is for how long its transaction has.
+	// running is how long its transaction has been running.
 	running time.Duration
 }
 
@@ -52,14 +51,13 @@ func (s session) String() string {
 	return fmt.Sprintf("process %d of the server (%s)", s.pid, strings.Join(parts, ", "))
 }
 
-// terminate is what to do about it.
+// terminate returns the statement that ends it.
 func (s session) terminate() string {
 	return fmt.Sprintf("Find out what it does: SELECT query FROM pg_stat_activity WHERE pid = %d; and end it if it may be: "+
 		"SELECT pg_terminate_backend(%d);", s.pid, s.pid)
 }
 
-// seesAll reports whether the connected role sees the sessions of others, and notes it if it
-// does not.
+// seesAll reports whether the connected role sees the sessions of others, and adds a note if it does not.
 func (e *exam) seesAll(ctx context.Context) (all bool, err error) {
 	var role string
 	err = e.tx.QueryRow(ctx, `SELECT quote_ident(current_user), pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')`).Scan(&role, &all)

@@ -11,8 +11,8 @@ import (
 	"github.com/packfinderz/outbox/internal/sqlname"
 )
 
-// standbysSQL are the standbys that stream from this server; logical replication copies
-// tables, and a backup ends.
+// standbysSQL finds the standbys that stream from this server. Logical replication only copies tables, and a backup
+// ends.
 const standbysSQL = `
 SELECT coalesce(r.application_name, ''), coalesce(r.sync_state, '') FROM pg_stat_replication AS r
 WHERE coalesce(r.state, '') <> 'backup'
@@ -58,7 +58,7 @@ func lookAtStandbys(ctx context.Context, e *exam) error {
 	return nil
 }
 
-// quoted are distinct names as synchronous_standby_names takes them.
+// quoted returns distinct names in the syntax of synchronous_standby_names.
 func quoted(names []string) []string {
 	names = slices.Compact(slices.Clone(names))
 	for i := range names {

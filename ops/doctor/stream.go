@@ -67,7 +67,7 @@ func (t streamPatient) restored(ctx context.Context, e *exam) error {
 	return nil
 }
 
-// addRestored says what a restored stream holds, as far as that can be told.
+// addRestored reports what a restored stream holds, as far as that can be told.
 func (t streamPatient) addRestored(ctx context.Context, e *exam, refused error) error {
 	seen := "relays refuse to start: " + strings.TrimPrefix(refused.Error(), "outbox: ")
 	var newest *time.Time
@@ -86,7 +86,7 @@ func (t streamPatient) addRestored(ctx context.Context, e *exam, refused error) 
 	return nil
 }
 
-// flags are what names the stream on a command line.
+// flags returns the flags that name the stream on a command line.
 func (t streamPatient) flags() string {
 	if t.stream.Schema == "" {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// subscriptions looks for unfinished ones. They hold no events, but whoever made one believes that it is there. One that
-// is being made at this moment does not count.
+// subscriptions looks for unfinished ones. They hold no events, but their creator believes that they exist. One
+// that is being created right now does not count.
 func (t streamPatient) subscriptions(ctx context.Context, e *exam) error {
 	list, err := t.stream.Subscriptions(ctx, e.tx)
 	if err != nil {

@@ -23,7 +23,7 @@ func (t tablePatient) table() string  { return t.layout.Events() }
 func (t tablePatient) wakes() string  { return t.table() }
 func (t tablePatient) schema() string { return t.layout.Schema }
 
-// flags are what names the table on a command line.
+// flags returns the flags that name the table on a command line.
 func (t tablePatient) flags(e *exam) string {
 	flags := "--layout " + shell(cmp.Or(e.config.Layout, t.layout.Name))
 	if t.layout.Schema != "" {
@@ -43,7 +43,7 @@ func (t tablePatient) relations() []relation {
 		d := &letters.Columns
 		r := relation{
 			name: t.layout.Letters(), churns: true,
-			relay: []string{"SELECT", "INSERT"}, purge: []string{"UPDATE", "DELETE"}, // which locks them first
+			relay: []string{"SELECT", "INSERT"}, purge: []string{"UPDATE", "DELETE"}, // a purge locks rows first
 			written: map[string][]string{
 				"INSERT": there(d.ID, d.EventID, d.Type, d.AggregateType, d.AggregateID, d.Payload, d.Reason, d.FailedAt, d.CreatedAt, d.Attempts, d.LastError),
 				"UPDATE": there(d.RetriedAt),
@@ -57,7 +57,7 @@ func (t tablePatient) relations() []relation {
 	return list
 }
 
-// there are the names of those columns that a table has.
+// there returns the names of the columns that a table has.
 func there(columns ...layouts.Column) (names []string) {
 	for _, column := range columns {
 		if !column.IsZero() {
@@ -155,7 +155,7 @@ func (t tablePatient) stuck(ctx context.Context, e *exam) error {
 	return nil
 }
 
-// unknown tells of rows whose status nobody knows.
+// unknown reports rows with an unknown status.
 func (t tablePatient) unknown(ctx context.Context, e *exam) error {
 	sql := t.layout.CountUnknown("true", tablesql.Limit)
 	if sql == "" {
@@ -176,8 +176,8 @@ func (t tablePatient) unknown(ctx context.Context, e *exam) error {
 	return err
 }
 
-// longHolds looks for sessions that keep rows locked for longer than a lease: the server ends
-// a relay's, so these are others'.
+// longHolds looks for sessions that keep rows locked for longer than a lease: the server ends a relay's, so these
+// are others'.
 func (t tablePatient) longHolds(ctx context.Context, e *exam) error {
 	holders, err := e.sessions(ctx, `
 JOIN pg_locks AS l ON l.pid = a.pid AND l.locktype = 'relation' AND l.relation = to_regclass($1) AND l.mode = 'RowShareLock' AND l.granted
@@ -208,7 +208,7 @@ func (t tablePatient) retention(ctx context.Context, e *exam) error {
 	return nil
 }
 
-// atLeast is count of a number that may have stopped at its limit.
+// atLeast is count for a number that may have stopped at its limit.
 func atLeast(n int64, one, many string) string {
 	if n >= tablesql.Limit {
 		many = "or more " + many

@@ -16,8 +16,8 @@ type stopped struct {
 	lastError           string
 }
 
-// topics says what the database knows of closed routes. That a whole destination takes nothing is
-// known to the relays alone.
+// topics reports the closed routes that the database knows of. Only the relays know whether a whole destination is
+// unavailable.
 func (t streamPatient) topics(ctx context.Context, e *exam) error {
 	rows, _ := e.tx.Query(ctx, `
 SELECT subscription, route, count(*), extract(epoch FROM now() - min(parked_at))::float8, coalesce((array_agg(last_error ORDER BY changed_at DESC))[1], '')

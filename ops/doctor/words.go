@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// span is a time for people, no more exact than they need.
+// span formats a time for people, no more exact than they need.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -20,7 +20,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d/(24*time.Hour)))
 }
 
-// short is a duration without minutes and seconds that are zero, as flags take it.
+// short formats a duration for flags, without zero minutes and seconds.
 func short(d time.Duration) string {
 	text := d.String()
 	for _, unit := range []string{"m0s", "h0m"} {
@@ -34,7 +34,7 @@ func short(d time.Duration) string {
 // seconds turns the server's seconds into a duration.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// count is a number with the words that go with one or with many.
+// count returns a number with the word for one or for many.
 func count(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one

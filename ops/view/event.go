@@ -74,7 +74,7 @@ type DeadGroups struct {
 	Cut bool `json:"cut"`
 }
 
-// DeadGroup is a group of dead events that have the type and the error in common.
+// DeadGroup is a group of dead events with the same type and error.
 type DeadGroup struct {
 	// Type is their type; Topic is their topic if events have no type.
 	Type  string `json:"type,omitempty"`

@@ -37,7 +37,7 @@ const (
 	FieldError     Field = "error"
 )
 
-// Filter selects events. An event has to match every field that is set; the zero value selects all.
+// Filter selects events. An event must match every field that is set; the zero value selects all.
 type Filter struct {
 	// IDs selects events by id.
 	IDs []uuid.UUID `json:"ids,omitempty"`

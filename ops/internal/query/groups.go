@@ -64,8 +64,8 @@ func DeadGroups(ctx context.Context, tx pgx.Tx, dead, more string, args Args) (*
 // maxShares bounds the topics, types or tenants that an overview lists.
 const maxShares = 20
 
-// Shares reads the parts of the backlog into an overview: rows of what it is divided by ("state", "topic", "type"
-// or "tenant"), the part's name, count and oldest age, and the count of all.
+// Shares reads the parts of the backlog into an overview. A row has what the backlog is divided by ("state",
+// "topic", "type" or "tenant"), the part's name, count and oldest age, and the total count.
 func Shares(rows pgx.Rows, o *view.Overview) (total int64, err error) {
 	var kind string
 	var share view.Share
@@ -83,7 +83,7 @@ func Shares(rows pgx.Rows, o *view.Overview) (total int64, err error) {
 	return total, err
 }
 
-// largest are the largest shares, and no more than people read.
+// largest returns the largest shares, at most maxShares.
 func largest(list []view.Share) []view.Share {
 	slices.SortFunc(list, func(a, b view.Share) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))

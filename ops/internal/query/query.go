@@ -1,5 +1,5 @@
-// Package query has what both halves of package ops ask the database with: statements that an index
-// serves, with bounded effort, and how their answers are read.
+// Package query has what both halves of package ops need to query the database: statements that an index serves,
+// with bounded effort, and readers of their results.
 package query
 
 import (
@@ -17,21 +17,21 @@ import (
 const (
 	// ScanLimit bounds the events that a search reads without an index for its filter.
 	ScanLimit = 20_000
-	// CountLimit is where exact counts end.
+	// CountLimit is the highest exact count.
 	CountLimit = 20_000
 	// GroupLimit bounds the dead events that are grouped.
 	GroupLimit = 5_000
-	// SmallTable is the size in bytes up to which a table is simply counted.
+	// SmallTable is the size, in bytes, up to which a table is counted exactly.
 	SmallTable = 16 << 20
-	// searchTimeout ends a statement that takes long: a person waits, and the database has better things to do.
+	// searchTimeout ends a slow statement: a person waits for it, and the database has other work.
 	searchTimeout = "10s"
 )
 
 // Unprepared plans a statement with its actual values.
 const Unprepared = pgx.QueryExecModeCacheDescribe
 
-// ByIndexSQL makes the planner use an index whenever one serves a statement, whatever the statistics say. So
-// its plan tells whether there is one.
+// ByIndexSQL makes the planner use an index whenever one serves a statement, whatever the statistics say. The plan
+// then tells whether there is one.
 const ByIndexSQL = `
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true),
   set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true),
@@ -59,7 +59,7 @@ func (a *Args) Add(value any) string {
 // All returns the arguments of a call.
 func (a Args) All() []any { return append([]any{Unprepared}, a...) }
 
-// And is the conjunction of conditions, without the empty ones.
+// And joins the non-empty conditions.
 func And(conditions ...string) string {
 	list := make([]string, 0, len(conditions))
 	for _, condition := range conditions {
@@ -73,7 +73,7 @@ func And(conditions ...string) string {
 	return strings.Join(list, " AND ")
 }
 
-// Moment is a time of the database's; zero if it is NULL or infinite.
+// Moment converts a time of the database; zero if it is NULL or infinite.
 func Moment(t pgtype.Timestamptz) time.Time {
 	if !t.Valid || t.InfinityModifier != pgtype.Finite {
 		return time.Time{}
@@ -81,7 +81,7 @@ func Moment(t pgtype.Timestamptz) time.Time {
 	return t.Time.UTC()
 }
 
-// PlainIDs are ids as the database takes them.
+// PlainIDs converts ids for the database.
 func PlainIDs(ids []uuid.UUID) [][16]byte {
 	plain := make([][16]byte, len(ids))
 	for i, id := range ids {
@@ -90,7 +90,7 @@ func PlainIDs(ids []uuid.UUID) [][16]byte {
 	return plain
 }
 
-// IDTime is when an id was made, if the id tells.
+// IDTime returns when an id was made, if the id tells.
 func IDTime(id uuid.UUID) (at time.Time, tells bool) {
 	if id.Version() != 7 {
 		return time.Time{}, false

@@ -18,7 +18,7 @@ import (
 
 // parkedChange is a change of parked events.
 type parkedChange struct {
-	// states is the SQL of the states that it changes, on a row p.
+	// states is an SQL list of the states that it changes, on a row p.
 	states string
 	do     func(ctx context.Context, db pgstream.Querier, subscription string, ids ...uuid.UUID) ([]uuid.UUID, error)
 }
@@ -64,7 +64,7 @@ func parkedWhere(f *view.Filter, c parkedChange, args *query.Args) string {
 	return query.And("p.subscription = $1 AND p.changed_at < $2 AND "+c.states, conditions(f, "p", parkedState, args))
 }
 
-// Count counts the events that a change would change, up to outbox.StatsLimit.
+// Count counts the events that an operation would change, up to outbox.StatsLimit.
 func (s *Subscription) Count(ctx context.Context, operation view.Operation, f *view.Filter, before time.Time) (n int64, atLeast bool, err error) {
 	if operation == view.OperationReplay {
 		again := s.replay(f)

@@ -14,7 +14,7 @@ import (
 // DeadGroups groups the newest dead events.
 func (s *Subscription) DeadGroups(ctx context.Context) (groups *view.DeadGroups, err error) {
 	err = query.ByIndex(ctx, s.pool, func(tx pgx.Tx) error {
-		// An equal number of each shard: the order of the whole matters little.
+		// Take the same number of each shard: the order across shards matters little.
 		dead := streamsql.Names(s.stream.Schema, fmt.Sprintf(`
 SELECT p.type, ''::text AS topic, p.last_error AS error, coalesce(p.reason, '') AS reason, p.created_at AS created, p.id
 FROM {shards} AS c CROSS JOIN LATERAL (

@@ -21,7 +21,7 @@ const maxListedIDs = 100
 
 // List finds events: parked ones in their table, all others along the log.
 func (s *Subscription) List(ctx context.Context, f *view.Filter, after *view.Position, size int) (listing *view.Listing, err error) {
-	// Before the transaction: a pool may have a single connection.
+	// Ask before the transaction: a pool may have a single connection.
 	is, err := s.stream.FindSubscription(ctx, s.pool, s.name)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (s *Subscription) List(ctx context.Context, f *view.Filter, after *view.Pos
 	return listing, err
 }
 
-// listIDs looks for each event by itself.
+// listIDs looks up each event by its id.
 func (s *Subscription) listIDs(ctx context.Context, tx pgx.Tx, f *view.Filter) (*view.Listing, error) {
 	if len(f.IDs) > maxListedIDs {
 		return nil, fmt.Errorf("outbox: %w: %d ids in one list; give at most %d", view.ErrFilter, len(f.IDs), maxListedIDs)
@@ -87,7 +87,7 @@ const (
 	walkParked = "parked"
 )
 
-// from is the seq before which a page begins.
+// from returns the seq before which a page begins.
 func from(after *view.Position, walk string) (int64, error) {
 	if after == nil {
 		return math.MaxInt64, nil
@@ -98,8 +98,8 @@ func from(after *view.Position, walk string) (int64, error) {
 	return after.Seq, nil
 }
 
-// listLog reads the log backwards, in windows of seqs that grow until the page is full or the search has read as many
-// events as it may.
+// listLog reads the log backwards, in windows of seqs that grow until the page is full or the search reaches its
+// limit.
 func (s *Subscription) listLog(
 	ctx context.Context, tx pgx.Tx, is *pgstream.Subscription, f *view.Filter, after *view.Position, size int,
 ) (*view.Listing, error) {
@@ -120,7 +120,7 @@ func (s *Subscription) listLog(
 	}
 	listing := &view.Listing{Events: []view.Event{}}
 	for window, looked := int64(4*size), int64(0); ; window *= 4 {
-		// From the next event on: what was rolled back, and slots that were emptied, leave gaps.
+		// Continue at the next event: rolled-back transactions and emptied slots leave gaps.
 		next, created, err := s.before(ctx, tx, f, high)
 		if err != nil || next < low || next == 0 {
 			return listing, err
@@ -148,7 +148,7 @@ func (s *Subscription) listLog(
 	}
 }
 
-// beforeSQL is the last event before a place. $1 subscription, $2 seq.
+// beforeSQL selects the last event before a place. $1 subscription, $2 seq.
 const beforeSQL = `
 SELECT coalesce(max(e.seq), 0), max(e.created_at)
 FROM {shards} AS c CROSS JOIN LATERAL (
@@ -162,7 +162,7 @@ func (s *Subscription) before(ctx context.Context, tx pgx.Tx, f *view.Filter, se
 	return last, created, err
 }
 
-// shardOf narrows the shards to that of a key.
+// shardOf limits the shards to that of a key.
 func (s *Subscription) shardOf(f *view.Filter, args *query.Args) string {
 	if f.Key == "" {
 		return "true"
@@ -170,7 +170,7 @@ func (s *Subscription) shardOf(f *view.Filter, args *query.Args) string {
 	return "c.shard = (SELECT hashtextextended(" + args.Add(f.Key) + "::text, 0) & (o.shards - 1) FROM {settings} AS o)"
 }
 
-// logBetween are the events of a part of the log, newest first.
+// logBetween returns the events of a part of the log, newest first.
 func (s *Subscription) logBetween(
 	ctx context.Context, tx pgx.Tx, is *pgstream.Subscription, f *view.Filter, low, high int64, limit int,
 ) ([]found, error) {
@@ -185,7 +185,7 @@ ORDER BY e.seq DESC LIMIT %d`, eventList("e", logState, false), where, theirs, l
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (found, error) { return scanFound(row, false) })
 }
 
-// parkedBase is the condition of the index that has a state, on a row p.
+// parkedBase returns the condition of the index that serves a state, on a row p.
 func parkedBase(state view.State) string {
 	if state == view.StateDead || state == view.StateHeld {
 		return "p.state = '" + string(state) + "'"
@@ -193,7 +193,8 @@ func parkedBase(state view.State) string {
 	return "true"
 }
 
-// lookedSQL reads the newest parked events of every shard; above the seq of cut none of them is missing. $1 subscription, $2 the seq to begin before, $3 how many of a shard.
+// lookedSQL reads the newest parked events of every shard; above the seq cut, none is missing. $1 subscription, $2
+// the seq to begin before, $3 how many per shard.
 const lookedSQL = `
 WITH looked AS MATERIALIZED (
   SELECT p.id, p.namespace, p.topic, p.type, p.key, p.aggregate_type, p.aggregate_id, p.tenant_id, p.not_before, p.max_attempts,

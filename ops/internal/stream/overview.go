@@ -12,12 +12,12 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// lagLimit is up to how many unread events of a shard are counted.
+// lagLimit is how many unread events of a shard are counted at most.
 const lagLimit = query.CountLimit / 8
 
 // Overview is the subscription's present state.
 func (s *Subscription) Overview(ctx context.Context, o *view.Overview) error {
-	// Before the transaction: a pool may have a single connection.
+	// Ask before the transaction: a pool may have a single connection.
 	is, err := s.stream.FindSubscription(ctx, s.pool, s.name)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (s *Subscription) Overview(ctx context.Context, o *view.Overview) error {
 	})
 }
 
-// relays are those that are alive, with the shards they have.
+// relays adds the live relays with their shards.
 func (s *Subscription) relays(o *view.Overview) {
 	for i := range o.Lag.Relays {
 		is := &o.Lag.Relays[i]
@@ -52,7 +52,7 @@ func (s *Subscription) relays(o *view.Overview) {
 	}
 }
 
-// parkedSQL counts parked events by state, and what failed of late. $1 subscription, $2 limit.
+// parkedSQL counts parked events by state, and recent failures. $1 subscription, $2 limit.
 const parkedSQL = `
 SELECT ` + parkedState + `, count(*), coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8,
   count(*) FILTER (WHERE attempts > 0 AND changed_at > now() - interval '1 min')
@@ -98,7 +98,7 @@ func (s *Subscription) backlog(ctx context.Context, tx pgx.Tx, o *view.Overview)
 	if err != nil || parked < query.CountLimit {
 		return err
 	}
-	// There are more parked events than were counted; Lag has counted them by the table's states.
+	// There are more parked events than were counted here; Lag has counted them by state.
 	o.Failed.AtLeast = true
 	for _, state := range []view.State{view.StateWaiting, view.StateStopped, view.StateHeld, view.StateDead} {
 		o.ByState[state] = view.Count{N: o.Lag.Parked[string(state)]}
@@ -121,8 +121,8 @@ func (s *Subscription) stopped(ctx context.Context, tx pgx.Tx, o *view.Overview)
 	return err
 }
 
-// deliveredSQL is how many events the slots hold, and how far the cursors went in the last
-// minute; of pages that are not on their way it only knows that each had an event. $1 subscription.
+// deliveredSQL estimates how many events the slots hold, and how far the cursors moved in the last minute. Of pages
+// outside the cursors' way it only knows that each had an event. $1 subscription.
 const deliveredSQL = `
 SELECT now(), slots.*,
   (SELECT coalesce(max(to_seq) FILTER (WHERE part = 'main') - min(from_seq) FILTER (WHERE part = 'main') + 1, 0)
@@ -133,7 +133,7 @@ FROM (
   FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = to_regclass($2)
 ) AS slots`
 
-// delivered are estimates: a page says from where to where it went, not how much was in it.
+// delivered fills in estimates: a page records where it began and ended, not how many events it had.
 func (s *Subscription) delivered(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 	var kept, size, minute int64
 	err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, deliveredSQL), query.Unprepared, s.name, streamsql.Names(s.stream.Schema, "{stream}")).Scan(&o.At, &kept, &size, &minute)
@@ -180,6 +180,6 @@ func (s *Subscription) shares(ctx context.Context, tx pgx.Tx, is *pgstream.Subsc
 // Stats counts each shard's unread events.
 func (s *Subscription) Stats(ctx context.Context, stats *view.Stats) (err error) {
 	stats.Lag, err = s.stream.Lag(ctx, s.pool, s.name)
-	stats.Overview.Lag, stats.Overview.OldestTransaction = nil, nil // they stand beside it
+	stats.Overview.Lag, stats.Overview.OldestTransaction = nil, nil // Stats has its own
 	return err
 }

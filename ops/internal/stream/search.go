@@ -18,7 +18,7 @@ import (
 // The log has no index on ids or times. But its events are nearly in the order of time, so a binary search finds a time,
 // and an id that begins with one.
 
-// seqAtSQL is when the first event of each shard from a place on was emitted. $1 subscription, $2 seq.
+// seqAtSQL reads when the first event of each shard from a place on was emitted. $1 subscription, $2 seq.
 const seqAtSQL = `
 SELECT min(e.created_at), max(e.created_at), coalesce(min(e.seq), 0)
 FROM {shards} AS c CROSS JOIN LATERAL (
@@ -26,9 +26,9 @@ FROM {shards} AS c CROSS JOIN LATERAL (
 ) AS e
 WHERE c.subscription = $1`
 
-// seqAt is the first place in the log from which on the next event of some shard, or with late of every shard, was
-// emitted at or after a time. A transaction that was open for long leaves its events, with the time of its beginning,
-// among later ones: one such event does not lead astray.
+// seqAt finds the first place in the log from which the next event of some shard, or with late of every shard, was
+// emitted at or after a time. A long transaction leaves events with the time of its beginning among later ones; a
+// single such event does not mislead the search.
 func (s *Subscription) seqAt(ctx context.Context, tx pgx.Tx, at time.Time, late bool) (int64, error) {
 	return s.bisect(ctx, tx, func(middle int64) (reached bool, seq int64, err error) {
 		var first, last *time.Time
@@ -59,7 +59,7 @@ func (s *Subscription) bisect(ctx context.Context, tx pgx.Tx, reached func(middl
 	return low, nil
 }
 
-// seqOfSQL is the id of the first event of each shard from a place on. $1 subscription, $2 seq.
+// seqOfSQL reads the id of the first event of each shard from a place on. $1 subscription, $2 seq.
 const seqOfSQL = `
 SELECT array_agg(e.id), coalesce(min(e.seq), 0)
 FROM {shards} AS c CROSS JOIN LATERAL (
@@ -67,8 +67,8 @@ FROM {shards} AS c CROSS JOIN LATERAL (
 ) AS e
 WHERE c.subscription = $1`
 
-// seqOf is about where in the log an id that tells its time stands: ids rise along the log, but
-// for those of callers, and for transactions that ran beside each other.
+// seqOf finds the approximate place of an id that tells its time. Ids rise along the log, except for ids chosen by
+// callers and those of concurrent transactions.
 func (s *Subscription) seqOf(ctx context.Context, tx pgx.Tx, id uuid.UUID) (int64, error) {
 	return s.bisect(ctx, tx, func(middle int64) (reached bool, seq int64, err error) {
 		var plain [][16]byte
@@ -82,22 +82,22 @@ func (s *Subscription) seqOf(ctx context.Context, tx pgx.Tx, id uuid.UUID) (int6
 				}
 			}
 		}
-		return 2*later >= telling, seq, err // with none that tells, as if at the end
+		return 2*later >= telling, seq, err // if none tells its time, act as if at the end
 	})
 }
 
 const (
 	// lastSeqSQL is the end of the log.
 	lastSeqSQL = `SELECT coalesce(pg_sequence_last_value({'stream_seq'}), 0) + 1`
-	// nearby is how far around its place an event is looked for by its id.
+	// nearby is how many seqs around its place an event is searched by its id.
 	nearby = query.ScanLimit / 2
-	// searchAround is how far around its time, with no more than searchSeqs events.
+	// searchAround is how far around its time an event is searched, with at most searchSeqs events.
 	searchAround = 30 * time.Second
 	searchSeqs   = 5 * query.ScanLimit
 )
 
-// search finds an event by its id: among the parked ones, around the time that its id tells,
-// or else among the newest.
+// search finds an event by its id: among the parked ones, then around the time that its id tells, then among the
+// newest.
 func (s *Subscription) search(ctx context.Context, tx pgx.Tx, id uuid.UUID, whole bool) (*found, error) {
 	event, err := one(tx.Query(ctx, streamsql.Names(s.stream.Schema, `SELECT `+eventList("p", parkedState, whole)+`
 FROM {parked} AS p WHERE p.id = $1 AND p.subscription = $2 ORDER BY p.replayed LIMIT 1`), query.Unprepared, [16]byte(id), s.name))(whole)
@@ -118,12 +118,12 @@ WHERE c.subscription = $2 AND e.id = $1 LIMIT 1`), query.Unprepared, [16]byte(id
 		}
 	}
 	if event != nil {
-		return event, nil // its slot of the ring was emptied since it was asked for again
+		return event, nil // its slot was emptied since the replay
 	}
 	return nil, fmt.Errorf("%w among those that are parked or were emitted around its time", view.ErrNotFound)
 }
 
-// windows are the parts of the log to look for an id in, likely ones first.
+// windows returns the parts of the log to search for an id, likely ones first.
 func (s *Subscription) windows(ctx context.Context, tx pgx.Tx, id uuid.UUID) (list [][2]int64, err error) {
 	at, tells := query.IDTime(id)
 	if tells {
@@ -132,7 +132,7 @@ func (s *Subscription) windows(ctx context.Context, tx pgx.Tx, id uuid.UUID) (li
 			return nil, err
 		}
 		list = append(list, [2]int64{place - nearby, place + nearby})
-	} else { // an id that somebody chose is kept for the sake of dedupe, with its time
+	} else { // the dedupe table keeps an id that a caller chose, with its time
 		err := tx.QueryRow(ctx, streamsql.Names(s.stream.Schema, `SELECT created_at FROM {dedupe} WHERE id = $1`), [16]byte(id)).Scan(&at)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return nil, err

@@ -40,8 +40,8 @@ func (s *Subscription) Show(ctx context.Context, id uuid.UUID, people []view.Mom
 	return details, nil
 }
 
-// historySQL are the settled pages that an event was in. The pages of an event that was never
-// alone end near it. $1 subscription, $2 shard, $3 seq.
+// historySQL reads the settled pages that an event was in. The pages of an event that was never sent alone end near
+// it. $1 subscription, $2 shard, $3 seq.
 const historySQL = `
 SELECT d.part, d.settled_at, d.worker::text
 FROM (SELECT * FROM {deliveries} WHERE subscription = $1 AND shard = $2 AND to_seq >= $3 ORDER BY to_seq LIMIT 1000) AS d
@@ -50,7 +50,7 @@ WHERE d.from_seq <= $3 AND (d.part = 'parked' OR EXISTS (
     AND pg_visible_in_snapshot(e.xid, d.s2) AND NOT pg_visible_in_snapshot(e.xid, d.s1)))
 ORDER BY d.settled_at`
 
-// history is what the stream knows of an event's past.
+// history returns what the stream recorded of an event's past.
 func (s *Subscription) history(ctx context.Context, tx pgx.Tx, event *found) ([]view.Moment, error) {
 	list := []view.Moment{{At: event.CreatedAt, What: "emitted"}}
 	rows, _ := tx.Query(ctx, streamsql.Names(s.stream.Schema, historySQL), query.Unprepared, s.name, event.shard, event.seq) // the rows say what failed
@@ -75,7 +75,7 @@ func (s *Subscription) history(ctx context.Context, tx pgx.Tx, event *found) ([]
 		switch {
 		case event.parkedAt.Valid:
 			list[i].What = "parked"
-		case alone: // it may have been parked then, and delivered since, or been replayed since
+		case alone: // it may have been parked, and delivered or replayed since
 			list[i].What = "read"
 		}
 	}

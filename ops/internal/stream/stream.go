@@ -25,7 +25,7 @@ type Subscription struct {
 	name   string
 }
 
-// New makes the half of a subscription. It does not connect.
+// New returns the half of a subscription. It does not connect.
 func New(pool *pgxpool.Pool, stream pgstream.Stream, name string) (*Subscription, error) {
 	return &Subscription{pool, stream, name}, stream.Validate()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/packfinderz/outbox/ops/view"
 )
 
-// Steps retries dead events, the only change that goes step by step on a queue table.
+// Steps retries dead events, the only change of a queue table that works in steps.
 func (t *Table) Steps(_ view.Operation, f *view.Filter, before time.Time, size int) view.Step {
 	next := request{filter: f, ascending: true, want: size, limit: query.ScanLimit, before: before}
 	var w *walk
@@ -51,7 +51,7 @@ func (t *Table) stepIn(ctx context.Context, tx pgx.Tx, w **walk, next *request) 
 	return s, nil
 }
 
-// Count counts the events that a change would change, up to outbox.StatsLimit.
+// Count counts the events that an operation would change, up to outbox.StatsLimit.
 func (t *Table) Count(ctx context.Context, _ view.Operation, f *view.Filter, before time.Time) (n int64, atLeast bool, err error) {
 	next := request{filter: f, ascending: true, want: query.ScanLimit, limit: query.ScanLimit, before: before}
 	var w *walk

@@ -14,8 +14,8 @@ import (
 	"github.com/packfinderz/outbox/ops/view"
 )
 
-// claimWindow is how near the due time of an untried row has to be for the row to count as claimed, if a claim
-// only defers the row.
+// claimWindow is how near the due time of an untried row must be for the row to count as claimed, if a claim only
+// defers the row.
 const claimWindow = "interval '30 s'"
 
 // state is the SQL of a row's state.

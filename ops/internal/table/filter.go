@@ -12,7 +12,7 @@ import (
 	"github.com/packfinderz/outbox/ops/view"
 )
 
-// equal is the part of a filter that an index may serve: comparisons with =.
+// equal returns the part of a filter that an index may serve: comparisons with =.
 func (t *Table) equal(f *view.Filter, args *query.Args) (string, error) {
 	c := &t.layout.Columns
 	aggregateType, aggregateID := f.AggregateType, f.AggregateID
@@ -68,7 +68,7 @@ func (t *Table) equal(f *view.Filter, args *query.Args) (string, error) {
 	return strings.Join(list, " AND "), nil
 }
 
-// rest is the other part of a filter.
+// rest returns the other part of a filter.
 func (t *Table) rest(f *view.Filter, args *query.Args) string {
 	c := &t.layout.Columns
 	var list []string
@@ -87,14 +87,14 @@ func (t *Table) rest(f *view.Filter, args *query.Args) string {
 	return strings.Join(list, " AND ")
 }
 
-// Ids that we make begin with the time. That is another clock's time, and a transaction may have begun well before
-// it emitted.
+// Ids that we generate begin with the time. It is the time of another clock, and a transaction may begin well
+// before it emits.
 const (
 	idEarlier = time.Minute
 	idLater   = time.Hour
 )
 
-// firstID is the lowest id of a time.
+// firstID returns the lowest id of a time.
 func firstID(at time.Time) uuid.UUID {
 	var id uuid.UUID
 	millis := uint64(max(at.UnixMilli(), 0))

@@ -14,7 +14,7 @@ import (
 	"github.com/packfinderz/outbox/ops/view"
 )
 
-// byAge is the order of events that an index found by themselves: all of them are sorted.
+// byAge is the order of events that an index found by their fields: all of them are sorted.
 const byAge = "found"
 
 // List finds events.
@@ -24,7 +24,7 @@ func (t *Table) List(ctx context.Context, f *view.Filter, after *view.Position, 
 		return err
 	})
 	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) && strings.HasPrefix(pgErr.Code, "22") { // data exception: a value that the column cannot have
+	if errors.As(err, &pgErr) && strings.HasPrefix(pgErr.Code, "22") { // data exception: the column cannot have the value
 		return nil, fmt.Errorf("outbox: %w: %s", view.ErrFilter, pgErr.Message)
 	}
 	return listing, err
@@ -41,7 +41,7 @@ func (t *Table) list(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view
 	if err != nil {
 		return nil, err
 	}
-	// One more than the page, to know whether there is another.
+	// Read one more than the page, to know whether there is another.
 	s, err := t.look(ctx, tx, w, request{filter: f, from: after, want: size + 1, limit: query.ScanLimit})
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (t *Table) list(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view
 	return listing, nil
 }
 
-// find answers a filter by an index on its fields, unless there are too many events to sort: a walk meets such events
+// find answers a filter by an index on its fields, unless there are too many events to sort: a walk finds those
 // soon.
 func (t *Table) find(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view.Position, size int) (*view.Listing, error) {
 	var args query.Args

@@ -36,8 +36,8 @@ func (t *Table) Overview(ctx context.Context, o *view.Overview) error {
 	return err
 }
 
-// waiting counts the rows that wait, by state, topic, type and tenant, oldest first as far as
-// the claim's index goes.
+// waiting counts the rows that wait, by state, topic, type and tenant, oldest first as far as the claim's index
+// reaches.
 func (t *Table) waiting(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 	c := &t.layout.Columns
 	const name = "coalesce(%s::text, '')"
@@ -73,7 +73,7 @@ GROUP BY GROUPING SETS ((state), (topic), (type), (tenant))`,
 	if err := tx.QueryRow(ctx, t.countUpTo(t.layout.Pending(col)), query.Unprepared).Scan(&looked); err != nil || looked < query.CountLimit {
 		return err
 	}
-	// The counted ones are the first in line, so that they say little of the proportions.
+	// The counted events are the first in line, which says little about the proportions.
 	o.Sampled = true
 	for state, count := range o.ByState {
 		if count.N > 0 {
@@ -90,7 +90,7 @@ func (t *Table) countUpTo(condition string) string {
 	return fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s AS t WHERE %s LIMIT %d) AS t", t.layout.Events(), condition, query.CountLimit)
 }
 
-// estimate is the number of rows that the planner expects for a condition.
+// estimate returns the number of rows that the planner expects for a condition.
 func (t *Table) estimate(ctx context.Context, tx pgx.Tx, condition string) (int64, error) {
 	p, err := sqlplan.Explain(ctx, tx, fmt.Sprintf("SELECT FROM %s AS t WHERE %s", t.layout.Events(), condition), query.Unprepared)
 	if err != nil {
@@ -158,7 +158,7 @@ func (t *Table) countDead(ctx context.Context, tx pgx.Tx, small bool) (view.Coun
 		if chosen, err = t.choose(ctx, tx, &view.Filter{State: view.StateDead}, nil); err != nil {
 			return view.Count{}, err
 		}
-		if chosen.byID() { // no index has the dead ones
+		if chosen.byID() { // no index serves dead rows
 			n, err := t.estimate(ctx, tx, t.layout.Dead())
 			return view.Count{N: n, Estimate: true}, err
 		}
@@ -170,7 +170,7 @@ func (t *Table) countDead(ctx context.Context, tx pgx.Tx, small bool) (view.Coun
 	return view.Count{N: n, AtLeast: n >= query.CountLimit}, err
 }
 
-// rate counts the rows delivered in the last minute, if an index tells.
+// rate counts the rows delivered in the last minute, if an index serves that.
 func (t *Table) rate(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 	c := &t.layout.Columns
 	const minute = "%s > now() - interval '1 min'"
@@ -179,7 +179,7 @@ func (t *Table) rate(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 	case !c.DeliveredAt.IsZero():
 		recent, found = fmt.Sprintf(minute, col(c.DeliveredAt)), "true"
 	case c.NextAttemptAt.NotNull && !c.UpdatedAt.IsZero():
-		// The index has when rows were due; those delivered long after that are missed.
+		// The index has the due times of rows; it misses rows delivered long after.
 		recent, found = col(c.NextAttemptAt)+" > now() - interval '10 min'", fmt.Sprintf(minute, col(c.UpdatedAt))
 	default:
 		return nil

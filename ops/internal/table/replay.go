@@ -26,8 +26,8 @@ const (
 	replayPoll = 50 * time.Millisecond
 )
 
-// Replay publishes delivered events again through a relay of its own, so that failures are waited out and order is
-// kept as in any relay. It changes no rows.
+// Replay publishes delivered events again through its own relay, which waits out failures and keeps the order like
+// any relay. It changes no rows.
 func (t *Table) Replay(ctx context.Context, f *view.Filter, replay view.Replay) (events int64, err error) {
 	store := &replayStore{table: t, filter: f, replay: &replay, began: time.Now()}
 	relay, err := outbox.NewRelay(outbox.RelayConfig{
@@ -51,25 +51,25 @@ func (t *Table) Replay(ctx context.Context, f *view.Filter, replay view.Replay) 
 	return store.published, err
 }
 
-// replayStore gives a relay the delivered events of a table, in order, and one batch at a time.
+// replayStore hands the delivered events of a table to a relay, in order, one batch at a time.
 type replayStore struct {
 	table  *Table
 	filter *view.Filter
 	replay *view.Replay
 	began  time.Time
-	// fail ends the replay: the database, unlike a broker, is not waited for.
+	// fail ends the replay: unlike a broker, the database is not waited for.
 	fail context.CancelCauseFunc
 
 	mu sync.Mutex
-	// pending are events that were read and not published yet, in order.
+	// pending are events that were read and not yet published, in order.
 	pending []outbox.Message
 	walk    *walk
 	from    *view.Position
 	read    bool // to the end
 	handed  int64
-	// published counts the events that the destination took.
+	// published counts the delivered events.
 	published int64
-	// dead are the events that the destination refused for good.
+	// dead counts the events that the destination refused for good.
 	dead      int64
 	deadError string
 }
@@ -79,28 +79,28 @@ var (
 	_ outbox.Idler = (*replayStore)(nil)
 )
 
-// Traits are those of a store that keeps order, with one batch at a time.
+// Traits describes a store that keeps order, with one batch at a time.
 func (s *replayStore) Traits() outbox.Traits {
 	return outbox.Traits{Name: "replay of " + s.table.layout.Table, Lease: time.Minute, OpenBatches: 1, InOrder: true}
 }
 
-// Sweep has nothing to do.
+// Sweep is a no-op.
 func (s *replayStore) Sweep(context.Context) (int64, error) { return 0, nil }
 
-// Purge has nothing to do.
+// Purge is a no-op.
 func (s *replayStore) Purge(context.Context, outbox.Purge) (int64, error) { return 0, nil }
 
-// Stats is not asked: Idle says what is left.
+// Stats is never called: Idle says what is left.
 func (s *replayStore) Stats(context.Context) (outbox.Stats, error) { return outbox.Stats{}, nil }
 
-// Idle reports whether all is published.
+// Idle reports whether everything is published.
 func (s *replayStore) Idle(context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.read && len(s.pending) == 0, nil
 }
 
-// Claim takes the next events, when the rate allows.
+// Claim takes the next events when the rate allows.
 func (s *replayStore) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.Batch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *replayStore) Claim(ctx context.Context, request outbox.ClaimRequest) (o
 		}
 	}
 	n := min(request.Limit, len(s.pending))
-	// Nothing goes past an event that waits for its next attempt: a replay keeps the order.
+	// Nothing overtakes an event that waits for its next attempt: a replay keeps the order.
 	if waits := slices.IndexFunc(s.pending[:n], func(m outbox.Message) bool { return slices.Contains(request.Except, m.ID) }); waits >= 0 {
 		n = waits
 	}
@@ -150,7 +150,7 @@ func (s *replayStore) readMore(ctx context.Context) error {
 	return nil
 }
 
-// settle takes what was published off the list, and keeps the rest in its place.
+// settle removes what was published, and keeps the rest in place.
 func (s *replayStore) settle(ctx context.Context, messages []outbox.Message, outcomes []outbox.Outcome) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *replayStore) settle(ctx context.Context, messages []outbox.Message, out
 	}
 	err := s.replay.Note(ctx, nil, ids)
 	if err != nil {
-		s.fail(err) // nothing is published that the log cannot record
+		s.fail(err) // publish nothing that the log cannot record
 	}
 	return err
 }
@@ -204,10 +204,10 @@ func (b *replayBatchOf) Exhausted() []outbox.Message { return nil }
 // Reclaimed is zero.
 func (b *replayBatchOf) Reclaimed() int { return 0 }
 
-// Renew has nothing to renew: nobody else has these.
+// Renew is a no-op: nobody else has these events.
 func (b *replayBatchOf) Renew(context.Context) error { return nil }
 
-// Settle notes what became of the events.
+// Settle records the outcomes.
 func (b *replayBatchOf) Settle(ctx context.Context, outcomes []outbox.Outcome) ([]uuid.UUID, error) {
 	if len(outcomes) != len(b.messages) {
 		return nil, fmt.Errorf("outbox: %d outcomes for %d messages", len(outcomes), len(b.messages))

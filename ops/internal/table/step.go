@@ -22,7 +22,7 @@ type step struct {
 	last *view.Position
 	// lastCreated is when the event at last was emitted.
 	lastCreated time.Time
-	// looked is the number of rows read, if they had too few events.
+	// looked is the number of rows read if they held too few events.
 	looked int
 }
 
@@ -31,7 +31,7 @@ type request struct {
 	filter    *view.Filter
 	ascending bool
 	from      *view.Position
-	// want is the number of events that are enough, limit the number of rows to read for them.
+	// want is how many events are enough; limit is how many rows to read for them.
 	want, limit int
 	// before leaves out rows that changed at or after it, unless it is zero.
 	before time.Time

@@ -20,7 +20,7 @@ type Table struct {
 	store  *pgstore.Store
 }
 
-// New makes the half of a layout's table. It does not connect.
+// New returns the half of a layout's table. It does not connect.
 func New(pool *pgxpool.Pool, layout layouts.Layout) (*Table, error) {
 	store, err := pgstore.New(pool, layout, pgstore.Config{})
 	if err != nil {
@@ -69,7 +69,7 @@ func (t *Table) Describe() view.Description {
 // Verify compares the table with its layout.
 func (t *Table) Verify(ctx context.Context) error { return t.store.Verify(ctx) }
 
-// Ready has nothing to check: a table's rows say all there is.
+// Ready is a no-op: a table's rows need no other evidence.
 func (t *Table) Ready(context.Context) error { return nil }
 
 // Wake tells relays that there are events.

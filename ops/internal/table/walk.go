@@ -16,8 +16,8 @@ import (
 	"github.com/packfinderz/outbox/ops/view"
 )
 
-// walk is an order in which an index reads the rows of a table, from any position on. Its base is the condition of the
-// index. The rest of a filter is checked row by row, on a bounded number of rows.
+// walk is an order in which an index reads the rows of a table, from any position on. Its base is the condition of
+// the index. The rest of a filter is checked row by row, on a bounded number of rows.
 type walk struct {
 	name string
 	base string
@@ -56,7 +56,7 @@ func (t *Table) place(w *walk) (at, id string) {
 	return col(w.at), col(t.layout.Columns.ID)
 }
 
-// candidates are the walks for a state, best first. The last one is always possible.
+// candidates returns the walks for a state, best first. The last one is always possible.
 func (t *Table) candidates(f *view.Filter) []walk {
 	c := &t.layout.Columns
 	var list []walk
@@ -100,7 +100,7 @@ func (t *Table) candidates(f *view.Filter) []walk {
 func (t *Table) choose(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view.Position) (*walk, error) {
 	candidates := t.candidates(f)
 	if len(f.IDs) > 0 {
-		return &walk{name: "ids"}, nil // found one by one
+		return &walk{name: "ids"}, nil // looked up one by one
 	}
 	ordered, err := t.idsInOrder(ctx, tx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (t *Table) choose(ctx context.Context, tx pgx.Tx, f *view.Filter, after *vi
 	}
 	last := &candidates[len(candidates)-1]
 	last.unordered = !ordered
-	// Within a time, ids that begin with it are better than what an index has of a state.
+	// For a range of times, ids that begin with the time are better than an index on a state.
 	if after == nil && ordered && (!f.Since.IsZero() || !f.Until.IsZero()) && (f.State == view.StateDelivered || f.State == "") {
 		return last, nil
 	}
@@ -120,8 +120,8 @@ func (t *Table) choose(ctx context.Context, tx pgx.Tx, f *view.Filter, after *vi
 			}
 			continue
 		}
-		// Open dead letters are few, and sorted: an index on them would tempt the planner into
-		// reading all of them for every row of a claim.
+		// Open dead letters are few, so they are sorted: an index on them would tempt the planner to read all of
+		// them for every row of a claim.
 		if w == last || w.letters {
 			return w, nil
 		}
@@ -137,9 +137,9 @@ func (t *Table) choose(ctx context.Context, tx pgx.Tx, f *view.Filter, after *vi
 	return nil, fmt.Errorf("outbox: %w", view.ErrCursor)
 }
 
-// idsInOrder reports whether the table's ids are in the order of time: the highest one begins
-// with the time at which its event was emitted. An id of any other kind among them would be
-// higher, but for a chance that halves with every event.
+// idsInOrder reports whether the table's ids are in the order of time: whether the highest one begins with the time
+// at which its event was emitted. Any other kind of id would be higher, except by a chance that halves with every
+// event.
 func (t *Table) idsInOrder(ctx context.Context, tx pgx.Tx) (bool, error) {
 	var id uuid.UUID
 	var created time.Time
@@ -177,7 +177,7 @@ func (t *Table) rows(w *walk, more string, ascending bool, from *view.Position, 
 		at, id, letter, tables, query.And(w.base, more, keyset), w.order(at, id, ascending), limit)
 }
 
-// within bounds a walk by a filter's ids and times, as far as its order has them.
+// within limits a walk to a filter's ids and times, as far as its order allows.
 func (t *Table) within(w *walk, f *view.Filter, args *query.Args) string {
 	c := &t.layout.Columns
 	var list []string
