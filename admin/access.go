@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Access says who may use the console. The zero value is for the person at this machine: requests that come from the
-// loopback and are addressed to it have the role Operator, all others are refused.
+// Access says who may use the console. The zero value is for the person at this machine: requests that come from
+// the loopback and are addressed to it have the role Operator; all others are refused.
 type Access struct {
 	// Credentials are the users and tokens.
 	Credentials Credentials
@@ -21,14 +21,14 @@ type Access struct {
 	MaskPayloads bool
 }
 
-// open reports whether nobody has to say who they are. It is only so on the loopback.
+// open reports whether nobody needs to log in, which is so on the loopback only.
 func (a *Access) open() bool {
 	return a.Credentials.empty() && a.Proxy.UserHeader == "" && a.Authenticate == nil
 }
 
-// atHome reports whether a request comes from this machine and is addressed to it. The second
-// matters as much: a page of somebody else's can have its own name point at the loopback. What a
-// proxy on this machine passes on comes from elsewhere.
+// atHome reports whether a request comes from this machine and is addressed to it. The address matters as much:
+// another site can point its own name at the loopback. Requests passed on by a proxy on this machine come from
+// elsewhere.
 func atHome(r *http.Request) bool {
 	for _, passedOn := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"} {
 		if r.Header.Get(passedOn) != "" {
@@ -39,7 +39,7 @@ func atHome(r *http.Request) bool {
 	return ok && from.IsLoopback() && isLoopback(hostname(r.Host))
 }
 
-// hostname is a host without its port and brackets.
+// hostname returns a host without its port and brackets.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
@@ -47,7 +47,7 @@ func hostname(host string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
 
-// isLoopback reports whether a host can be nothing but this machine.
+// isLoopback reports whether a host can only be this machine.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -56,17 +56,17 @@ func isLoopback(host string) bool {
 	return err == nil && address.Unmap().IsLoopback()
 }
 
-// caller is who makes a request, and how they showed it.
+// caller is the user of a request, and how they were identified.
 type caller struct {
 	Identity
 	// byToken is set for a bearer token, which a browser never sends by itself.
 	byToken bool
-	// bySession is set for somebody who logged in here, and may log out.
+	// bySession is set for a user who logged in here and may log out.
 	bySession bool
 }
 
-// identify finds who makes a request; false is nobody. A wrong token is nobody, whatever else
-// the request brings.
+// identify finds the user of a request; false for nobody. A wrong token means nobody, whatever else the request
+// carries.
 func (c *Console) identify(r *http.Request) (caller, bool) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		scheme, secret, _ := strings.Cut(header, " ")

@@ -8,25 +8,25 @@ import (
 	"github.com/packfinderz/outbox/ops"
 )
 
-// confirmation is the content of a page that asks before it does something.
+// confirmation is the content of a page that asks before it changes events.
 type confirmation struct {
 	Operation ops.Operation
 	Filter    ops.Filter
 	// Hidden are the fields that the form repeats.
 	Hidden []filterField
-	// Fields are those of the form that asks which events.
+	// Fields are the fields of the form that selects events.
 	Fields []filterField
-	// Result is what would be done; nil where nobody has asked yet.
+	// Result is what would be done; nil before the first question.
 	Result *ops.Result
 	// Some are some of the events.
 	Some []ops.Event
-	// Rate is that of a replay.
+	// Rate is the rate of a replay.
 	Rate string
 	// Cannot says why it cannot be done.
 	Cannot string
 }
 
-// changeOf reads from a form, or an address, what is to be changed.
+// changeOf reads a change from a form or an address.
 func changeOf(operation ops.Operation, values url.Values) (change, error) {
 	ch := change{operation: operation, all: values.Get("all") != ""}
 	var err error
@@ -40,7 +40,7 @@ func changeOf(operation ops.Operation, values url.Values) (change, error) {
 	return ch, err
 }
 
-// retryPreview shows what a retry would bring back.
+// retryPreview shows what a retry would change.
 func (c *Console) retryPreview(w http.ResponseWriter, r *request) error {
 	ch, err := changeOf(ops.OperationRetry, r.URL.Query())
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *Console) retryPreview(w http.ResponseWriter, r *request) error {
 	return c.render(w, r, http.StatusOK, "retry", "Retry", content)
 }
 
-// replayPage asks which events to replay, and shows what that would be.
+// replayPage asks which events to replay, and shows a preview.
 func (c *Console) replayPage(w http.ResponseWriter, r *request) error {
 	ch, err := changeOf(ops.OperationReplay, r.URL.Query())
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Console) count(r *request, ch change, state ops.State, content *confirm
 	return nil
 }
 
-// acts answers forms for one operation. It makes the change and leads to where that can be seen.
+// acts answers forms for one operation. It makes the change and redirects to a page that shows it.
 func acts(operation ops.Operation) func(*Console, http.ResponseWriter, *request) error {
 	return func(c *Console, w http.ResponseWriter, r *request) error {
 		ch, err := changeOf(operation, r.PostForm)

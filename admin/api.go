@@ -14,19 +14,19 @@ import (
 //go:embed openapi.json
 var description []byte
 
-// apiDescription is the API in OpenAPI's words.
+// apiDescription serves the API's OpenAPI description.
 func (c *Console) apiDescription(w http.ResponseWriter, _ *request) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_, _ = w.Write(description) // the client may be gone
 	return nil
 }
 
-// noSuchAPI answers programs in their language.
+// noSuchAPI answers an unknown address with JSON.
 func (c *Console) noSuchAPI(http.ResponseWriter, *request) error {
 	return notFound("There is no such address; /api/openapi.json lists them all.")
 }
 
-// writeJSON answers a program.
+// writeJSON writes a JSON answer.
 func writeJSON(w http.ResponseWriter, status int, value any) error {
 	content, err := json.Marshal(value)
 	if err != nil {
@@ -38,7 +38,7 @@ func writeJSON(w http.ResponseWriter, status int, value any) error {
 	return nil
 }
 
-// asJSON answers a program with what a function finds.
+// asJSON writes the result of a function as JSON.
 func asJSON[T any](find func(*Console, *request) (T, error)) func(*Console, http.ResponseWriter, *request) error {
 	return func(c *Console, w http.ResponseWriter, r *request) error {
 		found, err := find(c, r)
@@ -49,7 +49,7 @@ func asJSON[T any](find func(*Console, *request) (T, error)) func(*Console, http
 	}
 }
 
-// apiError tells a program what went wrong.
+// apiError writes an error as JSON.
 func (c *Console) apiError(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := c.judge(r, err)
 	if status == http.StatusUnauthorized {
@@ -112,18 +112,18 @@ func (c *Console) apiDead(r *request) (*ops.DeadGroups, error) {
 	return r.outbox.DeadGroups(r.Context())
 }
 
-// apiChange is what a program sends to change events.
+// apiChange is the body of a request that changes events.
 type apiChange struct {
 	ops.Filter
-	// All is said where the filter is empty on purpose.
+	// All confirms that the filter is empty on purpose.
 	All bool `json:"all"`
-	// DryRun counts only.
+	// DryRun counts the events and changes nothing.
 	DryRun bool `json:"dryRun"`
 	// Rate bounds a replay, in events per second.
 	Rate int `json:"rate"`
 }
 
-// apiChanges answers requests for one kind of change.
+// apiChanges answers requests for one operation.
 func apiChanges(operation ops.Operation) func(*Console, http.ResponseWriter, *request) error {
 	return func(c *Console, w http.ResponseWriter, r *request) error {
 		var asked apiChange
@@ -146,7 +146,7 @@ func apiChanges(operation ops.Operation) func(*Console, http.ResponseWriter, *re
 	}
 }
 
-// writeJob tells how far a change is; 202 is "still running".
+// writeJob writes the state of a change; 202 means "still running".
 func writeJob(w http.ResponseWriter, of *job) error {
 	state := of.state()
 	status := http.StatusOK
@@ -172,7 +172,7 @@ func (c *Console) apiStopJob(w http.ResponseWriter, r *request) error {
 	return writeJob(w, stopped)
 }
 
-// readJSON reads what a program sent, strictly: a misspelt filter would be an empty one.
+// readJSON reads a request's body strictly: a misspelt filter would be an empty one.
 func readJSON(r *request, into any) error {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {

@@ -8,19 +8,19 @@ import (
 	"github.com/packfinderz/outbox/ops"
 )
 
-// change is a change that somebody asks for.
+// change is a change that a user asks for.
 type change struct {
 	operation ops.Operation
 	filter    ops.Filter
-	// all is said where the filter is empty on purpose.
+	// all confirms that the filter is empty on purpose.
 	all bool
-	// before is when a preview was made: what died since was not in it.
+	// before is when the preview was made: events that died since were not in it.
 	before time.Time
 	// rate bounds a replay, in events per second.
 	rate int
 }
 
-// check rejects what the outbox does not support, and what nobody can have meant.
+// check rejects what the outbox does not support, and what the user cannot have meant.
 func (ch *change) check(t *shown) error {
 	if why, cannot := t.cannot(ch.operation); cannot {
 		return badInput(errors.New(why))
@@ -81,7 +81,7 @@ func (c *Console) preview(r *request, ch change) (*ops.Result, error) {
 	return ch.do(r.Context(), r.outbox, r.Name, true, nil)
 }
 
-// begin starts a change, and waits for a moment whether it ends.
+// begin starts a change, and waits a moment for its end.
 func (c *Console) begin(r *request, ch change) (*job, error) {
 	if err := ch.check(r.outbox); err != nil {
 		return nil, err

@@ -11,11 +11,11 @@ import (
 const (
 	chartWidth  = 600
 	chartHeight = 120
-	// chartGap is how far apart two samples may be and still be joined: nobody looked in between.
+	// chartGap is how far apart two samples may be and still be joined. Beyond that, nobody looked in between.
 	chartGap = 5 * sampleEvery
 )
 
-// chart is a line over the last minutes, drawn by the server: it needs no script to be seen.
+// chart is a line over the last minutes. The server draws it, so it needs no script.
 type chart struct {
 	// Line and Area are paths.
 	Line, Area string
@@ -27,7 +27,7 @@ type chart struct {
 	Span time.Duration
 }
 
-// newChart draws a value of the samples, those that are negative left out.
+// newChart draws a value of the samples; it leaves out negative ones.
 func newChart(samples []sample, end time.Time, value func(sample) float64) chart {
 	c := chart{Empty: true, Span: time.Minute}
 	if len(samples) > 0 {
@@ -51,7 +51,7 @@ func newChart(samples []sample, end time.Time, value func(sample) float64) chart
 		if v < 0 || x < 0 {
 			continue
 		}
-		// Two units are left above and below, so that the line is not cut in half at the edges.
+		// Leave two units above and below, so that the edges do not cut the line in half.
 		y := 2 + (chartHeight-4)*(1-v/c.Top)
 		if c.Empty || s.At.Sub(before) > chartGap {
 			closeArea()
@@ -69,7 +69,7 @@ func newChart(samples []sample, end time.Time, value func(sample) float64) chart
 	return c
 }
 
-// niceTop is the next number above that begins with 1, 2 or 5.
+// niceTop returns the next higher number that begins with 1, 2 or 5.
 func niceTop(v float64) float64 {
 	if v <= 1 {
 		return 1

@@ -18,7 +18,7 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// Config says what a console shows, and to whom.
+// Config configures a console.
 type Config struct {
 	// Outboxes are the outboxes it shows; at least one.
 	Outboxes []Outbox
@@ -60,26 +60,26 @@ type Console struct {
 	pages    *pages
 	mux      *http.ServeMux
 
-	// All that runs beside requests ends with life.
+	// life ends everything that runs beside requests.
 	life context.Context
 	end  context.CancelFunc
 }
 
-// shown is an Outbox with what the console remembers of it.
+// shown is an Outbox with the console's own state.
 type shown struct {
 	Outbox
 	about   ops.Description
 	samples *sampler
 	jobs    *jobs
-	// examining lets one person at a time call the doctor, who asks the database a lot.
+	// examining allows one examination at a time, because it queries the database a lot.
 	examining chan struct{}
 }
 
 // base is the path of an outbox's pages.
 func (c *Console) base(t *shown) string { return c.prefix + "/t/" + address(t.Name) }
 
-// address is an outbox's name as a part of an address. A name that a proxy, a browser or a mux would
-// take for more than that, such as one with a slash, is written in hex.
+// address returns an outbox's name for use in an address. A name with special characters, such as a slash, is
+// written in hex.
 func address(name string) string {
 	if pgstream.CheckSubscriptionName(name) == nil {
 		return name
@@ -139,7 +139,7 @@ func (c *Config) validate() error {
 	return errors.Join(c.Doctor.Validate(), c.Access.Proxy.validate())
 }
 
-// Close interrupts the changes that run, each after its batch, and waits for them.
+// Close interrupts running changes, each after its batch, and waits for them.
 func (c *Console) Close() {
 	c.end()
 	for _, t := range c.outboxes {

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// tokenMark begins the hash of a bearer token; everything else is a password's.
+// tokenMark begins the hash of a bearer token; other hashes are of passwords.
 const tokenMark = "sha256:"
 
-// maxPassword is bcrypt's own limit; what is beyond it would not be looked at.
+// maxPassword is bcrypt's limit; it ignores what is beyond.
 const maxPassword = 72
 
 // Credentials are users with passwords, and bearer tokens of programs. Only hashes are kept. The zero value has none.
@@ -46,7 +46,7 @@ func ParseCredentials(r io.Reader) (Credentials, error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		// The line itself is never repeated: a password may be where a hash should be.
+		// Never repeat the line itself: a password may be where a hash should be.
 		if err := found.add(line); err != nil {
 			return Credentials{}, fmt.Errorf("credentials, line %d: %w", number, err)
 		}
@@ -115,7 +115,7 @@ func NewToken(name string, role Role) (secret, line string, err error) {
 	return secret, name + ":" + role.String() + ":" + tokenMark + hex.EncodeToString(sum[:]), nil
 }
 
-// checkName refuses what would not come back from a line as it went in.
+// checkName rejects names that a line could not hold unchanged.
 func checkName(name string) error {
 	if name == "" || name != strings.TrimSpace(name) || strings.ContainsAny(name, ":\n\r") || strings.HasPrefix(name, "#") {
 		return fmt.Errorf("the name %q is empty, has a colon or a line break, or begins with a space or #", name)
@@ -123,14 +123,14 @@ func checkName(name string) error {
 	return nil
 }
 
-// empty reports whether nobody could come in.
+// empty reports whether there are no users and no tokens.
 func (c *Credentials) empty() bool { return len(c.users) == 0 && len(c.tokens) == 0 }
 
-// nobodysHash is compared with where there is no such user, so that names cannot be found out by
-// the time the answer takes. It is that of a random password.
+// nobodysHash is compared with if there is no such user, so that the time of the answer does not reveal which names
+// exist. It is the hash of a random password.
 const nobodysHash = "$2a$10$cILfa5pPZzWnRqBJln..duY3ttowAKPSKQQEvpt2BFMMw6v4B1Qee"
 
-// logIn finds who has a name and a password.
+// logIn finds the user with a name and a password.
 func (c *Credentials) logIn(name, password string) (Identity, bool) {
 	is, known := c.users[name]
 	hash := is.hash
@@ -144,7 +144,7 @@ func (c *Credentials) logIn(name, password string) (Identity, bool) {
 	return is.Identity, known && right
 }
 
-// bearer finds who has a token. Every hash is compared in full.
+// bearer finds the owner of a token. Every hash is compared in full.
 func (c *Credentials) bearer(secret string) (Identity, bool) {
 	sum := sha256.Sum256([]byte(secret))
 	var found Identity

@@ -14,11 +14,11 @@ import (
 // eventDetails is the content of an event's page.
 type eventDetails struct {
 	*ops.Details
-	// Masked is set where payload and headers are not for the caller.
+	// Masked is set if the caller may not see payload and headers.
 	Masked      bool
 	Body        payload
 	HeaderNames []string
-	// Holdable is set where the event is in a state that can be held.
+	// Holdable is set if the event can be held in its state.
 	Holdable bool
 }
 
@@ -38,7 +38,7 @@ func (c *Console) eventPage(w http.ResponseWriter, r *request) error {
 	return c.render(w, r, http.StatusOK, "event", "Event "+title, content)
 }
 
-// show finds the event that the path names.
+// show finds the event named in the path.
 func (r *request) show() (*ops.Details, error) {
 	id, err := uuid.Parse(r.PathValue("id"))
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 type eventList struct {
 	*ops.Listing
 	Filter ops.Filter
-	// Query is what was searched for, By as what it was found.
+	// Query is the searched text; By is what it was found as.
 	Query, By string
 	// Fields are the parts of the filter that the outbox has.
 	Fields []filterField
-	// NextURL is the page after this one; RetryURL and ReplayURL do it to all that the filter finds.
+	// NextURL is the next page; RetryURL and ReplayURL retry or replay all that the filter finds.
 	NextURL, RetryURL, ReplayURL string
 	// First is set on the first page.
 	First bool
@@ -63,14 +63,14 @@ func (c *Console) eventsPage(w http.ResponseWriter, r *request) error {
 	return c.render(w, r, http.StatusOK, "events", "Events", list)
 }
 
-// search looks for what somebody typed: an id, a tenant, a key or an aggregate, whatever finds
-// something first.
+// search looks for a typed text as an id, a tenant, a key or an aggregate, and takes the first that finds
+// something.
 func (t *shown) search(ctx context.Context, list *eventList, page ops.Page) (err error) {
 	for _, try := range t.guesses(list.Query) {
 		list.Filter, list.By = try.filter, try.by
 		list.Listing, err = t.List(ctx, try.filter, page)
 		if errors.Is(err, ops.ErrFilter) {
-			continue // it cannot be that, then
+			continue // the text cannot mean this
 		}
 		if err != nil || len(list.Events) > 0 {
 			return err
@@ -85,7 +85,7 @@ type guess struct {
 	filter ops.Filter
 }
 
-// guesses are what a text can mean, likeliest first.
+// guesses returns what a text can mean, likeliest first.
 func (t *shown) guesses(text string) []guess {
 	var all []guess
 	add := func(field ops.Field, by string, filter ops.Filter) {
@@ -106,7 +106,7 @@ func (t *shown) guesses(text string) []guess {
 	return all
 }
 
-// filterFields are the fields of the form, with what is in them.
+// filterFields returns the fields of the form with their values.
 func (t *shown) filterFields(f *ops.Filter) []filterField {
 	values := filterValues(f)
 	var fields []filterField
@@ -137,12 +137,12 @@ func (l *eventList) Advanced() bool {
 	return slices.ContainsFunc(l.Fields, inUse) || !l.Filter.Since.IsZero() || !l.Filter.Until.IsZero()
 }
 
-// Selectable reports whether there is something to retry by ticking it.
+// Selectable reports whether the list has events that can be selected for a retry.
 func (l *eventList) Selectable() bool {
 	return slices.ContainsFunc(l.Events, func(e ops.Event) bool { return e.State == ops.StateDead })
 }
 
-// address fills in where one can go from the list.
+// address fills in the list's links.
 func (l *eventList) address(base string) {
 	values := filterValues(&l.Filter)
 	if l.Query != "" {

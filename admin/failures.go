@@ -11,7 +11,7 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// failure is an error whose text is for the one who made the request.
+// failure is an error whose text may be shown to the user.
 type failure struct {
 	status int
 	text   string
@@ -23,7 +23,7 @@ func notFound(format string, args ...any) error {
 	return &failure{http.StatusNotFound, fmt.Sprintf(format, args...)}
 }
 
-// badInput is an error in what was sent.
+// badInput is an error in the request.
 func badInput(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
@@ -32,14 +32,14 @@ func badInput(err error) error {
 	return &failure{http.StatusBadRequest, err.Error()}
 }
 
-// nobody is the answer to who has not said who they are.
+// nobody is the answer to a user who has not logged in.
 func nobody() error { return &failure{http.StatusUnauthorized, "You have to log in first."} }
 
-// forbidden is the answer to who may not.
+// forbidden is the answer to a user who lacks the role.
 func forbidden(text string) error { return &failure{http.StatusForbidden, text} }
 
-// explain finds the status and the text of an error. What is not for people's eyes is not told:
-// an error of the database may hold an address. It is false then.
+// explain returns the status and the text of an error. If told is false, the text hides the error: a database's
+// error may contain an address, say.
 func explain(err error) (status int, text string, told bool) {
 	var why *failure
 	switch {
@@ -50,7 +50,7 @@ func explain(err error) (status int, text string, told bool) {
 	case errors.Is(err, ops.ErrUnsupported), errors.Is(err, ops.ErrFilter):
 		return http.StatusBadRequest, err.Error(), true
 	case errors.Is(err, pgstream.ErrRestored):
-		// Nothing that a page could show is certain. The text has no address in it.
+		// No page could show anything certain. The text contains no address.
 		return http.StatusConflict, "Relays refuse this stream, and so does the console: " + strings.TrimPrefix(err.Error(), "outbox: ") + ".", true
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout, "The database did not answer in time.", true
@@ -60,10 +60,10 @@ func explain(err error) (status int, text string, told bool) {
 	return http.StatusBadGateway, "The database could not answer. The console's log says why.", false
 }
 
-// statusGivenUp is for who does not wait for the answer, and does not read it.
+// statusGivenUp is for a client that has gone away and reads no answer.
 const statusGivenUp = 499
 
-// judge explains an error, and logs what it does not tell.
+// judge explains an error, and logs it if the answer hides it.
 func (c *Console) judge(r *http.Request, err error) (status int, text string) {
 	status, text, told := explain(err)
 	if !told {

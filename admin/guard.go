@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// answerTime bounds what one request asks of the database.
+	// answerTime bounds a request's queries.
 	answerTime = 15 * time.Second
 	// maxForm and maxBody bound what a form and a request of the API may send.
 	maxForm = 256 << 10
 	maxBody = 1 << 20
-	// formField and formHeader carry the token that shows that a request comes from a page of ours.
+	// formField and formHeader carry the token which proves that a request comes from one of our pages.
 	formField  = "csrf"
 	formHeader = "X-CSRF-Token"
 )
 
-// request is a request that was let in.
+// request is an admitted request.
 type request struct {
 	*http.Request
 	caller
 	// outbox is the one in the path; the first if there is none.
 	outbox *shown
-	// visit is the number of the browser; empty for tokens.
+	// visit identifies the browser; empty for tokens.
 	visit string
 }
 
@@ -57,14 +57,14 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// seeOther leads on to a page of ours, which is what goes after a form. The address must be one:
-// nothing in it is taken from a request but what localPath lets through.
+// seeOther redirects to one of our pages, after a form. The address must be ours: only localPath may take a part of
+// it from a request.
 func seeOther(w http.ResponseWriter, to string) {
 	w.Header().Set("Location", to)
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// guarded lets in who may, and turns what goes wrong into an answer.
+// guarded admits a request and turns errors into answers.
 func (c *Console) guarded(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !rt.api && fromElsewhere(r) {
@@ -94,20 +94,20 @@ func (c *Console) guarded(rt route) http.HandlerFunc {
 	}
 }
 
-// fromElsewhere reports whether somebody followed a link in another site, a chat say. The browser
-// keeps a strict cookie to itself then, so that it is not known whether they have logged in.
+// fromElsewhere reports whether the user followed a link from another site, such as a chat. The browser then
+// withholds a strict cookie, so that it is unknown whether they have logged in.
 func fromElsewhere(r *http.Request) bool {
 	return r.Method == http.MethodGet && visitOf(r) == "" && r.Header.Get("Sec-Fetch-Site") == "cross-site"
 }
 
-// comeIn has the browser ask again from a page of ours, which is when it sends its cookie.
+// comeIn makes the browser ask again from one of our pages; then it sends its cookie.
 func (c *Console) comeIn(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Refresh", "0;url="+c.prefix+localPath(r.URL.RequestURI()))
 	_, _ = io.WriteString(w, "<!DOCTYPE html>\n<title>Outbox</title>\n") // the client may be gone
 }
 
-// admit checks who makes a request, what they may do, and that it was their own wish.
+// admit checks the user of a request, their role, and that the request was their own wish.
 func (c *Console) admit(w http.ResponseWriter, r *http.Request, rt route) (*request, error) {
 	limit := int64(maxForm)
 	if rt.api {
@@ -141,7 +141,7 @@ func (c *Console) admit(w http.ResponseWriter, r *http.Request, rt route) (*requ
 	return req, nil
 }
 
-// checkOrigin refuses a change that a page of somebody else's could have made a browser ask for.
+// checkOrigin refuses a change that a page of another site could have made a browser ask for.
 func (c *Console) checkOrigin(r *http.Request, rt route) error {
 	if err := c.origins.Check(r); err != nil {
 		return forbidden("The request comes from another site.")

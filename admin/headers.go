@@ -2,12 +2,12 @@ package admin
 
 import "net/http"
 
-// policy lets a page load what this server sends and nothing else: no inline script or style, no
-// frame around it, no form that goes elsewhere.
+// policy lets a page load only what this server sends: no inline script or style, no frame around it, no form that
+// goes elsewhere.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// setHeaders are those of every answer.
+// setHeaders sets the headers of every answer.
 func setHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -16,6 +16,6 @@ func setHeaders(h http.Header) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-	// Events are nobody else's: neither a proxy nor the disk of a browser keeps them.
+	// Events are private: neither a proxy nor a browser's disk may keep them.
 	h.Set("Cache-Control", "no-store")
 }

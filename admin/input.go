@@ -44,7 +44,7 @@ func parseFilter(values url.Values) (ops.Filter, error) {
 	return f, nil
 }
 
-// textFields are the fields of a filter that are plain text, by their names in forms and addresses.
+// textFields returns the text fields of a filter by their names in forms and addresses.
 func textFields(f *ops.Filter) map[string]*string {
 	return map[string]*string{
 		"namespace": &f.Namespace, "topic": &f.Topic, "type": &f.Type,
@@ -52,8 +52,8 @@ func textFields(f *ops.Filter) map[string]*string {
 	}
 }
 
-// parseTime reads a time as a program writes it, or as a browser's field does; the latter is UTC,
-// as all times of the console are.
+// parseTime reads a time as a program writes it, or as a browser's field does; the latter is UTC, like all times of
+// the console.
 func parseTime(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -66,7 +66,7 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; write it as 2026-03-01T12:00:00Z", text)
 }
 
-// filterValues is a filter as an address; parseFilter reads it.
+// filterValues returns a filter as an address; parseFilter reads it.
 func filterValues(f *ops.Filter) url.Values {
 	values := url.Values{}
 	set := func(name, value string) {
@@ -97,7 +97,7 @@ func filterValues(f *ops.Filter) url.Values {
 // maxPage is how many entries a page of the console may have.
 const maxPage = 200
 
-// parsePage reads which part of a list is wanted.
+// parsePage reads the page of a list.
 func parsePage(values url.Values) (ops.Page, error) {
 	page := ops.Page{Cursor: values.Get("cursor")}
 	if text := values.Get("size"); text != "" {
@@ -110,7 +110,7 @@ func parsePage(values url.Values) (ops.Page, error) {
 	return page, nil
 }
 
-// parseRate reads how many events per second; empty is no limit.
+// parseRate reads a rate in events per second; empty for no limit.
 func parseRate(text string) (int, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return 0, nil

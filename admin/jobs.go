@@ -15,13 +15,13 @@ const (
 	// maxJobs is how many changes of an outbox are remembered, maxRunning how many run at once.
 	maxJobs    = 50 // more than may run, so that there is always one to forget
 	maxRunning = 4
-	// patience is how long a request waits for a change that it asked for; what takes longer
-	// goes on by itself, and pages show how far it is.
+	// patience is how long a request waits for its change. A longer change goes on by itself, and pages show its
+	// progress.
 	patience = 2 * time.Second
 )
 
-// job is a change that somebody asked for. It does not end with the request: closing a browser
-// is no way to stop a retry of a hundred thousand events.
+// job is a running or finished change. It outlives its request: closing a browser must not stop a retry of a
+// hundred thousand events.
 type job struct {
 	id        string
 	operation ops.Operation
@@ -40,11 +40,11 @@ type jobState struct {
 	ID        string        `json:"id"`
 	Operation ops.Operation `json:"operation"`
 	Actor     string        `json:"actor"`
-	// Running is set until it has ended, however that was.
+	// Running is set until the job ends, well or not.
 	Running bool `json:"running"`
 	// Events is how many events are done.
 	Events int64 `json:"events"`
-	// Result is what was done in the end; nil while it runs, or if it failed.
+	// Result is the final result; nil while the job runs, or if it failed.
 	Result *ops.Result `json:"result,omitempty"`
 	// Error says why it failed.
 	Error string `json:"error,omitempty"`
@@ -85,7 +85,7 @@ func (js *jobs) start(operation ops.Operation, actor string, do func(context.Con
 	return j, nil
 }
 
-// find is a change by its number; nil if it is forgotten.
+// find returns a job by its number; nil if it is forgotten.
 func (js *jobs) find(id string) *job {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -95,7 +95,7 @@ func (js *jobs) find(id string) *job {
 	return nil
 }
 
-// current are the changes that run.
+// current returns the running jobs.
 func (js *jobs) current() []*job {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -123,7 +123,7 @@ func (j *job) progress(done int64) {
 	j.done = done
 }
 
-// await waits for the end, for as long as somebody would wait for a page.
+// await waits for the end, up to patience.
 func (j *job) await(ctx context.Context) {
 	select {
 	case <-j.finished:
@@ -132,7 +132,7 @@ func (j *job) await(ctx context.Context) {
 	}
 }
 
-// state is what is shown of a job. What went wrong is in the log since it did.
+// state returns a job's state. The log already has the error.
 func (j *job) state() jobState {
 	s := jobState{ID: j.id, Operation: j.operation, Actor: j.actor, Running: j.running()}
 	j.mu.Lock()

@@ -7,23 +7,23 @@ import (
 )
 
 const (
-	// loginBurst is how many logins may fail at once, from an address or for a name; one more is
-	// allowed after each loginEvery.
+	// loginBurst is how many logins in a row may fail, from an address or for a name; one more is allowed after
+	// each loginEvery.
 	loginBurst = 10
 	loginEvery = 6 * time.Second
 	// maxLimited bounds the memory of the limiter. When it is full, nobody new may try.
 	maxLimited = 20_000
 )
 
-// limiter slows down who guesses passwords. Every try costs, before it is looked at, so that a
-// thousand at once do not slip through; who is right gets it back.
+// limiter slows down password guessing. Every try is charged before it is checked, so that a thousand at once do
+// not slip through; a correct one is refunded.
 type limiter struct {
 	mu   sync.Mutex
-	debt map[string]time.Time // when all that was tried will be paid off
+	debt map[string]time.Time // when all tries will be paid off
 	now  func() time.Time
 }
 
-// try takes a try from all of the keys, or says how long to wait.
+// try charges all keys for a try, or says how long to wait.
 func (l *limiter) try(keys ...string) (wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,7 @@ func (l *limiter) try(keys ...string) (wait time.Duration, ok bool) {
 	return 0, true
 }
 
-// giveBack returns a try to all of the keys.
+// giveBack refunds a try to all keys.
 func (l *limiter) giveBack(keys ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/packfinderz/outbox/ops/audit"
 )
 
-// deadGroup is a group with where one can go from it.
+// deadGroup is a group with its links.
 type deadGroup struct {
 	ops.DeadGroup
 	EventsURL, RetryURL string
@@ -36,7 +36,7 @@ func (c *Console) deadPage(w http.ResponseWriter, r *request) error {
 	}{found, groups})
 }
 
-// relaysPage shows who delivers, and how far each shard is.
+// relaysPage shows the relays, and how far each shard is.
 func (c *Console) relaysPage(w http.ResponseWriter, r *request) error {
 	found, _, err := r.outbox.samples.watch(r.Context())
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Console) relaysPage(w http.ResponseWriter, r *request) error {
 	return c.render(w, r, http.StatusOK, "relays", "Relays", found)
 }
 
-// auditPage shows what was done.
+// auditPage shows the audit log.
 func (c *Console) auditPage(w http.ResponseWriter, r *request) error {
 	log, err := c.audit(r)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Console) auditPage(w http.ResponseWriter, r *request) error {
 	}{log, next})
 }
 
-// audit reads the page of the audit log that the address names.
+// audit reads the page of the audit log named in the address.
 func (c *Console) audit(r *request) (*audit.Page, error) {
 	page, err := parsePage(r.URL.Query())
 	if err != nil {

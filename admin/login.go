@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// maxLoginName bounds the names that are remembered of failed logins.
+// maxLoginName bounds the names that failed logins are remembered by.
 const maxLoginName = 200
 
 // loginForm is the page's content.
 type loginForm struct {
 	Name, Next, Error string
-	// Passwords is set where there are users to log in.
+	// Passwords is set if there are users who can log in.
 	Passwords bool
 }
 
@@ -60,8 +60,8 @@ func (c *Console) logOut(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// localPath is a path of ours, whatever somebody wrote into a link: neither another server's
-// address nor anything that browsers take for one.
+// localPath returns a path of ours, whatever a link contains: no address of another server, nor anything that
+// browsers take for one.
 func localPath(next string) string {
 	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
 		return "/"

@@ -9,9 +9,9 @@ import (
 // overview is the content of the first page.
 type overview struct {
 	*ops.Overview
-	// Verdict is the state of things in a sentence; Mood its colour: good, note or bad.
+	// Verdict is the state of things in a sentence; Mood is its colour: good, note or bad.
 	Verdict, Mood string
-	// Dead is set where some are.
+	// Dead is set if there are dead events.
 	Dead   bool
 	States []stateCount
 	Charts []chartCard
@@ -23,10 +23,10 @@ type stateCount struct {
 	Count ops.Count
 }
 
-// chartCard is a number, and how it came to be.
+// chartCard is a number and its chart.
 type chartCard struct {
 	Title, Value, Unit, Top string
-	// Name is that of its colour.
+	// Name is the name of its colour.
 	Name string
 	// Unknown says why there is nothing to draw.
 	Unknown string
@@ -42,7 +42,7 @@ type shares struct {
 
 type shareRow struct {
 	ops.Share
-	// Width is its part of the largest, of 100.
+	// Width is its percentage of the largest share.
 	Width float64
 }
 
@@ -99,10 +99,10 @@ func newOverview(found *ops.Overview, samples []sample, states []ops.State) *ove
 	return o
 }
 
-// waitsLong is when a backlog without a relay, or an old event, is worth a word, in seconds.
+// waitsLong is from when, in seconds, a backlog without a relay or an old event is worth mentioning.
 const waitsLong = 60
 
-// verdict says how things are, the worst first.
+// verdict describes the state of things, the worst first.
 func verdict(o *ops.Overview) (text, mood string) {
 	dead := o.ByState[ops.StateDead]
 	waits := o.Backlog.N > 0 && o.OldestSeconds > waitsLong
@@ -121,7 +121,7 @@ func verdict(o *ops.Overview) (text, mood string) {
 	return "Events flow.", "good"
 }
 
-// countOf is a sentence's beginning: so many events do something.
+// countOf begins a sentence about a number of events.
 func countOf(c ops.Count, one, many string) string {
 	if c.N == 1 && !c.AtLeast {
 		return "1 event " + one

@@ -20,7 +20,7 @@ var templateFiles embed.FS
 //go:embed assets
 var assetFiles embed.FS
 
-// pages are the templates, each with the frame around it, and the version of the files they load.
+// pages are the templates, each with its frame, and the version of the files they load.
 type pages struct {
 	byName  map[string]*template.Template
 	version string
@@ -54,7 +54,7 @@ func parsePages() (*pages, error) {
 	return p, err
 }
 
-// hashOf names the content of some files, so that browsers notice when it changes.
+// hashOf returns a hash of some files, so that browsers notice when they change.
 func hashOf(files fs.FS) (string, error) {
 	sum := sha256.New()
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
@@ -71,24 +71,24 @@ func hashOf(files fs.FS) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// view is what every page is made from.
+// view is the data of every page.
 type view struct {
-	// Title and Page are what it is called, for people and in the navigation.
+	// Title and Page name the page, for people and in the navigation.
 	Title, Page string
 	// Prefix is the console's path, Base the outbox's.
 	Prefix, Base string
 	Targets      []link
 	Target       string
 	About        *ops.Description
-	// Name and Role are whose request it is; empty for nobody.
+	// Name and Role are those of the user; empty for nobody.
 	Name, Role string
-	// Operator is set for who may change things; LogOut for who can log out.
+	// Operator is set for a user who may change events; LogOut for one who can log out.
 	Operator, LogOut bool
 	// Token goes into every form.
 	Token string
-	// Version is that of the files.
+	// Version is the version of the files.
 	Version string
-	// Jobs are the changes to tell of.
+	// Jobs are the changes to report.
 	Jobs []jobState
 	// Content is the page's own.
 	Content any
@@ -125,8 +125,8 @@ func (c *Console) newView(r *request, page, title string, content any) *view {
 	return v
 }
 
-// render writes a page. It is made whole before the first byte is sent, so that an error is
-// never half a page.
+// render writes a page. It builds the whole page before it sends the first byte, so that an error never leaves half
+// a page.
 func (c *Console) render(w http.ResponseWriter, r *request, status int, page, title string, content any) error {
 	return c.renderPart(w, c.newView(r, page, title, content), status, "frame.html")
 }
@@ -142,7 +142,7 @@ func (c *Console) renderPart(w http.ResponseWriter, v *view, status int, part st
 	return nil
 }
 
-// pageError shows what went wrong.
+// pageError shows an error page.
 func (c *Console) pageError(w http.ResponseWriter, r *request, err error) {
 	status, text := c.judge(r.Request, err)
 	if err := c.render(w, r, status, "error", http.StatusText(status), text); err != nil {
@@ -155,7 +155,7 @@ func (c *Console) noSuchPage(_ http.ResponseWriter, _ *request) error {
 	return notFound("There is no such page.")
 }
 
-// home is the first outbox's overview.
+// home redirects to the first outbox's overview.
 func (c *Console) home(w http.ResponseWriter, r *request) error {
 	seeOther(w, c.base(r.outbox)+"/")
 	return nil

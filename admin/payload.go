@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// maxShown is how much of a payload a page has; the API has all of it.
+	// maxShown is how much of a payload a page shows; the API returns all of it.
 	maxShown = 128 << 10
-	// maxDump is how much is shown of what is not text.
+	// maxDump is how much of a binary payload is shown.
 	maxDump = 4 << 10
 	// maxParts is how many pieces are coloured: each costs more than its text.
 	maxParts = 20_000
@@ -23,11 +23,11 @@ const (
 type payload struct {
 	// Kind is JSON, text or binary.
 	Kind string
-	// Size is that of all of it, in bytes.
+	// Size is the size of the whole payload, in bytes.
 	Size int64
-	// Parts are what is shown, in pieces of one colour.
+	// Parts are the shown text, in pieces of one colour.
 	Parts []part
-	// Cut is set where that is not all.
+	// Cut is set if that is not all.
 	Cut bool
 }
 
@@ -40,7 +40,7 @@ func newPayload(content []byte) payload {
 	case json.Valid(content):
 		p.Kind = "JSON"
 		var indented bytes.Buffer
-		// Indenting can make a deeply nested payload very much longer than it is.
+		// Indenting can make a deeply nested payload much longer.
 		if len(content) <= maxShown && json.Indent(&indented, content, "", "  ") == nil && indented.Len() <= 4*maxShown {
 			content = indented.Bytes()
 		}
@@ -58,7 +58,7 @@ func newPayload(content []byte) payload {
 	return p
 }
 
-// cutBytes cuts at a limit, not within a character.
+// cutBytes cuts at a limit, but not within a character.
 func cutBytes(content []byte, limit int) ([]byte, bool) {
 	if len(content) <= limit {
 		return content, false
@@ -69,8 +69,8 @@ func cutBytes(content []byte, limit int) ([]byte, bool) {
 	return content[:limit], true
 }
 
-// colour divides JSON into keys, strings, numbers, words and the rest. It is no parser: whatever
-// it is given comes out whole.
+// colour divides JSON into keys, strings, numbers, words and the rest. It is no parser: it keeps all of its input,
+// whatever it is.
 func colour(content []byte) []part {
 	var parts []part
 	for len(content) > 0 && len(parts) < maxParts {
@@ -84,7 +84,7 @@ func colour(content []byte) []part {
 	return parts
 }
 
-// next is the class and the length of the piece that content begins with.
+// next returns the class and the length of the first piece of content.
 func next(content []byte) (class string, n int) {
 	switch first := content[0]; {
 	case first == '"':
@@ -104,7 +104,7 @@ func next(content []byte) (class string, n int) {
 	return "", max(n, 1)
 }
 
-// stringEnd is the length of the string that content begins with.
+// stringEnd returns the length of the string that content begins with.
 func stringEnd(content []byte) int {
 	for i := 1; i < len(content); i++ {
 		switch content[i] {
@@ -117,7 +117,7 @@ func stringEnd(content []byte) int {
 	return len(content)
 }
 
-// spanOf is how many bytes content begins with that are all in a set.
+// spanOf returns how many of the first bytes of content are in a set.
 func spanOf(content []byte, set string) int {
 	rest := bytes.TrimLeft(content, set)
 	return len(content) - len(rest)

@@ -40,7 +40,7 @@ func ParseProxyAddresses(list []string) ([]netip.Prefix, error) {
 	return prefixes, nil
 }
 
-// validate refuses a proxy that anybody could pretend to be.
+// validate rejects a proxy that anybody could pretend to be.
 func (p *Proxy) validate() error {
 	if (p.UserHeader != "" || p.RoleHeader != "") && len(p.Addresses) == 0 {
 		return fmt.Errorf("the header %s is trusted from no address; say where the proxy is, or anybody could send it", p.UserHeader)
@@ -61,7 +61,7 @@ func (p *Proxy) covers(address netip.Addr) bool {
 	return slices.ContainsFunc(p.Addresses, func(prefix netip.Prefix) bool { return prefix.Contains(address) })
 }
 
-// identify finds whom the proxy has logged in.
+// identify finds the user that the proxy has authenticated.
 func (p *Proxy) identify(r *http.Request) (Identity, bool) {
 	name := r.Header.Get(p.UserHeader)
 	if p.UserHeader == "" || name == "" || len(r.Header.Values(p.UserHeader)) > 1 || !p.sent(r) {
@@ -79,13 +79,13 @@ func (p *Proxy) identify(r *http.Request) (Identity, bool) {
 	return Identity{Name: name, Role: role}, true
 }
 
-// secure reports whether the browser speaks TLS, with us or with the proxy.
+// secure reports whether the browser uses TLS, with us or with the proxy.
 func (p *Proxy) secure(r *http.Request) bool {
 	return r.TLS != nil || p.sent(r) && r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
-// client is the address a request comes from, looked up behind the proxy: the last address that
-// is not a proxy's own, because the ones before it are what the client claims.
+// client returns the address of a request's client, behind the proxy: the last address that is not a proxy's own.
+// The addresses before it are only the client's claim.
 func (p *Proxy) client(r *http.Request) string {
 	from, _ := peer(r)
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -99,7 +99,7 @@ func (p *Proxy) client(r *http.Request) string {
 	return from.String()
 }
 
-// peer is the other end of the connection.
+// peer returns the other end of the connection.
 func peer(r *http.Request) (netip.Addr, bool) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

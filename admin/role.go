@@ -10,7 +10,7 @@ type Role int
 
 // The roles. Each may do what the ones before it may.
 const (
-	// Nobody may do nothing.
+	// Nobody has no rights.
 	Nobody Role = iota
 	// Viewer may look at events.
 	Viewer

@@ -11,16 +11,16 @@ import (
 type route struct {
 	// method and path are the mux's pattern.
 	method, path string
-	// role is what it takes to use it.
+	// role is the role it requires.
 	role Role
-	// api is set for what programs use: it answers in JSON.
+	// api is set for the JSON API.
 	api bool
 	// time bounds the answer. Default answerTime.
 	time   time.Duration
 	answer func(*Console, http.ResponseWriter, *request) error
 }
 
-// routes are all addresses but the files of the pages.
+// routes returns all addresses except for static files.
 func routes() []route {
 	page := func(method, path string, role Role, answer func(*Console, http.ResponseWriter, *request) error) route {
 		return route{method: method, path: path, role: role, answer: answer}
@@ -77,7 +77,7 @@ func (c *Console) newMux() *http.ServeMux {
 	mux.HandleFunc("GET /api/", c.guarded(route{role: Viewer, api: true, answer: (*Console).noSuchAPI}))
 	files := http.FileServerFS(assetFiles)
 	mux.HandleFunc("GET /assets/", func(w http.ResponseWriter, r *http.Request) {
-		// Their address has the version in it.
+		// Their address contains the version.
 		w.Header().Set("Cache-Control", "public, max-age=86400")
 		files.ServeHTTP(w, r)
 	})

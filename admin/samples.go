@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// sampleEvery is how often an outbox is looked at, sampleWindow how far charts go back.
+	// sampleEvery is how often an outbox is sampled; sampleWindow is how far charts go back.
 	sampleEvery  = 2 * time.Second
 	sampleWindow = 10 * time.Minute
-	// sampleIdle is how long samples are taken after the last person has looked.
+	// sampleIdle is how long sampling goes on after the last visit.
 	sampleIdle = time.Minute
-	// sampleTime bounds one look.
+	// sampleTime bounds one sample.
 	sampleTime = 10 * time.Second
 )
 
-// sample is a point of the charts. What an outbox does not know is negative.
+// sample is a point of the charts. An unknown value is negative.
 type sample struct {
 	At        time.Time `json:"at"`
 	Backlog   int64     `json:"backlog"`
@@ -29,8 +29,8 @@ type sample struct {
 	Failed    int64     `json:"failedPerMinute"`
 }
 
-// sampler looks at an outbox while somebody watches, however many they are: the database is asked
-// once. Nobody watches: nothing is asked.
+// sampler samples an outbox while somebody watches. However many watch, it queries the database once; if nobody
+// does, not at all.
 type sampler struct {
 	life context.Context
 	look func(context.Context) (*ops.Overview, error)
@@ -49,7 +49,7 @@ func newSampler(life context.Context, look func(context.Context) (*ops.Overview,
 	return &sampler{life: life, look: look, next: make(chan struct{})}
 }
 
-// watch returns the newest overview and the samples of the window. Who comes first waits for it.
+// watch returns the newest overview and the samples of the window. The first caller waits for it.
 func (s *sampler) watch(ctx context.Context) (*ops.Overview, []sample, error) {
 	s.mu.Lock()
 	s.watched = time.Now()

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// ErrExposed means that a console without credentials was asked to listen on an address that others can reach.
+// ErrExposed means that a console without credentials would listen on an address that others can reach.
 var ErrExposed = errors.New("the console has no credentials and would be open to everybody who reaches this address; " +
 	"give it credentials, or listen on 127.0.0.1")
 
 const (
-	// The times of the server, so that nobody holds connections open for nothing.
+	// Timeouts of the server, so that idle clients do not hold connections open.
 	headerTime = 5 * time.Second
 	readTime   = 30 * time.Second
 	writeTime  = 60 * time.Second
 	idleTime   = 2 * time.Minute
-	// shutdownTime is how long a page that is being made may take when the server stops.
+	// shutdownTime is how long open requests may take when the server stops.
 	shutdownTime = 5 * time.Second
 	// maxHeader bounds the headers of a request.
 	maxHeader = 32 << 10
 )
 
-// Server is a console that listens.
+// Server is a listening console.
 type Server struct {
 	// URL is the address of its first page.
 	URL    string
@@ -65,7 +65,7 @@ func (c *Console) Listen(address string, secure *tls.Config) (*Server, error) {
 	}
 	at := listener.Addr().String()
 	if _, port, err := net.SplitHostPort(at); err == nil && (len(place.IP) == 0 || place.IP.IsUnspecified()) {
-		at = net.JoinHostPort("localhost", port) // every address of this machine, of which this is one
+		at = net.JoinHostPort("localhost", port) // it listens on all addresses of this machine, this one included
 	}
 	s.URL = scheme + "://" + at + c.prefix + "/"
 	go func() {
@@ -85,7 +85,7 @@ func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	if err := s.server.Shutdown(ctx); err != nil {
-		_ = s.server.Close() // whoever still reads has had their time
+		_ = s.server.Close() // open requests have had their time
 	}
 	<-s.done
 	return s.err

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// cookieName is the one cookie: a random number that means nothing outside this process.
+	// cookieName is the only cookie: a random number that means nothing outside this process.
 	cookieName = "outbox_console"
 	// sessionLife is how long a login lasts.
 	sessionLife = 12 * time.Hour
-	// maxSessions bounds the memory that logins take; the oldest goes first.
+	// maxSessions bounds the memory of logins; the oldest goes first.
 	maxSessions = 10_000
-	// visitLength is that of the random text in the cookie.
+	// visitLength is the length of the random text in the cookie.
 	visitLength = 26
 )
 
@@ -33,8 +33,8 @@ type session struct {
 	since time.Time
 }
 
-// begin makes a session and returns its number. A new login has a new number, so that one that
-// was planted in a browser before is worth nothing.
+// begin starts a session and returns its number. Every login has a new number, so that one planted in a browser
+// before is useless.
 func (s *sessions) begin(is Identity) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *sessions) begin(is Identity) string {
 	return visit
 }
 
-// find is who has logged in with a number.
+// find returns the user who logged in with a number.
 func (s *sessions) find(visit string) (Identity, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *sessions) end(visit string) {
 	delete(s.open, visit)
 }
 
-// visitOf is the number in a request's cookie; empty without one.
+// visitOf returns the number in a request's cookie; empty without one.
 func visitOf(r *http.Request) string {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil || len(cookie.Value) != visitLength {
@@ -82,7 +82,7 @@ func visitOf(r *http.Request) string {
 	return cookie.Value
 }
 
-// setVisit sends a number to the browser. It is kept until the browser is closed.
+// setVisit sends a number to the browser, which keeps it until it is closed.
 func (c *Console) setVisit(w http.ResponseWriter, r *http.Request, visit string) {
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // it is Secure wherever the browser speaks TLS, or it would not be sent
 		Name: cookieName, Value: visit, Path: c.prefix + "/",
@@ -90,7 +90,7 @@ func (c *Console) setVisit(w http.ResponseWriter, r *http.Request, visit string)
 	})
 }
 
-// visit is the number of a browser; one that has none yet is given one.
+// visit returns the browser's number, and gives it one if it has none.
 func (c *Console) visit(w http.ResponseWriter, r *http.Request) string {
 	if visit := visitOf(r); visit != "" {
 		return visit
@@ -100,7 +100,7 @@ func (c *Console) visit(w http.ResponseWriter, r *http.Request) string {
 	return visit
 }
 
-// formToken is what a form of a visit carries: nobody who cannot read our pages can know it.
+// formToken is the token in the forms of a visit: only a reader of our pages can know it.
 func (c *Console) formToken(visit string) string {
 	mac := hmac.New(sha256.New, c.key)
 	_, _ = mac.Write([]byte(visit)) // a hash takes everything

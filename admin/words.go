@@ -11,7 +11,7 @@ import (
 	"github.com/packfinderz/outbox/ops"
 )
 
-// words turn values into words, in pages.
+// words are the template functions that turn values into words.
 var words = template.FuncMap{
 	"ago":     func(at time.Time) string { return ago(time.Since(at)) },
 	"clock":   func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") },
@@ -40,7 +40,7 @@ var presentOf = map[ops.Operation]string{
 	ops.OperationPurge: "Purging",
 }
 
-// number is a number with its thousands apart.
+// number formats a number with separated thousands.
 func number(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	var b strings.Builder
@@ -53,7 +53,7 @@ func number(n int64) string {
 	return b.String()
 }
 
-// count is a number that may not be exact: ~ is an estimate, + is at least.
+// count formats a number that may be inexact: ~ is an estimate, + is at least.
 func count(c ops.Count) string { return counted(c.N, c.AtLeast, c.Estimate) }
 
 func counted(n int64, atLeast, estimate bool) string {
@@ -67,7 +67,7 @@ func counted(n int64, atLeast, estimate bool) string {
 	return text
 }
 
-// seconds is a time for people, in its two largest units.
+// seconds formats a time in its two largest units.
 func seconds(s float64) string {
 	if s <= 0 {
 		return "0 s"
@@ -99,7 +99,7 @@ func wholeSeconds(whole int64) string {
 	return fmt.Sprintf("%d s", whole)
 }
 
-// ago is how long something is past, or in how long it comes.
+// ago says how long ago something was, or how soon it comes.
 func ago(past time.Duration) string {
 	switch {
 	case past < -time.Second:
@@ -110,7 +110,7 @@ func ago(past time.Duration) string {
 	return wholeSeconds(int64(past.Seconds())) + " ago"
 }
 
-// subject is what an event is about: its key, or its aggregate.
+// subject returns what an event is about: its key, or its aggregate.
 func subject(e ops.Event) string {
 	switch {
 	case e.Key != "":
@@ -121,7 +121,7 @@ func subject(e ops.Event) string {
 	return e.AggregateType + e.AggregateID
 }
 
-// tail is the end of an id, which is where ids made in one second differ.
+// tail returns the end of an id, where ids made in one second differ.
 func tail(id fmt.Stringer) string {
 	text := id.String()
 	return text[max(len(text)-12, 0):]

@@ -1,5 +1,5 @@
-// Command outbox is the transactional outbox's program: it makes the tables, emits events
-// and relays them. See outbox --help.
+// Command outbox is the transactional outbox's program: it creates the tables, emits events and relays them. See
+// outbox --help.
 package main
 
 import (

@@ -18,11 +18,11 @@ import (
 	"github.com/packfinderz/outbox/ops/doctor"
 )
 
-// usersVariable has the lines of a credentials file, for those who keep secrets in the environment.
+// usersVariable holds the lines of a credentials file, for those who keep secrets in the environment.
 const usersVariable = "OUTBOX_CONSOLE_USERS"
 
-// consoleConnections is how many connections a console has: pages ask for one thing after the
-// other, and changes that are under way need one each.
+// consoleConnections is how many connections a console has: pages ask one query after the other, and each running
+// change needs one.
 const consoleConnections = 8
 
 // consoleFlags say who may use a console, and how.
@@ -33,7 +33,7 @@ type consoleFlags struct {
 	mask                                        bool
 }
 
-// flags adds the flags, their names beginning with a word of the command's.
+// flags adds the flags, with a prefix of the command's.
 func (f *consoleFlags) flags(cmd *cobra.Command, word string) {
 	s := cmd.Flags()
 	s.StringVar(&f.credentials, word+"credentials", "", "`file` with users and tokens; see outbox console user, or "+usersVariable)
@@ -80,14 +80,14 @@ func (f *consoleFlags) tls() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// consoleServer is a console that listens, with what belongs to it.
+// consoleServer is a listening console, with what belongs to it.
 type consoleServer struct {
 	*admin.Server
 	console *admin.Console
 	pool    *pgxpool.Pool
 }
 
-// close stops it, what comes last first.
+// close stops it, in reverse order.
 func (s *consoleServer) close() error {
 	err := s.Close()
 	s.console.Close()
@@ -95,16 +95,16 @@ func (s *consoleServer) close() error {
 	return err
 }
 
-// consoleOptions are what a command asks of its console.
+// consoleOptions are a command's settings for its console.
 type consoleOptions struct {
 	listen, subscription string
-	// publisher is where a queue table is replayed to; nil for nowhere.
+	// publisher is where a queue table's events are replayed to; nil for nowhere.
 	publisher    outbox.Publisher
 	defaultTopic string
 	log          *slog.Logger
 }
 
-// serve opens a console on what the flags name, with connections of its own.
+// serve opens a console on what the flags name, with its own connections.
 func (f *consoleFlags) serve(ctx context.Context, from *source, options consoleOptions) (_ *consoleServer, err error) {
 	access, err := f.access()
 	if err != nil {

@@ -56,8 +56,7 @@ doctor shows how to find them.`,
 	return cmd
 }
 
-// refusal ends a drain of a stream that waits for a repair. A relay would go on after it; nobody waits for that
-// with a drain.
+// refusal ends a drain of a stream that needs a repair. A relay waits for the repair; a drain does not.
 type refusal struct{ stop context.CancelCauseFunc }
 
 func (r *refusal) OnStoreError(err error) {
@@ -66,10 +65,10 @@ func (r *refusal) OnStoreError(err error) {
 	}
 }
 
-// countTime is how long the end of a drain may take to count what is left.
+// countTime bounds the final count of a drain.
 const countTime = 5 * time.Second
 
-// undrained says what is left when a drain was told to stop before its end.
+// undrained says what is left when a drain was stopped before its end.
 func undrained(ctx context.Context, err error, relay *outbox.Relay, store outbox.Store) error {
 	if cause := context.Cause(ctx); errors.Is(cause, pgstream.ErrRestored) {
 		return &usageError{cause} // as at the start

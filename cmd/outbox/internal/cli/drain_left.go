@@ -26,12 +26,12 @@ func (d *deliveries) OnSettle(report outbox.BatchReport) {
 	}
 }
 
-// leftStates are the states of events that a drain can leave, those first that need a person.
+// leftStates are the states of events that a drain can leave. Those that need a person come first.
 var leftStates = []ops.State{
 	ops.StateDead, ops.StateHeld, ops.StateWaiting, ops.StateStopped, ops.StateRetrying, ops.StateScheduled, ops.StateDue,
 }
 
-// left counts the events that are not delivered, by state, and the rows that no state accounts for.
+// left counts the undelivered events by state, and the rows in no known state.
 func (o *opened) left(ctx context.Context) (left map[ops.State]int64, strays int64, err error) {
 	stats, err := o.store.Stats(ctx)
 	if err != nil {
@@ -46,8 +46,7 @@ func (o *opened) left(ctx context.Context) (left map[ops.State]int64, strays int
 		if err != nil {
 			return nil, 0, err
 		}
-		// A stream counts what waits behind another event among what is retried, and does not count what
-		// somebody holds.
+		// A stream counts events that wait behind another one as retried, and does not count held ones.
 		left[ops.StateWaiting], left[ops.StateStopped] = parked["waiting"], parked["stopped"]
 		left[ops.StateRetrying] = max(0, stats.Retrying-parked["waiting"]-parked["stopped"])
 		left[ops.StateHeld] += parked["held"]
@@ -56,8 +55,8 @@ func (o *opened) left(ctx context.Context) (left map[ops.State]int64, strays int
 	return left, max(0, stats.Strays), nil
 }
 
-// printDrained says what a drain did, and what it left: that it ends well does not mean that everything
-// is delivered. Rows that no relay will ever take are an error.
+// printDrained prints what a drain did and what it left, because a successful drain does not mean that everything
+// is delivered. Rows that no relay will ever claim are an error.
 func (a *app) printDrained(ctx context.Context, on *running, delivered int64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
 	defer cancel()

@@ -49,7 +49,7 @@ All events go into one transaction: if one line is refused, nothing is written.`
 	return cmd
 }
 
-// events gives the events of a run, one at a time, and io.EOF at the end.
+// events yields the events of a run, one at a time, and io.EOF at the end.
 type events interface {
 	next() (outbox.Event, error)
 	// place names the n-th event (from 0) for people.
@@ -69,7 +69,7 @@ func (a *app) emit(ctx context.Context, from *source, config outbox.EmitConfig, 
 	if err != nil {
 		return err
 	}
-	// Closing reports nothing of use: the transaction has been committed or given up.
+	// An error of Close is of no use: the transaction is committed or abandoned.
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if err := found.verify(ctx, conn, true); err != nil {
 		return classify(err, found.ifMissing())
@@ -104,7 +104,7 @@ func (a *app) emit(ctx context.Context, from *source, config outbox.EmitConfig, 
 	return a.printEmitted(done)
 }
 
-// readPage reads as many events as go into one statement, and says whether there may be more.
+// readPage reads the events of one statement, and says whether there may be more.
 func readPage(input events) (page []outbox.Event, more bool, err error) {
 	for len(page) < emitPage {
 		event, err := input.next()

@@ -44,7 +44,7 @@ var onlyWithPayload = []string{
 	"content-type", "not-before", "max-attempts",
 }
 
-// source decides between the event of the flags and the lines of standard input.
+// source returns the event of the flags, or the lines of standard input.
 func (e *eventFlags) source(cmd *cobra.Command, in io.Reader) (events, error) {
 	if !cmd.Flags().Changed("payload") {
 		for _, name := range onlyWithPayload {

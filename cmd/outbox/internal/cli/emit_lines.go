@@ -12,8 +12,8 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// maxLine bounds one line of input, so that a stream without line breaks does not fill
-// the memory. It leaves room for the largest payload there is, escaped.
+// maxLine bounds one line of input, so that input without line breaks does not fill the memory. It leaves room for
+// the largest payload, escaped.
 const maxLine = 512 << 20
 
 // line is one event on standard input.
@@ -39,7 +39,7 @@ type line struct {
 type lines struct {
 	scanner *bufio.Scanner
 	read    int
-	// numbers are the line numbers of the events read: blank lines are passed over.
+	// numbers are the line numbers of the events read; blank lines are skipped.
 	numbers []int
 }
 

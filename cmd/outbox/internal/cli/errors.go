@@ -21,12 +21,12 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// exitError ends the program with a code and says nothing: what there is to say was printed.
+// exitError ends the program with a code and no message: everything is already printed.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// interruptedError is the end of something that was told to stop. What it did is done.
+// interruptedError means that something was told to stop. What it did is done.
 type interruptedError struct {
 	events int64
 	goOn   string
@@ -67,13 +67,13 @@ func maxArgs(n int) cobra.PositionalArgs {
 	}
 }
 
-// message is the one line shown for an error: no repeated prefix, no line breaks.
+// message returns the one line shown for an error: no repeated prefix, no line breaks.
 func message(err error) string {
 	return strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "outbox: ")
 }
 
-// classify turns the database's answers that mean "this was never going to work" into
-// usage errors with a hint; everything else is passed on.
+// classify turns errors of the database that mean "this was never going to work" into usage errors with a hint; it
+// returns others unchanged.
 func classify(err error, hint string) error {
 	var pgErr *pgconn.PgError
 	var connectErr *pgconn.ConnectError
@@ -89,7 +89,7 @@ func classify(err error, hint string) error {
 		return &usageError{err}
 	case errors.As(err, &connectErr):
 		return usagef("cannot reach the database: %w", err)
-	case errors.As(err, &pgErr) && strings.HasPrefix(pgErr.Code, "08"): // a pooler that does not reach the server
+	case errors.As(err, &pgErr) && strings.HasPrefix(pgErr.Code, "08"): // a pooler that cannot reach the server
 		return usagef("cannot reach the database: %w", err)
 	case errors.As(err, &pgErr):
 		switch pgErr.Code {

@@ -9,7 +9,7 @@ import (
 	"github.com/packfinderz/outbox/ops"
 )
 
-// filterFlags say which events.
+// filterFlags select events.
 type filterFlags struct {
 	ops.Filter
 	aggregate, tenant, since, until string
@@ -27,12 +27,12 @@ func (f *filterFlags) flags(cmd *cobra.Command) {
 	s.StringVar(&f.until, "until", "", "only events emitted before this `time`")
 }
 
-// errorFlag is for the commands that look at events that failed.
+// errorFlag adds --error, for commands that look at failed events.
 func (f *filterFlags) errorFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Error, "error", "", "only events with this last `error`, numbers and ids written as #, as list --dead-groups shows it")
 }
 
-// parse reads what is not a plain text, and the ids that are arguments.
+// parse reads the flags that are not plain text, and the ids given as arguments.
 func (f *filterFlags) parse(args []string) (ops.Filter, error) {
 	for _, text := range args {
 		id, err := parseUUID(text)

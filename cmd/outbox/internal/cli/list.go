@@ -122,7 +122,7 @@ func (a *app) columns(write func(io.Writer)) error {
 	return nil
 }
 
-// row is one line of a table. What fails shows when the table is flushed.
+// row writes one line of a table. Errors appear when the table is flushed.
 func row(w io.Writer, cells ...any) {
 	for i, cell := range cells {
 		if i > 0 {
@@ -133,11 +133,11 @@ func row(w io.Writer, cells ...any) {
 	_, _ = io.WriteString(w, "\n")
 }
 
-// note tells a person something beside the answer.
+// note tells a person something besides the answer.
 func (a *app) note(text string) { _, _ = fmt.Fprintln(a.Err, printable(text)) }
 
-// printable replaces what would do something to a terminal, or turn the order of its letters
-// around: it comes from events and errors.
+// printable replaces characters that would control a terminal or reverse its text: they come from events and
+// errors.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -154,7 +154,7 @@ func dash(text string) string {
 	return text
 }
 
-// short is the beginning of a text.
+// short returns the beginning of a text.
 func short(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {

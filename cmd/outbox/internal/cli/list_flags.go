@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// listValue is a flag that is given once for each of its values. It takes a value as it is: topics and names may
-// have commas and quotes, at which pflag's own lists would split it. In the environment each line is a value.
+// listValue is a repeatable flag. It takes each value as it is: topics and names may have commas and quotes, at
+// which pflag's own lists would split. In the environment each line is a value.
 type listValue struct{ values *[]string }
 
 // listFlag makes a flag of a list.

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// logFlags are those of programs that stay: relay, drain and console.
+// logFlags are the flags of long-running commands: relay, drain and console.
 type logFlags struct{ logFormat, logLevel string }
 
 func (f *logFlags) flags(cmd *cobra.Command) {
@@ -30,7 +30,7 @@ func (f *logFlags) logger(a *app) (*slog.Logger, error) {
 	return nil, usagef("--log-format is %q; choose text or json", f.logFormat)
 }
 
-// readable writes durations as 1.5s; JSON would have them in nanoseconds.
+// readable writes durations as 1.5s; JSON would have nanoseconds.
 func readable(_ []string, attr slog.Attr) slog.Attr {
 	if attr.Value.Kind() == slog.KindDuration {
 		attr.Value = slog.StringValue(attr.Value.Duration().String())

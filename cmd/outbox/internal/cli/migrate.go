@@ -69,7 +69,7 @@ With --audit the tables of the audit log are made, beside the layout's, and noth
 			case err != nil:
 				return classify(err, "make the schema first, or check --schema and --table")
 			}
-			// What somebody dropped, no migration makes again.
+			// No migration restores what a person dropped.
 			if err := a.afterwards(cmd.Context(), &from, found, options); err != nil {
 				return fmt.Errorf("all migrations are applied, but %s", message(err))
 			}
@@ -172,7 +172,7 @@ func (o *migrationOptions) auditFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.audit, "audit", false, "the tables of the audit log, instead of the layout's")
 }
 
-// auditMigration says how the audit log's tables are made, beside those of an outbox.
+// auditMigration returns how to create the audit log's tables, beside those of an outbox.
 func auditMigration(conn *pgx.ConnConfig, schema string, options migrationOptions) (migrate.Config, error) {
 	if options.adopt || options.shape != (pgstream.Shape{}) {
 		return migrate.Config{}, usagef("--audit makes the audit log's tables and nothing else; run it without --adopt, --slots, --slot-length and --shards")
@@ -202,7 +202,7 @@ func (a *app) migrator(ctx context.Context, from *source, options migrationOptio
 	return found, m, classify(err, "check --schema and --table")
 }
 
-// afterwards compares what is there with what this program needs. The audit log has no needs.
+// afterwards compares the tables with what this program needs. It does not check the audit log.
 func (a *app) afterwards(ctx context.Context, from *source, found place, options migrationOptions) error {
 	if options.audit {
 		return nil

@@ -57,7 +57,7 @@ times, such as 20260131120000. Atlas and Flyway get no way down.`,
 	return cmd
 }
 
-// migrationFiles are the goose migrations of what the flags name.
+// migrationFiles returns the goose migrations of what the flags name.
 func migrationFiles(from *source, options migrationOptions) (fs.FS, error) {
 	if options.audit {
 		return audit.Migrations()
@@ -69,8 +69,8 @@ func migrationFiles(from *source, options migrationOptions) (fs.FS, error) {
 	return found.files(options)
 }
 
-// printFiles prints files, or writes those that are missing into a folder. If one is there and says something else, it
-// writes none.
+// printFiles prints files, or writes the missing ones into a folder. If one exists with other content, it writes
+// none.
 func (a *app) printFiles(files []migrate.File, folder string) error {
 	if folder == "" {
 		return a.showFiles(files)

@@ -11,7 +11,7 @@ import (
 	"github.com/packfinderz/outbox/ops"
 )
 
-// operated is what a person looks at, or does something to.
+// operated is the outbox that a command looks at or changes.
 type operated struct {
 	source
 	subscription, as string
@@ -22,7 +22,7 @@ func (o *operated) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.subscription, "subscription", "", "`name` of the stream's subscription (default \"default\")")
 }
 
-// changeFlags are for the commands that change something.
+// changeFlags adds the flags of commands that change events.
 func (o *operated) changeFlags(cmd *cobra.Command, change *ops.Change) {
 	o.flags(cmd)
 	f := cmd.Flags()
@@ -30,7 +30,7 @@ func (o *operated) changeFlags(cmd *cobra.Command, change *ops.Change) {
 	f.BoolVar(&change.DryRun, "dry-run", false, "count only")
 }
 
-// actor is who does it.
+// actor returns the name for the audit log.
 func (o *operated) actor() string {
 	if o.as != "" {
 		return o.as
@@ -58,8 +58,8 @@ func (o *operated) operate(ctx context.Context, work func(*ops.Outbox) error) er
 	})
 }
 
-// printResult says what became of a change, to people and machines. A change that was cut
-// short is an error, which says how to go on.
+// printResult prints the result of a change, for people or as JSON. An interrupted change is an error, which says
+// how to go on.
 func (a *app) printResult(result *ops.Result, done, would, goOn string) error {
 	var err error
 	switch {
@@ -76,7 +76,7 @@ func (a *app) printResult(result *ops.Result, done, would, goOn string) error {
 	return a.finish(result, goOn)
 }
 
-// finish says what else a person should know of a change.
+// finish prints what else a person should know about a change.
 func (a *app) finish(result *ops.Result, goOn string) error {
 	if result.Unaudited != "" && !result.DryRun {
 		a.note("not audited: " + result.Unaudited)
@@ -87,7 +87,7 @@ func (a *app) finish(result *ops.Result, goOn string) error {
 	return nil
 }
 
-// atLeast is a number of events that may be more.
+// atLeast formats a number of events that may be more.
 func atLeast(n int64, more bool) string {
 	if more {
 		return "at least " + plural(n, "event")

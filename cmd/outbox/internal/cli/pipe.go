@@ -11,15 +11,15 @@ import (
 // errNoReader ends a relay to standard output.
 var errNoReader = errors.New("standard output was closed: nobody reads the events any more")
 
-// pipe is standard output. When its reader is gone the relay is told to end, and gives back what
-// it holds; otherwise the first line would kill the process.
+// pipe is standard output. When its reader is gone, the relay is told to stop and releases what it holds; otherwise
+// the next write would kill the process.
 type pipe struct {
 	io.Writer
 	end context.CancelCauseFunc
 }
 
 func newPipe(out io.Writer, end context.CancelCauseFunc) *pipe {
-	signal.Ignore(syscall.SIGPIPE) // it would come before the error
+	signal.Ignore(syscall.SIGPIPE) // the signal would come before the error
 	return &pipe{out, end}
 }
 

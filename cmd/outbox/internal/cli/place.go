@@ -20,18 +20,18 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// place is what --layout, --schema and --table name: a queue table, or the stream. It has what has to be known before
-// there are tables, and makes the store of a relay and the outbox of a person. The commands do not ask which it is.
+// place is what --layout, --schema and --table name: a queue table, or the stream. It knows what is needed before
+// there are tables, and opens the store of a relay and the outbox of a person. The commands do not ask which it is.
 type place interface {
 	// target is what events are emitted to.
 	target() outbox.Target
-	// migration says how its tables are made.
+	// migration returns how to create its tables.
 	migration(ctx context.Context, conn *pgx.ConnConfig, options migrationOptions) (migrate.Config, error)
 	// files are its goose migrations.
 	files(options migrationOptions) (fs.FS, error)
 	// schema is the schema of its tables; empty for the search path.
 	schema() string
-	// ifMade says what to do with tables that somebody else's migrations made.
+	// ifMade says what to do with tables that other migrations created.
 	ifMade() string
 	// ifMissing is the hint for a database that lacks the tables.
 	ifMissing() string
@@ -39,38 +39,38 @@ type place interface {
 	verify(ctx context.Context, conn *pgx.Conn, emits bool) error
 	// wake tells relays that there are events.
 	wake(ctx context.Context, conn *pgx.Conn) error
-	// open connects a relay's store, and checks that the tables are what the place says.
+	// open opens a relay's store, and checks that the tables are what the place says.
 	open(ctx context.Context, conn *pgx.ConnConfig, options storeOptions) (*opened, error)
 	// outbox is the table, or a subscription of the stream; empty is the default subscription.
 	outbox(pool *pgxpool.Pool, subscription string) (*ops.Outbox, error)
-	// subscriptions are the names of all that outbox can be asked for; a table has one without a name.
+	// subscriptions returns the names that outbox accepts; a table has one, without a name.
 	subscriptions(ctx context.Context, pool *pgxpool.Pool) ([]string, error)
 }
 
 // migrationOptions are the flags of migrate.
 type migrationOptions struct {
 	adopt, force bool
-	// audit is set if the audit log's tables are meant instead of the place's own.
+	// audit is set for the audit log's tables instead of the place's own.
 	audit bool
-	// shape is that of a stream; what is zero was not given.
+	// shape is the shape of a stream; zero fields were not given.
 	shape pgstream.Shape
 }
 
-// storeOptions are what the commands ask of a store. Zero means the default.
+// storeOptions are the commands' settings for a store. Zero means the default.
 type storeOptions struct {
 	subscription string
 	filter       pgstore.Filter
 	lease        time.Duration
 	attempts     int
 	concurrency  int
-	// purgesDead is set where dead events have a retention.
+	// purgesDead is set if dead events have a retention.
 	purgesDead bool
-	// changed is told when the definition of a subscription changes; nil for nobody.
+	// changed, if not nil, is called when the definition of a subscription changes.
 	changed func(was, is pgstream.Subscription)
 	log     *slog.Logger
 }
 
-// store is what the commands use of either kind.
+// store is what the commands need of either kind.
 type store interface {
 	outbox.Store
 	WorkerID() uuid.UUID
@@ -80,9 +80,9 @@ type store interface {
 type opened struct {
 	store store
 	pool  *pgxpool.Pool
-	// destination is where its subscription says that its events go; often nowhere.
+	// destination is the subscription's own destination; often empty.
 	destination string
-	// parked counts the events that a stream's subscription has put aside, by state; nil for a table.
+	// parked counts the parked events of a stream's subscription by state; nil for a table.
 	parked func(context.Context) (map[string]int64, error)
 }
 
@@ -92,7 +92,7 @@ func (o *opened) name() string {
 	return fmt.Sprintf("%s at %s/%s", o.store.Traits().Name, net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))), config.Database)
 }
 
-// close gives back what the store holds.
+// close releases what the store holds.
 func (o *opened) close() {
 	if closer, ok := o.store.(interface{ Close() }); ok {
 		closer.Close()
@@ -133,8 +133,8 @@ func (s *source) connected(ctx context.Context, connections int, work func(place
 	return classify(work(found, pool), found.ifMissing())
 }
 
-// outboxes are the outbox of a subscription or, if none is named, of each. They are there and are what this program
-// needs.
+// outboxes returns the outbox of a subscription or, if none is named, of each. It checks that they exist and are
+// what this program needs.
 func outboxes(ctx context.Context, found place, pool *pgxpool.Pool, subscription string) ([]*ops.Outbox, error) {
 	names := []string{subscription}
 	if subscription == "" {

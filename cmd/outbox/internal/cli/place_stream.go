@@ -47,8 +47,8 @@ func (s stream) files(options migrationOptions) (fs.FS, error) {
 	return files, nil
 }
 
-// keepShape is the shape of the stream that is there, or the wanted one if none is. It
-// refuses a wish for another: events are already spread over the shards.
+// keepShape returns the shape of the existing stream, or the wanted one if there is none. It refuses another shape:
+// events are already spread over the shards.
 func (s stream) keepShape(ctx context.Context, config *pgx.ConnConfig, wanted pgstream.Shape) (pgstream.Shape, error) {
 	pool, err := connectPool(ctx, config, 1)
 	if err != nil {
@@ -57,8 +57,8 @@ func (s stream) keepShape(ctx context.Context, config *pgx.ConnConfig, wanted pg
 	defer pool.Close()
 	place := s.Stream
 	if place.Schema == "" {
-		// Migrations make their tables in the first schema of the search path; a stream further
-		// along it is another one.
+		// Migrations create their tables in the first schema of the search path; a stream further along it is
+		// another one.
 		if err := pool.QueryRow(ctx, `SELECT coalesce(current_schema(), '')`).Scan(&place.Schema); err != nil {
 			return wanted, classify(fmt.Errorf("look for the schema: %w", err), s.ifMissing())
 		}
@@ -96,7 +96,7 @@ func (s stream) open(ctx context.Context, conn *pgx.ConnConfig, options storeOpt
 		Lease:        options.lease, MaxAttempts: options.attempts,
 		Connections: max(options.concurrency, 1) + 2, Changed: options.changed, Logger: options.log,
 	}
-	// The store brings its own connections; these are to look around and to keep house.
+	// The store opens its own connections; these are for lookups and housekeeping.
 	pool, err := connectPool(ctx, conn, 3)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (s stream) open(ctx context.Context, conn *pgx.ConnConfig, options storeOpt
 	found, err := s.openStore(ctx, pool, config)
 	if err != nil {
 		pool.Close()
-		// Whatever it is, nothing was tried yet.
+		// Whatever failed, nothing was tried yet.
 		return nil, &usageError{classify(err, s.ifMissing())}
 	}
 	return found, nil

@@ -61,7 +61,7 @@ func (q queueTable) open(ctx context.Context, conn *pgx.ConnConfig, options stor
 	if options.purgesDead && q.DeadLetter == nil {
 		return nil, usagef("--dlq-retention: layout %s has no dead-letter table", q.Name)
 	}
-	// One for each batch, one to claim ahead, one to keep house.
+	// One for each batch, one to claim ahead, one for housekeeping.
 	connections := max(options.concurrency, 1) + 2
 	if q.Hold != layouts.HoldLease {
 		connections++
@@ -81,7 +81,7 @@ func (q queueTable) open(ctx context.Context, conn *pgx.ConnConfig, options stor
 	return &opened{store: store, pool: pool}, nil
 }
 
-// store checks that the table is there and is what the layout says. It keeps to the schema in which it finds it.
+// store checks that the table exists and matches the layout. It stays in the schema where it finds the table.
 func (q queueTable) store(ctx context.Context, pool *pgxpool.Pool, options storeOptions) (*pgstore.Store, error) {
 	if q.Schema == "" {
 		schema, err := sqlname.Place(ctx, pool, q.Table)

@@ -11,8 +11,8 @@ import (
 	"github.com/packfinderz/outbox/ops"
 )
 
-// withBar runs something that takes long and draws its progress on a screen, if it is one. A
-// dry run says how much there is to do.
+// withBar runs something slow and draws its progress, if the output is a screen. A dry run says how much there is
+// to do.
 func withBar(
 	ctx context.Context, screen io.Writer, change ops.Change, do func(context.Context, ops.Change) (*ops.Result, error),
 ) (*ops.Result, error) {
@@ -35,7 +35,7 @@ func withBar(
 	return result, err
 }
 
-// orInterrupted is the error of something that did nothing, or that it was told to stop.
+// orInterrupted returns err, or an interruptedError if ctx was told to stop.
 func orInterrupted(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return interruptedError{0, "the same command"}
@@ -43,8 +43,7 @@ func orInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// bar is the last line of a screen while something goes on. It is drawn only for what takes
-// more than one step.
+// bar is a progress bar on the last line of a screen. It is drawn only for work of more than one step.
 type bar struct {
 	screen io.Writer
 	total  int64
@@ -60,7 +59,7 @@ func (b *bar) progress(done int64) {
 	}
 }
 
-// end leaves the bar on the screen as it is, without what was typed meanwhile, such as ^C.
+// end leaves the bar on the screen, without what was typed meanwhile, such as ^C.
 func (b *bar) end() {
 	if !b.drawn {
 		b.write("")
@@ -72,14 +71,14 @@ func (b *bar) end() {
 
 func (b *bar) draw() { b.write(b.line(columns(b.screen))) }
 
-// write writes the line again, and clears what else is on it.
+// write rewrites the line and clears the rest of it.
 func (b *bar) write(line string) { _, _ = fmt.Fprintf(b.screen, "\r%s\x1b[K", line) }
 
-// barWidth is how wide the bar is where there is room for it.
+// barWidth is the width of the bar if there is room for it.
 const barWidth = 40
 
-// line is the bar and its numbers. It leaves the last column free: a full line makes some
-// terminals begin another.
+// line returns the bar and its numbers. It leaves the last column free: a full line makes some terminals start
+// another.
 func (b *bar) line(columns int) string {
 	total := max(b.total, b.done)
 	numbers := fmt.Sprintf("%d of %d", b.done, total)

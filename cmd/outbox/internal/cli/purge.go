@@ -76,8 +76,8 @@ func (a *app) purge(ctx context.Context, from *operated, purge outbox.Purge, cha
 	})
 }
 
-// anySubscription takes any subscription of a stream, unless one is named, should the default one have been dropped. The
-// slots are the same for all; dead events are not.
+// anySubscription picks any subscription of a stream if none is named and the default one was dropped. Slots belong
+// to all subscriptions; dead events do not.
 func (o *operated) anySubscription(ctx context.Context) error {
 	if o.subscription != "" {
 		return nil

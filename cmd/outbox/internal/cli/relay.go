@@ -58,7 +58,7 @@ func (a *app) relay(cmd *cobra.Command, f *relayFlags, run func(context.Context,
 	if err := f.check(cmd.Flags()); err != nil {
 		return err
 	}
-	// Nobody can read on where standard output was closed: the relay ends.
+	// If standard output was closed, nobody reads the events, and the relay stops.
 	ctx, end := context.WithCancelCause(cmd.Context())
 	defer end(nil)
 	log, err := f.logger(a)
@@ -101,18 +101,18 @@ type serving struct {
 	metrics *monitor.Metrics
 	pipe    io.Writer
 	log     *slog.Logger
-	// relay is the one that runs; stops end what is served beside it.
+	// relay is the running relay; stops end what is served beside it.
 	relay atomic.Pointer[outbox.Relay]
 	stops []func() error
 }
 
-// Routes are those of the relay that runs.
+// Routes returns the routes of the running relay.
 func (s *serving) Routes() []outbox.RouteStatus { return s.relay.Load().Routes() }
 
-// StoreError is what the store of the relay that runs does not do at present.
+// StoreError returns the failing store operation of the running relay.
 func (s *serving) StoreError() error { return s.relay.Load().StoreError() }
 
-// serveBeside serves health, metrics and the console, as long as the program runs.
+// serveBeside serves health, metrics and the console while the program runs.
 func (s *serving) serveBeside(ctx context.Context, destination outbox.Publisher) error {
 	f := s.flags
 	if f.listen != "" {
@@ -135,8 +135,8 @@ func (s *serving) serveBeside(ctx context.Context, destination outbox.Publisher)
 	return nil
 }
 
-// close ends what is served beside the relay, unless another destination comes next. It comes before
-// the destination is closed: the console may be replaying to it.
+// close ends what is served beside the relay, unless another destination comes next. It runs before the destination
+// is closed: the console may be replaying to it.
 func (s *serving) close(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), errRedirected) {
 		return nil
@@ -149,7 +149,7 @@ func (s *serving) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// serve relays to one destination until ctx ends, which is part of the program's life.
+// serve relays to one destination until ctx ends.
 func (s *serving) serve(
 	life, ctx context.Context, to string, run func(context.Context, *running) error,
 ) error {
@@ -196,12 +196,12 @@ func (s *serving) serve(
 	return errors.Join(err, s.close(ctx), destination.Close())
 }
 
-// checkDestination says at the start what is known to be wrong. What may pass by itself is only
-// logged: the relay waits for it.
+// checkDestination fails at the start if a setting is known to be wrong. It only logs what may pass by itself: the
+// relay waits for it.
 func (f *relayFlags) checkDestination(ctx context.Context, relay *outbox.Relay, log *slog.Logger) error {
 	err := relay.Check(ctx)
 	if ctx.Err() != nil {
-		err = nil // we are told to stop: that is why nobody answered
+		err = nil // the check was stopped, so it proves nothing
 	}
 	switch {
 	case err == nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// relayFlags are what relay and drain have in common.
+// relayFlags are the common flags of relay and drain.
 type relayFlags struct {
 	source
 	hooks                            []any // of the command itself
@@ -56,7 +56,7 @@ func (f *relayFlags) flags(cmd *cobra.Command) {
 	f.logFlags.flags(cmd)
 }
 
-// check refuses numbers that the relay would take for the default, or that nobody can mean.
+// check rejects numbers that the relay would take for the default, or that make no sense.
 func (f *relayFlags) check(flags *pflag.FlagSet) error {
 	switch {
 	case f.batchSize < 1 || f.batchSize > outbox.MaxBatchSize:
@@ -100,7 +100,7 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	return failed
 }
 
-// options are what the flags ask of the store.
+// options returns the flags' settings for the store.
 func (f *relayFlags) options(log *slog.Logger) (storeOptions, error) {
 	tenant, err := parseUUID(f.tenant)
 	if err != nil {

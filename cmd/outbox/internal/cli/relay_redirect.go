@@ -9,23 +9,23 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// errRedirected ends the relay to one destination because another one comes next.
+// errRedirected ends the relay to one destination because another comes next.
 var errRedirected = errors.New("the destination was altered")
 
-// redirection ends the relay that runs when the destination of its subscription is altered: what is
-// being published is finished and settled, nothing more is published there.
+// redirection stops the running relay when its subscription's destination changes: what is being published is
+// finished and settled, and nothing more is published there.
 type redirection struct {
 	// fixed is set when --to says where to publish.
 	fixed bool
 	log   *slog.Logger
 
 	mu   sync.Mutex
-	to   string // where the relay publishes that runs
+	to   string // where the running relay publishes
 	next *string
 	stop context.CancelCauseFunc
 }
 
-// begin is the start of a relay to a destination.
+// begin starts a relay to a destination.
 func (r *redirection) begin(ctx context.Context, to string) (running context.Context, stop func()) {
 	running, cancel := context.WithCancelCause(ctx)
 	r.mu.Lock()
@@ -34,7 +34,7 @@ func (r *redirection) begin(ctx context.Context, to string) (running context.Con
 	return running, func() { cancel(nil) }
 }
 
-// end returns where to go on, if the relay was ended for that.
+// end returns the next destination, if the relay was stopped for one.
 func (r *redirection) end() (next string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,7 +45,7 @@ func (r *redirection) end() (next string, ok bool) {
 	return *r.next, true
 }
 
-// changed is told of every change of the subscription.
+// changed is called for every change of the subscription.
 func (r *redirection) changed(was, is pgstream.Subscription) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

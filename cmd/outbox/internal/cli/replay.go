@@ -16,7 +16,7 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// replayFlags say which events, and how they are published.
+// replayFlags select events, and say how to publish them.
 type replayFlags struct {
 	operated
 	filterFlags

@@ -76,7 +76,7 @@ func (a *app) retry(ctx context.Context, events *ops.Outbox, filter ops.Filter, 
 	return leftAlone("dead", filter.IDs, result.IDs)
 }
 
-// leftAlone is an error that names the events that were not changed.
+// leftAlone returns an error that names the unchanged events.
 func leftAlone(state string, wanted, changed []uuid.UUID) error {
 	var others []string
 	for _, id := range wanted {

@@ -1,5 +1,4 @@
-// Package cli is the command line of the outbox program. Each command is a file;
-// what the commands do is done elsewhere.
+// Package cli is the command line of the outbox program. Each command is a file; other packages do the work.
 package cli
 
 import (

@@ -84,7 +84,7 @@ func at(t time.Time) string {
 	return t.Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// payloadText is a payload for people: JSON with indents, other text as it is.
+// payloadText formats a payload for people: indented JSON, other text as it is.
 func payloadText(payload []byte) string {
 	var indented bytes.Buffer
 	if json.Indent(&indented, payload, "", "  ") == nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// source is where a command finds events: --from, --layout, --schema, --table. Each can be set in the
-// environment, for every command alike: one that looked elsewhere than the relay would mislead.
+// source is where a command finds events: --from, --layout, --schema, --table. Every command reads them from the
+// environment, too: a command that looked elsewhere than the relay would mislead.
 type source struct {
 	from, layout, schema, table string
 }
@@ -29,14 +29,14 @@ func (s *source) flags(cmd *cobra.Command) {
 	s.layoutFlags(cmd)
 }
 
-// layoutFlags are for a command that needs no database.
+// layoutFlags adds the flags of commands that need no database.
 func (s *source) layoutFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.layout, "layout", cmp.Or(os.Getenv("OUTBOX_LAYOUT"), pgstream.LayoutName), "standard, another shipped layout's `name`, or the path of a layout file (see outbox layouts)")
 	f.StringVar(&s.table, "table", os.Getenv("OUTBOX_TABLE"), "`name` of the table (default: the layout's)")
 }
 
-// databaseFlags are for the commands that only a stream has.
+// databaseFlags adds the flags of commands for streams only.
 func (s *source) databaseFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.from, "from", "", "database `URL`, such as postgres://user@host/database (or OUTBOX_DATABASE_URL)")
@@ -76,7 +76,7 @@ func (s *source) stream() (stream, error) {
 	return found, nil
 }
 
-// put gives a table the schema and the name of the flags.
+// put places a table in the schema and under the name of the flags.
 func (s *source) put(table queueTable) (place, error) {
 	if s.schema != "" {
 		table.Schema = s.schema
@@ -106,7 +106,7 @@ func shippedNames() string {
 	return strings.Join(names, ", ")
 }
 
-// config parses the URL. Its text is never repeated: it may hold a password.
+// config parses the URL. It never repeats the text, which may hold a password.
 func (s *source) config() (*pgx.ConnConfig, error) {
 	from := cmp.Or(s.from, os.Getenv("OUTBOX_DATABASE_URL"))
 	if from == "" {
@@ -119,7 +119,7 @@ func (s *source) config() (*pgx.ConnConfig, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "outbox"
 	}
-	// The database may have another one for its clients, in which statements without a name cannot be sent.
+	// The database may set another encoding for its clients, in which unnamed statements cannot be sent.
 	config.RuntimeParams["client_encoding"] = "UTF8"
 	return config, nil
 }
@@ -140,9 +140,9 @@ func (s *source) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// adapt makes statements go without a name where there is a pooler, which would leave prepared ones in
-// sessions that others use, and where the URL asks for another query mode. Of those pgx has, the one
-// chosen is the one that asks for a statement's types and works everywhere.
+// adapt sends statements without a name behind a pooler, which would leave prepared ones in sessions that others
+// use, and if the URL asks for another query mode. It chooses the mode of pgx that asks for a statement's types and
+// works everywhere.
 func adapt(ctx context.Context, config *pgx.ConnConfig) error {
 	if config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		conn, err := pgx.ConnectConfig(ctx, config)

@@ -133,7 +133,7 @@ func writeLag(w io.Writer, s *ops.Stats) {
 	writeShares(w, s.Overview)
 }
 
-// seconds is a time for people, to a tenth of a second below a minute.
+// seconds formats a time for people, to a tenth of a second below a minute.
 func seconds(s float64) string {
 	if s <= 0 {
 		return "-"

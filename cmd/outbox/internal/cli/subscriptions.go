@@ -107,7 +107,7 @@ A name has letters, digits, '_', '-' and '.', begins with a letter or a digit, a
 	return cmd
 }
 
-// definitionFlags are those that define a subscription, with its policy where none is given.
+// definitionFlags adds the flags that define a subscription; onDead is the default policy.
 func definitionFlags(f *pflag.FlagSet, sub *pgstream.Subscription, tenant *string, onDead pgstream.OnDead) {
 	f.StringVar(&sub.Filter.Namespace, "namespace", "", "only events of this `namespace`")
 	listFlag(f, &sub.Filter.Topics, "topic", "only events of this `topic`; may be repeated")
@@ -179,7 +179,7 @@ func hidePassword(destination string) string {
 	return parsed.Redacted()
 }
 
-// takes is a filter in words.
+// takes describes a filter.
 func takes(filter pgstream.Filter) string {
 	var parts []string
 	if filter.Namespace != "" {
@@ -200,7 +200,7 @@ func takes(filter pgstream.Filter) string {
 	return strings.Join(parts, ", ")
 }
 
-// anyOf joins names. One that could be taken for several is quoted.
+// anyOf joins names, and quotes one that could be taken for several.
 func anyOf(names []string) string {
 	words := slices.Clone(names)
 	for i, name := range words {
@@ -245,7 +245,7 @@ serves, or that has undelivered or dead events. Relays of a dropped subscription
 	return cmd
 }
 
-// inUse says why a subscription should stay, or nil.
+// inUse returns why a subscription should be kept, or nil.
 func inUse(ctx context.Context, stream pgstream.Stream, pool *pgxpool.Pool, name string) error {
 	lag, err := stream.Lag(ctx, pool, name)
 	if errors.Is(err, pgstream.ErrNoSubscription) || errors.Is(err, pgstream.ErrHalfMade) {

@@ -11,7 +11,7 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// clearable are the flags of a definition that can be taken back.
+// clearable are the flags of a definition that can be cleared.
 var clearable = []string{"namespace", "topic", "type", "tenant", "to"}
 
 func newSubscriptionsAlter(a *app) *cobra.Command {
@@ -95,7 +95,7 @@ func goesTo(sub *pgstream.Subscription) string {
 	return ", and goes to " + printable(hidePassword(sub.Destination))
 }
 
-// mend sets the parts of a definition that are named to those of another.
+// mend copies the named parts of a definition from another.
 func mend(sub, wanted *pgstream.Subscription, named func(flag string) bool) {
 	if named("namespace") {
 		sub.Filter.Namespace = wanted.Filter.Namespace

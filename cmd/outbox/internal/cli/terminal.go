@@ -5,8 +5,7 @@ import "os"
 // usualColumns is the width of a screen that does not say how wide it is.
 const usualColumns = 80
 
-// isTerminal reports whether a stream is a screen with somebody before it. The null device
-// looks like one.
+// isTerminal reports whether a stream is a terminal. The null device looks like one.
 func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	if !ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// topEvery is how often top looks.
+// topEvery is how often top refreshes.
 const topEvery = time.Second
 
 func newTop(a *app) *cobra.Command {
@@ -68,7 +68,7 @@ func (a *app) top(ctx context.Context, events *ops.Outbox) error {
 		if err != nil {
 			return err
 		}
-		// Home, the text with the rest of each line cleared, and the rest of the screen cleared.
+		// Move home, clear the rest of each line, and clear the rest of the screen.
 		text := strings.ReplaceAll(overviewText(events.Describe(), now), "\n", "\x1b[K\n")
 		if err := a.printf("\x1b[H%s\x1b[J", text); err != nil {
 			return err
@@ -81,7 +81,7 @@ func (a *app) top(ctx context.Context, events *ops.Outbox) error {
 	}
 }
 
-// overviewText is an overview for people.
+// overviewText formats an overview for people.
 func overviewText(is ops.Description, o *ops.Overview) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s  %s\n\n", printable(is.Name), o.At.Format(time.RFC3339))
@@ -106,7 +106,7 @@ func overviewText(is ops.Description, o *ops.Overview) string {
 	return b.String()
 }
 
-// writeTransaction names the server's longest-running transaction, which keeps vacuum from its work.
+// writeTransaction names the server's longest-running transaction, which holds back vacuum.
 func writeTransaction(b io.Writer, oldest *pgstream.Transaction) {
 	if oldest != nil {
 		_, _ = fmt.Fprintf(b, "oldest transaction: process %d of the server, %s, %s, application %q\n",
@@ -114,7 +114,7 @@ func writeTransaction(b io.Writer, oldest *pgstream.Transaction) {
 	}
 }
 
-// writeStopped names the topics that take nothing.
+// writeStopped names the topics that accept nothing.
 func writeStopped(b io.Writer, o *ops.Overview) {
 	for _, topic := range o.Stopped {
 		_, _ = fmt.Fprintf(b, "topic %s is closed: %s stopped, the oldest %s old: %s\n",
@@ -122,7 +122,7 @@ func writeStopped(b io.Writer, o *ops.Overview) {
 	}
 }
 
-// waitsForDestination is said of a relay that cannot publish.
+// waitsForDestination describes a relay that cannot publish.
 const waitsForDestination = "waits for its destination"
 
 func writeRelays(b io.Writer, o *ops.Overview) {
@@ -166,7 +166,7 @@ func writeShares(b io.Writer, o *ops.Overview) {
 	_ = w.Flush() // what fails shows with the next line
 }
 
-// number is a count for people: ~ is an estimate, + at least.
+// number formats a count: ~ is an estimate, + is at least.
 func number(c ops.Count) string {
 	switch {
 	case c.Estimate:

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Version is set by the linker for releases; otherwise the module's own is shown.
+// Version is set by the linker for releases; otherwise the module's version is shown.
 var Version string
 
 func newVersion(a *app) *cobra.Command {

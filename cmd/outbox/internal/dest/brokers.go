@@ -31,7 +31,7 @@ func brokers() []kind {
 	}
 }
 
-// broker is a kind whose module reads the URL into a configuration and opens that.
+// broker returns a kind whose module parses the URL into a configuration and opens it.
 func broker[C any, P Destination](scheme, usage, about string, parse func(string) (C, error), open func(C) (P, error)) kind {
 	return kind{
 		scheme: scheme, usage: usage, about: about,

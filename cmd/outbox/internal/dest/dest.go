@@ -19,26 +19,26 @@ type Destination interface {
 	io.Closer
 }
 
-// Warner is a destination that has something to say before anything is published: how much an
-// acknowledgement is worth.
+// Warner is a destination with warnings to show before anything is published, such as how little an acknowledgement
+// is worth.
 type Warner interface {
-	// Warnings are sentences for the person who starts the relay; topics are those that are known.
+	// Warnings returns sentences for the person who starts the relay; topics are the known topics.
 	Warnings(ctx context.Context, topics ...string) []string
 }
 
-// kind is one sort of destination.
+// kind is one kind of destination.
 type kind struct {
 	// scheme is what its URLs begin with, before the colon.
 	scheme string
-	// usage is a URL to show to people, and about says in a few words what is there.
+	// usage is an example URL, and about says in a few words what is there.
 	usage, about string
-	// check refuses a URL, without opening anything.
+	// check checks a URL and opens nothing.
 	check func(to string) error
-	// prepare makes the destination, which connects with its first use.
+	// prepare returns the destination, which connects at its first use.
 	prepare func(to string, stdout io.Writer) (Destination, error)
 }
 
-// kinds are all destinations: those without a broker, and the brokers'.
+// kinds returns all destinations: those without a broker, and the brokers'.
 func kinds() []kind {
 	return append([]kind{
 		{"stdout", "stdout:", "JSON Lines on standard output", nothingMore, func(_ string, stdout io.Writer) (Destination, error) { return file.NewWriter(stdout), nil }},
@@ -47,7 +47,7 @@ func kinds() []kind {
 	}, brokers()...)
 }
 
-// Usage is one sort of destination, as it is shown to people.
+// Usage is one kind of destination, as shown to people.
 type Usage struct {
 	URL   string `json:"url"`
 	About string `json:"about"`
@@ -62,7 +62,7 @@ func List() []Usage {
 	return list
 }
 
-// Names are the URLs of List in one line.
+// Names returns the URLs of List in one line.
 func Names() string {
 	var names []string
 	for _, usage := range List() {
@@ -71,7 +71,7 @@ func Names() string {
 	return strings.Join(names, ", ")
 }
 
-// Open opens a destination. A broker need not be there yet; a file is opened now.
+// Open opens a destination. A broker may be unavailable; a file is opened now.
 func Open(to string, stdout io.Writer) (Destination, error) {
 	destination, err := Prepare(to, stdout)
 	if err != nil {
@@ -85,8 +85,7 @@ func Open(to string, stdout io.Writer) (Destination, error) {
 	return destination, nil
 }
 
-// Prepare makes a destination without opening it: nothing of it need be there yet, and its ping
-// says what is missing.
+// Prepare returns a destination without opening it. It need not exist yet; its ping says what is missing.
 func Prepare(to string, stdout io.Writer) (Destination, error) {
 	k, err := find(to)
 	if err != nil {
@@ -98,7 +97,7 @@ func Prepare(to string, stdout io.Writer) (Destination, error) {
 	return k.prepare(to, stdout)
 }
 
-// Check refuses a destination that Open would refuse for its URL. It opens nothing.
+// Check rejects a destination whose URL Open would reject. It opens nothing.
 func Check(to string) error {
 	k, err := find(to)
 	if err != nil {
@@ -108,7 +107,7 @@ func Check(to string) error {
 }
 
 func find(to string) (kind, error) {
-	// What was given is not shown: it may hold a password.
+	// Do not show what was given: it may hold a password.
 	scheme, _, found := strings.Cut(to, ":")
 	if !found {
 		return kind{}, fmt.Errorf("the destination has no scheme; it is one of %s", Names())
@@ -121,7 +120,7 @@ func find(to string) (kind, error) {
 	return all[i], nil
 }
 
-// Name is a destination as it may be shown: without its password and options.
+// Name returns a destination as it may be shown: without password and options.
 func Name(to string) string {
 	parsed, err := url.Parse(to)
 	if err != nil {
@@ -130,7 +129,7 @@ func Name(to string) string {
 	}
 	parsed.User, parsed.RawQuery, parsed.Fragment = nil, "", ""
 	if parsed.Scheme == "http" || parsed.Scheme == "https" {
-		parsed.Path, parsed.RawPath = "", "" // many webhooks have their secret there
+		parsed.Path, parsed.RawPath = "", "" // many webhooks have a secret in their path
 	}
 	return parsed.String()
 }
@@ -142,7 +141,7 @@ func nothingMore(to string) error {
 	return nil
 }
 
-// discard takes everything and keeps nothing.
+// discard accepts everything and keeps nothing.
 type discard struct{}
 
 func (discard) Publish(_ context.Context, messages []outbox.Message) []error {

@@ -10,7 +10,7 @@ import (
 	"github.com/packfinderz/outbox/internal/migrations"
 )
 
-// locker lets one process migrate at a time, the library's Migrate included. It has a connection of its own.
+// locker lets one process migrate at a time, the library's Migrate included. It has its own connection.
 type locker struct {
 	config *pgx.ConnConfig
 	tx     pgx.Tx

@@ -1,5 +1,5 @@
-// Package migrate runs a layout's goose migrations, with a version table of its own
-// for every outbox table, so that it never meets the migrations of the application.
+// Package migrate runs a layout's goose migrations. Every outbox table has its own version table, so that it never
+// meets the application's migrations.
 package migrate
 
 import (
@@ -18,25 +18,24 @@ import (
 	"github.com/packfinderz/outbox/layouts"
 )
 
-// ErrTableExists is returned by Up when the table is there and was not made by these
-// migrations. Adopt keeps it.
+// ErrTableExists is returned by Up if the table exists and was not created by these migrations. Adopt keeps it.
 var ErrTableExists = migrations.ErrTableExists
 
-// ErrNoTable is returned by Up with Adopt when there is no table to adopt.
+// ErrNoTable is returned by Up with Adopt if there is no table to adopt.
 var ErrNoTable = errors.New("there is no such table to adopt")
 
-// ErrElsewhere is returned by Up when the search path leads to a table in another schema than that
-// in which the migrations would make one.
+// ErrElsewhere is returned by Up if the search path finds the table in another schema than the one the migrations
+// would create it in.
 var ErrElsewhere = migrations.ErrElsewhere
 
-// ErrNotEmpty is returned by Down when the table holds events.
+// ErrNotEmpty is returned by Down if the table holds events.
 var ErrNotEmpty = errors.New("the table holds events")
 
 // Config says what to migrate.
 type Config struct {
 	// Conn is the database.
 	Conn *pgx.ConnConfig
-	// Schema is created when missing; empty means the first of the search path.
+	// Schema is created if missing; empty for the first of the search path.
 	Schema string
 	// Layout is the layout's name.
 	Layout string
@@ -44,11 +43,12 @@ type Config struct {
 	Table string
 	// Beside are other tables that may hold events.
 	Beside []string
-	// Files are the layout's migrations; version 1 makes the table.
+	// Files are the layout's migrations; version 1 creates the table.
 	Files fs.FS
-	// Adopt leaves tables that somebody else made as they are, and applies the rest.
+	// Adopt keeps tables that others created, and applies the rest.
 	Adopt bool
-	// Queue is the layout of a queue table, which says what fits. Nil for a stream and the audit log, which are not adopted.
+	// Queue is the layout of a queue table, which says what fits. It is nil for a stream and the audit log, which
+	// are not adopted.
 	Queue *layouts.Layout
 	// Force lets Down drop a table that holds events.
 	Force bool
@@ -66,7 +66,7 @@ type Migrator struct {
 func New(ctx context.Context, config Config) (*Migrator, error) {
 	conn := config.Conn.Copy()
 	if config.Schema != "" {
-		// The files name no schema: they make their objects where the search path points.
+		// The files name no schema: they create their objects in the first schema of the search path.
 		conn.RuntimeParams["search_path"] = pgx.Identifier{config.Schema}.Sanitize()
 	}
 	m := &Migrator{config: config, versions: migrations.VersionTable(config.Layout, config.Table), db: stdlib.OpenDB(*conn)}
@@ -82,14 +82,14 @@ func New(ctx context.Context, config Config) (*Migrator, error) {
 	return m, nil
 }
 
-// prepare makes the provider of all migrations but some.
+// prepare creates the provider of all migrations except for some.
 func (m *Migrator) prepare(without ...int64) (err error) {
 	m.provider, err = goose.NewProvider(goose.DialectPostgres, m.db, m.config.Files,
 		goose.WithTableName(m.versions),
 		goose.WithSessionLocker(&locker{config: m.config.Conn}),
 		goose.WithDisableGlobalRegistry(true),
 		goose.WithExcludeVersions(without),
-		// A migration whose table was in the way, or is lost and to be made again, comes after later ones.
+		// A migration whose table was in the way, or is lost and created again, comes after later ones.
 		goose.WithAllowOutofOrder(true),
 	)
 	if err != nil {
@@ -140,13 +140,13 @@ func (m *Migrator) Down(ctx context.Context) ([]Step, error) {
 	}
 	results, err := m.provider.DownTo(ctx, 0)
 	if err == nil {
-		// Nothing is applied any more, so nothing is left to remember.
+		// Nothing is applied any more, so nothing needs to be recorded.
 		_, err = m.db.ExecContext(ctx, `DROP TABLE IF EXISTS `+m.versions)
 	}
 	return steps(results, false), unwrapPartial(err)
 }
 
-// createSchema holds the lock: two that create one schema at the same time would fail.
+// createSchema holds the lock: two processes that create one schema at the same time would fail.
 func (m *Migrator) createSchema(ctx context.Context, conn *pgx.Conn) error {
 	if m.config.Schema == "" {
 		return nil
@@ -159,8 +159,7 @@ func (m *Migrator) createSchema(ctx context.Context, conn *pgx.Conn) error {
 	})
 }
 
-// exists looks for a table where the migrations would make it, and nowhere else on
-// the search path.
+// exists looks for a table only where the migrations would create it.
 func (m *Migrator) exists(ctx context.Context, table string) (exists bool, err error) {
 	err = m.db.QueryRowContext(ctx,
 		`SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = current_schema() AND tablename = $1)`, table).Scan(&exists)

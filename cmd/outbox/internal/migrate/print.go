@@ -10,7 +10,7 @@ import (
 	"github.com/packfinderz/outbox/internal/migrations"
 )
 
-// File is a migration as another tool wants it.
+// File is a migration in the format of another tool.
 type File struct {
 	// Name is the file's name.
 	Name string `json:"name"`
@@ -21,8 +21,8 @@ type File struct {
 // Formats are the names of the tools that Print knows.
 const Formats = "goose, tern, atlas or flyway"
 
-// Print writes migrations for a tool. The first gets the version first; zero is 1 and, for Atlas, whose versions are
-// times, now.
+// Print converts migrations for a tool. The first migration gets the version first; zero means 1 or, for Atlas,
+// whose versions are times, now.
 func Print(files fs.FS, tool string, first int64, now time.Time) ([]File, error) {
 	list, err := migrations.Read(files)
 	if err != nil {
@@ -75,7 +75,7 @@ func count(tool string, first int64, now time.Time) (func(int) int64, error) {
 	}, nil
 }
 
-// tern takes both ways in one file, and every file in a transaction unless told otherwise.
+// tern has both directions in one file, and runs every file in a transaction unless told otherwise.
 func tern(m migrations.Migration, version int64) File {
 	head := ""
 	if m.NoTransaction {
@@ -87,7 +87,7 @@ func tern(m migrations.Migration, version int64) File {
 	}
 }
 
-// atlas takes no way down. A directive for the file is followed by an empty line.
+// atlas has no down migrations. A directive for the file is followed by an empty line.
 func atlas(m migrations.Migration, version int64) File {
 	head := ""
 	if m.NoTransaction {
@@ -96,7 +96,7 @@ func atlas(m migrations.Migration, version int64) File {
 	return File{fmt.Sprintf("%d_%s.sql", version, m.Name), head + m.Comment + script(m.Up)}
 }
 
-// flyway takes no way down, and what it should know of a file from another one.
+// flyway has no down migrations, and reads settings of a file from another file.
 func flyway(m migrations.Migration, version int64) []File {
 	name := fmt.Sprintf("V%d__%s.sql", version, m.Name)
 	files := []File{{name, m.Comment + script(m.Up)}}
@@ -106,7 +106,7 @@ func flyway(m migrations.Migration, version int64) []File {
 	return files
 }
 
-// script is statements one after the other.
+// script joins statements.
 func script(statements []string) string {
 	var b strings.Builder
 	for _, statement := range statements {

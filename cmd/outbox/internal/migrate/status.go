@@ -12,17 +12,17 @@ import (
 	"github.com/packfinderz/outbox/layouts/survey"
 )
 
-// Step is one migration and what is known of it.
+// Step is one migration and its status.
 type Step struct {
 	// Version is its number.
 	Version int64 `json:"version"`
 	// Name is its file's name.
 	Name string `json:"name"`
-	// Applied is whether it is in force now.
+	// Applied is whether it is applied.
 	Applied bool `json:"applied"`
-	// AppliedAt is since when, if known.
+	// AppliedAt is when it was applied, if known.
 	AppliedAt *time.Time `json:"appliedAt,omitempty"`
-	// Adopted is whether its table was there before: it will not be applied.
+	// Adopted is whether its table existed before: it will not be applied.
 	Adopted bool `json:"adopted,omitempty"`
 }
 
@@ -47,8 +47,7 @@ func (m *Migrator) Status(ctx context.Context) ([]Step, error) {
 	return list, err
 }
 
-// list is the migrations and which are applied. Goose's own status would make its version table
-// first.
+// list returns the migrations and which are applied. Goose's own status would create its version table first.
 func (m *Migrator) list(ctx context.Context) ([]Step, error) {
 	started, err := m.exists(ctx, m.versions)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/packfinderz/outbox/layouts/survey"
 )
 
-// survey looks at the database before anything is written. With Adopt, tables that somebody else made are left out of the migrations.
+// survey examines the database before anything is written. With Adopt, it leaves out the migrations of tables that
+// others created.
 func (m *Migrator) survey(ctx context.Context) error {
 	plan, err := m.plan(ctx)
 	switch {
@@ -48,12 +49,12 @@ func (m *Migrator) plan(ctx context.Context) (*survey.Plan, error) {
 	return plan, err
 }
 
-// set is what the migrations make.
+// set returns the migrations for the survey.
 func (m *Migrator) set() survey.Set {
 	return survey.Set{Files: m.config.Files, Versions: m.versions}
 }
 
-// withConn lends a connection of its own to a function.
+// withConn calls a function with a connection.
 func (m *Migrator) withConn(ctx context.Context, look func(*pgx.Conn) error) (err error) {
 	conn, err := m.db.Conn(ctx)
 	if err != nil {

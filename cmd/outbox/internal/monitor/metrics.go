@@ -1,4 +1,4 @@
-// Package monitor shows how a relay is doing: health, readiness and Prometheus metrics.
+// Package monitor serves a relay's health, readiness and Prometheus metrics.
 package monitor
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// statsEvery is how old the numbers of the store may get; counting a backlog is not free.
+// statsEvery is how old the store's numbers may get; counting a backlog is not free.
 const statsEvery = 10 * time.Second
 
 // Metrics counts what a relay does. It is a hook of the relay.
@@ -30,7 +30,7 @@ type Metrics struct {
 	statsAt time.Time
 }
 
-// New makes the metrics of a relay on a store.
+// New returns the metrics of a relay on a store.
 func New(store outbox.Store) *Metrics {
 	return &Metrics{store: store, closedRoutes: make(map[string]bool)}
 }
@@ -51,7 +51,7 @@ func (m *Metrics) OnSettle(report outbox.BatchReport) {
 	defer m.mu.Unlock()
 	for i := range report.Outcomes {
 		if slices.Contains(report.Lost, report.Messages[i].ID) {
-			m.lost++ // what became of it is its new owner's to tell
+			m.lost++ // its new owner counts its outcome
 			continue
 		}
 		switch report.Outcomes[i].Kind {
@@ -69,14 +69,14 @@ func (m *Metrics) OnSettle(report outbox.BatchReport) {
 	m.settleTime += report.Settle
 }
 
-// OnSweep counts events that were found with their attempts used up.
+// OnSweep counts events that had used up their attempts.
 func (m *Metrics) OnSweep(dead int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dead += dead
 }
 
-// OnRoute notes which routes are closed.
+// OnRoute records which routes are closed.
 func (m *Metrics) OnRoute(status outbox.RouteStatus) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,7 +87,7 @@ func (m *Metrics) OnRoute(status outbox.RouteStatus) {
 	}
 }
 
-// ForgetRoutes forgets which routes are closed, when a relay goes on with another destination.
+// ForgetRoutes forgets the closed routes, when a relay continues with another destination.
 func (m *Metrics) ForgetRoutes() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

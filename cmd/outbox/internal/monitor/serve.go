@@ -17,14 +17,14 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// answerTime bounds one request, so that a database that hangs does not pile them up.
+// answerTime bounds one request, so that requests do not pile up while the database hangs.
 const answerTime = 5 * time.Second
 
-// Relay is what readiness needs to know of a relay.
+// Relay is what readiness needs of a relay.
 type Relay interface {
-	// Routes are the destination and the topics of it that the relay knows.
+	// Routes returns the status of the destination and its topics.
 	Routes() []outbox.RouteStatus
-	// StoreError is what the store does not do at present.
+	// StoreError returns the failing store operation.
 	StoreError() error
 }
 
@@ -67,18 +67,18 @@ func (m *Metrics) Serve(address string, pool *pgxpool.Pool, relay Relay, log *sl
 	}()
 	log.Info("listening", "address", listener.Addr().String())
 	return func() {
-		_ = server.Close() // the relay has stopped; nobody needs an answer any more
+		_ = server.Close() // the relay has stopped
 		<-done
 	}, nil
 }
 
-// outage remembers since when something does not answer, as far as somebody asked.
+// outage remembers since when something has not answered.
 type outage struct {
 	mu    sync.Mutex
 	since time.Time
 }
 
-// note takes an answer, and returns when the outage began that it is part of.
+// note records an answer, and returns when the current outage began.
 func (o *outage) note(err error, now time.Time) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -96,7 +96,7 @@ type checker interface {
 	Check(ctx context.Context) error
 }
 
-// ready says why the relay cannot work just now, or nil.
+// ready returns why the relay cannot work just now, or nil.
 func (m *Metrics) ready(ctx context.Context, pool *pgxpool.Pool, database *outage, relay Relay) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
