@@ -17,34 +17,32 @@ const (
 	DefaultMaxDeliveries = 5
 )
 
-// Config says what a consumer does with its messages. The consumers of all brokers have it.
+// Config configures a consumer of any broker.
 type Config struct {
-	// Handlers handles the messages. It is a *handlers.Publisher, or any other publisher: a message
-	// is handled when it is published without an error. A handler whose effect must happen once is
-	// wrapped in an inbox.
+	// Handlers handles the messages. It is a *handlers.Publisher, or any other publisher: a message is handled when
+	// Publish returns no error for it. Wrap a handler whose effect must happen once in an inbox.
 	Handlers outbox.Publisher
-	// Unknown says what becomes of an event whose type has no handler, or is not in Registry. It must
-	// be set, unless Handlers handles all types (see Typed) and there is no Registry.
+	// Unknown says what to do with an event whose type has no handler, or is not in Registry. It is required,
+	// unless Handlers handles all types (see Typed) and there is no Registry.
 	Unknown Unknown
 	// Registry, if set, checks every message before it is handled, as the relay does.
 	Registry outbox.Registry
 	// Concurrency is how many messages are handled at once; about as many wait. Default 16.
 	Concurrency int
-	// Grace is how long a consumer that is stopped waits for its handlers before it cancels their
-	// context. Default 30 s.
+	// Grace is how long a stopping consumer waits for its handlers before it cancels their context. Default 30 s.
 	Grace time.Duration
-	// MaxDeliveries is after how many deliveries an event that fails is a dead letter. Default 5.
+	// MaxDeliveries is how many failed deliveries make an event a dead letter. Default 5.
 	MaxDeliveries int
-	// Retry is the time before an event that failed is delivered again, where the broker can
-	// wait. Default: 1 s, doubling to 5 min.
+	// Retry is the delay before a failed event is delivered again, if the broker can delay. Default: 1 s, doubling
+	// to 5 min.
 	Retry outbox.RetryPolicy
-	// DeadLetters takes the events that are given up, at DeadLetterTopic. Without it nothing is
-	// given up: an event that fails is delivered again without end.
+	// DeadLetters publishes dead letters, to DeadLetterTopic. Without it there are none: a failing event is
+	// delivered again forever.
 	DeadLetters     outbox.Publisher
 	DeadLetterTopic string
-	// Hooks are told what became of every delivery; see Hook.
+	// Hooks observe every delivery; see Hook.
 	Hooks []any
-	// Logger gets a line for every delivery that failed. Default slog.Default().
+	// Logger logs every failed delivery. Default slog.Default().
 	Logger *slog.Logger
 }
 

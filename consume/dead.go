@@ -11,9 +11,9 @@ import (
 	"github.com/packfinderz/outbox/destinations/wire"
 )
 
-// The headers of a dead letter, beside those that the message had.
+// The headers of a dead letter, besides those of the message.
 const (
-	// DeadReason says why it was given up, in a word, and DeadError in the error's own.
+	// DeadReason says why it is dead, in a word, and DeadError in the error's words.
 	DeadReason = wire.DeadReason
 	DeadError  = "dead_letter_error"
 	// DeadTopic is where it came from, and DeadDeliveries how often it was delivered.
@@ -21,13 +21,13 @@ const (
 	DeadDeliveries = "dead_letter_deliveries"
 )
 
-// ReasonMaxDeliveries is the reason of an event that failed in every delivery.
+// ReasonMaxDeliveries means that every delivery of the event failed.
 const ReasonMaxDeliveries = "max_deliveries"
 
-// maxDeadError is how many bytes of an error a dead letter has: what every broker can carry.
+// maxDeadError is how many bytes of an error a dead letter carries: as many as every broker can.
 const maxDeadError = 500
 
-// bury publishes a message to the dead letters: as it was, with the reason beside it.
+// bury publishes a message as a dead letter: unchanged, with the reason in headers.
 func (p *Processor) bury(ctx context.Context, message *outbox.Message, class outbox.Class, cause error) error {
 	reason := ReasonMaxDeliveries
 	if class == outbox.ClassTerminal {
@@ -36,7 +36,7 @@ func (p *Processor) bury(ctx context.Context, message *outbox.Message, class out
 	letter := *message
 	letter.Topic = p.config.DeadLetterTopic
 	if letter.ID == uuid.Nil {
-		letter.ID = uuid.New() // it is no event, and a publisher wants one
+		letter.ID = uuid.New() // it is no event, but a publisher needs an id
 	}
 	if letter.Payload == nil {
 		letter.Payload = []byte{}

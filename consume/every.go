@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Every calls a function every so often, until stop is called. Stop waits for a call that is under way.
+// Every calls a function at an interval until stop is called. stop waits for a running call.
 func Every(interval time.Duration, call func()) (stop func()) {
 	end := make(chan struct{})
 	var running sync.WaitGroup

@@ -1,9 +1,9 @@
-// Package consume is what the consumers of all brokers share: what becomes of a message that
-// a broker delivered. It is checked and handed to the handler of its event type; then it is
-// acknowledged, delivered again, ignored, or put into the dead letters, with the reason.
+// Package consume is shared by the consumers of all brokers. It decides what happens to a delivered message: it
+// checks the message and hands it to the handler of its event type; then the message is acknowledged, delivered
+// again, ignored, or made a dead letter, with the reason.
 //
-// Each broker's module has a package consumer that receives, keeps the order that its broker has,
-// and asks a Processor.
+// Each broker's module has a package consumer that receives messages, keeps its broker's order, and asks a
+// Processor.
 package consume
 
 import (
@@ -18,45 +18,44 @@ import (
 	"github.com/packfinderz/outbox/consume/inbox"
 )
 
-// fatal is how many times MaxDeliveries an event is delivered before it is given up unhandled.
-// Handled or not, its deliveries end; where they do not, the event may be what ends its
-// consumer. An event whose deliveries have ended here is not: while something is away, it may come
-// any number of times.
+// fatal times MaxDeliveries is how often an event is delivered before it is made a dead letter unhandled. Every
+// delivery should end, handled or not. If none does, the event may be what kills its consumers. An event whose
+// deliveries end here is no such event: during an outage it may be delivered any number of times.
 const fatal = 2
 
-// rememberEnded is for how many events it is remembered, at least, that a delivery ended here.
+// rememberEnded is how many events with an ended delivery are remembered at least.
 const rememberEnded = 10_000
 
-// minRetry keeps an event that is tried again from spinning.
+// minRetry keeps a retried event from spinning.
 const minRetry = 10 * time.Millisecond
 
 var errNeverEnds = errors.New("it was delivered too often, and no delivery came to an end: it may be what ends its consumers")
 
-// Delivery is a message as a broker delivered it.
+// Delivery is a message from a broker.
 type Delivery struct {
 	// Message is the event. Its Attempt is the number of this delivery, from 1.
 	Message outbox.Message
-	// Err is set where the message is no event: what is wrong with it.
+	// Err is set if the message is not an event: it says what is wrong.
 	Err error
 }
 
-// Verdict is what to tell the broker.
+// Verdict is the answer to the broker.
 type Verdict struct {
-	// Ack is set when the broker may forget the message.
+	// Ack is set if the broker may forget the message.
 	Ack bool
-	// After is the time before a message that is not acknowledged is to be delivered again.
+	// After is the delay before an unacknowledged message is delivered again.
 	After time.Duration
 }
 
 // Processor handles deliveries. It is safe for concurrent use.
 type Processor struct {
 	config Config
-	// ended has the events of which a delivery came to an end here, and which come again. Whatever keeps
-	// them from being handled, it is not that they end their consumer.
+	// ended counts the events with a delivery that ended here and that come again. Whatever keeps them from being
+	// handled, they do not kill their consumer.
 	ended *Recent[uuid.UUID]
 }
 
-// New checks the configuration and fills in the defaults.
+// New returns a processor.
 func New(config Config) (*Processor, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
@@ -65,11 +64,11 @@ func New(config Config) (*Processor, error) {
 	return &Processor{config: config, ended: NewRecent[uuid.UUID](rememberEnded)}, nil
 }
 
-// Config is the processor's configuration, with the defaults filled in.
+// Config returns the processor's configuration, with defaults.
 func (p *Processor) Config() Config { return p.config }
 
-// Process handles one delivery and says what to tell the broker. It acknowledges only what is
-// handled, among the dead letters, or ignored as Config.Unknown says.
+// Process handles one delivery and returns the answer to the broker. It acknowledges only what was handled, became
+// a dead letter, or is ignored as Config.Unknown says.
 func (p *Processor) Process(ctx context.Context, delivery Delivery) Verdict {
 	start := time.Now()
 	message := delivery.Message
@@ -99,7 +98,7 @@ func (p *Processor) handle(ctx context.Context, delivery *Delivery) error {
 		return errNeverEnds
 	}
 	if p.config.Registry != nil {
-		checked := delivery.Message // a registry fills in its own topic
+		checked := delivery.Message // a registry sets its own topic
 		if err := p.config.Registry.Check(&checked); err != nil {
 			return err
 		}
@@ -110,7 +109,7 @@ func (p *Processor) handle(ctx context.Context, delivery *Delivery) error {
 	return publish(ctx, p.config.Handlers, delivery.Message)
 }
 
-// publish hands over one message. A publisher that panics has failed; the consumer goes on.
+// publish hands over one message. It turns a panic into an error, and the consumer goes on.
 func publish(ctx context.Context, to outbox.Publisher, message outbox.Message) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -124,13 +123,13 @@ func publish(ctx context.Context, to outbox.Publisher, message outbox.Message) (
 	return errs[0]
 }
 
-// judge decides what becomes of a delivery that failed.
+// judge decides what to do with a failed delivery.
 func (p *Processor) judge(ctx context.Context, message *outbox.Message, err error) (Verdict, Outcome) {
 	again := Verdict{After: max(p.config.Retry.Delay(max(message.Attempt, 1)), minRetry)}
 	var held *inbox.InProgressError
 	switch {
 	case ctx.Err() != nil:
-		// The consumer stops: nothing is said about the message.
+		// The consumer is stopping: this says nothing about the message.
 		return Verdict{}, Again
 	case errors.As(err, &held):
 		return Verdict{After: max(held.Left, minRetry)}, Again

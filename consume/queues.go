@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// Queues run work side by side, but work of one key one after the other, in the order in which
-// it was given. Work that asks to be run again holds up its own key until then, and nothing
-// else: while it waits, another key's work runs in its place. Consumers that try again by
-// themselves are built on them.
+// Queues run work concurrently, but work of one key in sequence, in the order in which it was added. Work that asks
+// to be run again holds up only its own key: meanwhile another key's work runs in its place. They are for consumers
+// that retry by themselves.
 //
-// Queues are unbounded; the caller limits how much work they are given.
+// Queues are unbounded; the caller limits how much work they get.
 type Queues struct {
 	mu      sync.Mutex
 	keys    map[string]*queue
@@ -21,16 +20,16 @@ type Queues struct {
 	running sync.WaitGroup
 }
 
-// queue is the work of one key. The first is running, ready to, or waiting to run again.
+// queue is the work of one key. The first item is running, ready to run, or waiting to run again.
 type queue struct {
 	key  string
 	work []Work
 }
 
-// Work is done, or asks to be run again after a time.
+// Work does something, and may ask to be run again after a time.
 type Work func() (again bool, after time.Duration)
 
-// NewQueues makes queues of which n run at once.
+// NewQueues returns queues of which n run at once.
 func NewQueues(n int) *Queues {
 	return &Queues{keys: make(map[string]*queue), pausing: make(map[*queue]*time.Timer), free: max(n, 1)}
 }
@@ -55,7 +54,7 @@ func (q *Queues) Add(key string, work Work) {
 	q.start()
 }
 
-// start runs what is ready, as far as it may.
+// start runs what is ready, up to the limit.
 func (q *Queues) start() {
 	for q.free > 0 && len(q.ready) > 0 && !q.stopped {
 		line := q.ready[0]
@@ -69,7 +68,7 @@ func (q *Queues) start() {
 	}
 }
 
-// ended puts a queue back whose first work has run.
+// ended puts back a queue whose first work has run.
 func (q *Queues) ended(line *queue, again bool, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -100,7 +99,7 @@ func (q *Queues) resume(line *queue) {
 	}
 }
 
-// Stop waits for the work that is running. Work that has not begun, or waits to run again, is dropped.
+// Stop waits for running work. It drops work that has not begun or waits to run again.
 func (q *Queues) Stop() {
 	q.mu.Lock()
 	q.stopped = true

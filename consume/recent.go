@@ -2,20 +2,20 @@ package consume
 
 import "sync"
 
-// Recent counts by key, and forgets the keys that were not counted lately. It has two halves: when the
-// younger one is full, the older one is forgotten. It is safe for concurrent use.
+// Recent counts by key, and forgets keys that were not counted lately. It has two halves: when the younger one is
+// full, the older one is dropped. It is safe for concurrent use.
 type Recent[K comparable] struct {
 	half       int
 	mu         sync.Mutex
 	young, old map[K]int
 }
 
-// NewRecent remembers at least so many keys, and at most twice as many.
+// NewRecent returns a Recent that remembers at least so many keys, and at most twice as many.
 func NewRecent[K comparable](keys int) *Recent[K] {
 	return &Recent[K]{half: keys, young: make(map[K]int)}
 }
 
-// Count is how often a key was added, as far as it is remembered.
+// Count returns how often a key was added, as far as that is remembered.
 func (r *Recent[K]) Count(key K) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,33 +6,33 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// Hook is told what became of a delivery.
+// Hook observes deliveries.
 type Hook interface {
 	OnDelivery(report Report)
 }
 
-// Report is what became of one delivery.
+// Report describes one delivery.
 type Report struct {
 	Message outbox.Message
-	// Outcome is what it was settled as, and Err why it was not handled.
+	// Outcome is how it was settled, and Err is why it was not handled.
 	Outcome Outcome
 	Err     error
-	// Took is how long it was handled.
+	// Took is how long its handling took.
 	Took time.Duration
 }
 
-// Outcome is what became of a delivery.
+// Outcome is the outcome of a delivery.
 type Outcome string
 
 // The outcomes of a delivery.
 const (
-	// Handled means that its effect has happened, now or before.
+	// Handled means that the effect has happened, now or before.
 	Handled Outcome = "handled"
 	// Again means that it failed and will be delivered again.
 	Again Outcome = "again"
-	// Ignored means that its type is unknown, and was acknowledged unhandled; see IgnoreUnknown.
+	// Ignored means that its type is unknown and it was acknowledged unhandled; see IgnoreUnknown.
 	Ignored Outcome = "ignored"
-	// DeadLetter means that it was given up and is in the dead letters.
+	// DeadLetter means that it became a dead letter.
 	DeadLetter Outcome = "dead_letter"
 )
 

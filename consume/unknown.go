@@ -7,9 +7,9 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// Unknown is what becomes of an event whose type this consumer does not know. A topic that several
-// consumers share has such events. There is no default: ignoring them loses those of a handler that
-// was forgotten, and keeping them fills the dead letters of a consumer that wants one type of many.
+// Unknown says what to do with an event whose type this consumer does not know. Such events are normal on a topic
+// that several consumers share. There is no default: ignoring them loses the events of a forgotten handler, and
+// keeping them fills the dead letters of a consumer that wants one type of many.
 type Unknown string
 
 const (
@@ -21,7 +21,7 @@ const (
 	RetryUnknown Unknown = "retry"
 )
 
-// Typed is a publisher that knows which event types it handles, as *handlers.Publisher does.
+// Typed is a publisher that knows its event types, as *handlers.Publisher does.
 type Typed interface {
 	// Handles reports whether it handles an event type.
 	Handles(eventType string) bool
@@ -48,7 +48,7 @@ func (c Config) validateUnknown() error {
 	return fmt.Errorf("consume: Config.Unknown is %q; it must be IgnoreUnknown, DeadLetterUnknown or RetryUnknown", c.Unknown)
 }
 
-// checkType refuses an event type that the handlers do not know.
+// checkType rejects an event type without a handler.
 func (c Config) checkType(eventType string) error {
 	if typed, ok := c.Handlers.(Typed); ok && !typed.Handles(eventType) {
 		return &outbox.TerminalError{Reason: outbox.ReasonUnknownType, Err: fmt.Errorf("no handler is registered for event type %q", eventType)}

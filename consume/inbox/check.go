@@ -12,11 +12,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// MaxConsumer is how many bytes a consumer's name may have.
+// MaxConsumer is the longest name of a consumer, in bytes.
 const MaxConsumer = 200
 
-// Check refuses a consumer's name that is empty, too long, not UTF-8 or has control
-// characters, and an event without an id: all such events would be taken for one.
+// Check rejects a consumer's name that is empty, too long, not UTF-8 or has control characters, and an event
+// without an id: all such events would look like one.
 func Check(consumer string, event uuid.UUID) error {
 	switch {
 	case consumer == "":
@@ -35,13 +35,13 @@ func Check(consumer string, event uuid.UUID) error {
 
 // TTL is how long an inbox remembers, on a store that forgets by itself.
 type TTL struct {
-	// Processing is how long a claim lasts unless it is renewed: a consumer that is killed blocks
-	// its event for so long at most. Default a minute; at least a second.
+	// Processing is how long a claim lasts unless it is renewed: a killed consumer blocks its event for at most
+	// this time. Default a minute; at least a second.
 	Processing time.Duration
 	// Done is how long a handled event is remembered. Default 30 days.
 	Done time.Duration
-	// Horizon is how long after its first delivery the broker may deliver an event again. If
-	// it is stated, Done must not be shorter: the event would be handled twice.
+	// Horizon is how long after its first delivery the broker may deliver an event again. If it is set, Done must
+	// not be shorter: the event would be handled twice.
 	Horizon time.Duration
 }
 
@@ -51,7 +51,7 @@ const (
 	DefaultDone       = 720 * time.Hour
 )
 
-// WithDefaults fills in what is zero and refuses what cannot work.
+// WithDefaults fills in defaults and rejects what cannot work.
 func (t TTL) WithDefaults() (TTL, error) {
 	t.Processing = cmp.Or(t.Processing, DefaultProcessing)
 	t.Done = cmp.Or(t.Done, DefaultDone)
@@ -64,8 +64,8 @@ func (t TTL) WithDefaults() (TTL, error) {
 	return t, CheckHorizon(t.Done, t.Horizon)
 }
 
-// CheckHorizon refuses to forget handled events while they may still be delivered again. A
-// horizon of zero is not stated, and nothing is refused.
+// CheckHorizon returns an error if handled events would be forgotten while they may still be delivered again. A
+// horizon of zero is not set and always passes.
 func CheckHorizon(remembered, horizon time.Duration) error {
 	switch {
 	case horizon < 0:

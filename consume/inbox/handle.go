@@ -10,31 +10,30 @@ import (
 )
 
 const (
-	// settlePatience limits Finish and Release, which do not end with the caller's context: a
-	// consumer that is being stopped still has to say what became of its event.
+	// settlePatience limits Finish and Release, which outlive the caller's context: a stopping consumer still has
+	// to settle its event.
 	settlePatience = 10 * time.Second
 	// finishPause is the first pause between two tries of Finish; it doubles.
 	finishPause = 50 * time.Millisecond
 )
 
-// Handle runs the handler unless the consumer has handled the event before, and marks the
-// event after the handler's success. It reports whether the handler ran.
+// Handle runs the handler unless the consumer has handled the event before, and marks the event after the handler's
+// success. It reports whether the handler ran.
 //
-//   - A duplicate answers false and no error: acknowledge it.
-//   - An event that is being handled elsewhere answers ErrInProgress: have it delivered again.
-//   - An error or a panic of the handler releases the event, and goes on to the caller.
-//   - An effect that could not be marked answers true and ErrNotMarked.
+//   - For a duplicate it returns false and no error: acknowledge it.
+//   - For an event that is being handled elsewhere it returns ErrInProgress: have it delivered again.
+//   - If the handler fails or panics, it releases the event and passes the error or panic on.
+//   - If the effect could not be marked, it returns true and ErrNotMarked.
 //
-// The claim is renewed while the handler runs, however long that takes. When it is lost
-// nevertheless, because the store is away or has forgotten it, the handler's context is
-// cancelled with the cause ErrLost.
+// Handle renews the claim while the handler runs, however long that takes. If the claim is lost nevertheless,
+// because the store is unavailable or has forgotten it, the handler's context is cancelled with the cause ErrLost.
 func Handle(
 	ctx context.Context, in Inbox, consumer string, event uuid.UUID, handler func(ctx context.Context) error,
 ) (ran bool, err error) {
 	if err := Check(consumer, event); err != nil {
 		return false, err
 	}
-	began := time.Now() // before the store counts, so that the claim is never believed to be longer than it is
+	began := time.Now() // before the store's time starts, so that we never think the claim longer than it is
 	claim, err := in.Begin(ctx, consumer, event)
 	if errors.Is(err, ErrDone) {
 		return false, nil
@@ -48,8 +47,8 @@ func Handle(
 		if returned {
 			return
 		}
-		// A panic, or runtime.Goexit. It is not recovered, so that it goes on with its own trace.
-		// Who handles it learns of nothing else: a claim that cannot be released ends by itself.
+		// A panic, or runtime.Goexit. It is not recovered, so that it goes on with its own trace. Errors here are
+		// dropped: a claim that cannot be released ends by itself.
 		_ = kept.stop()
 		_ = release(ctx, claim)
 	}()
@@ -64,15 +63,14 @@ func Handle(
 	case lost == nil && released != nil:
 		err = errors.Join(err, released)
 	case lost != nil && !errors.Is(err, ErrLost):
-		// The handler said only that its context had ended. What became of the release does not
-		// matter: it was for the case that only we believed the claim to be lost.
+		// The handler only said that its context ended. The result of the release does not matter: the release was
+		// for the case that only we believed the claim to be lost.
 		err = errors.Join(err, lost)
 	}
 	return true, err
 }
 
-// finish tries until the event is marked: the effect has happened, and every error left
-// standing here may become a second one.
+// finish tries until the event is marked: the effect has happened, and an unmarked event may be handled twice.
 func finish(ctx context.Context, claim Claim, event uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settlePatience)
 	defer cancel()

@@ -13,15 +13,15 @@ type keeper struct {
 	// handling is the handler's context. It ends with the caller's, or when the claim is lost.
 	handling context.Context
 	end      context.CancelCauseFunc
-	// renewing ends only with the handler: one that takes its time to stop after the caller's
-	// context has ended still has to be alone.
+	// renewing ends only with the handler: a handler that is slow to stop after its caller's context ended must
+	// still be alone.
 	renewing context.Context
 	halt     context.CancelFunc
 	halted   chan struct{}
-	lost     error // to be read after halted
+	lost     error // read it after halted
 }
 
-// keep starts to renew a claim that lasts from began on.
+// keep starts to renew a claim that began at began.
 func keep(ctx context.Context, claim Claim, began time.Time) *keeper {
 	k := &keeper{claim: claim, halted: make(chan struct{})}
 	k.handling, k.end = context.WithCancelCause(ctx)
@@ -40,7 +40,7 @@ func keep(ctx context.Context, claim Claim, began time.Time) *keeper {
 	return k
 }
 
-// stop ends the renewing, and says whether the claim was lost.
+// stop stops renewing, and returns an error if the claim was lost.
 func (k *keeper) stop() error {
 	k.halt()
 	<-k.halted
@@ -48,8 +48,8 @@ func (k *keeper) stop() error {
 	return k.lost
 }
 
-// renew renews the claim at every third of its TTL. A store that cannot be reached is asked
-// again until the claim has ended by our own clock; it then returns ErrLost.
+// renew renews the claim every third of its TTL. If the store cannot be reached it tries again until the claim has
+// ended by our own clock; then it returns ErrLost.
 func (k *keeper) renew(until time.Time) error {
 	pause := k.claim.TTL() / 3
 	for {
@@ -68,13 +68,13 @@ func (k *keeper) renew(until time.Time) error {
 			return fmt.Errorf("inbox: renew the claim: %w", err)
 		case !time.Now().Before(until):
 			return fmt.Errorf("inbox: %w: it could not be renewed in time: %w", ErrLost, err)
-		default: // the store is away, or the handler has returned meanwhile
+		default: // the store is unavailable, or the handler has returned
 			pause = min(k.claim.TTL()/20, time.Until(until))
 		}
 	}
 }
 
-// ask waits for an answer no longer than the claim lasts.
+// ask renews once, and waits no longer than the claim lasts.
 func (k *keeper) ask(until time.Time) error {
 	ctx, cancel := context.WithDeadline(k.renewing, until)
 	defer cancel()

@@ -9,16 +9,16 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// disk is the file that lines are appended to. It follows its path: when the file there is no longer
-// the one that is open, because it was moved or deleted, it opens the new one.
+// disk is the file that lines are appended to. It follows its path: if the file there is no longer the open one,
+// because it was moved or deleted, it opens the new one.
 type disk struct {
 	config Config
-	handle diskFile // nil when it has to be opened
-	// size is how long we left the file. If it has another, somebody else has written to it.
+	handle diskFile // nil if it must be opened
+	// size is the file's length after our last write. If it differs, somebody else has written to it.
 	size int64
 }
 
-// diskFile is what is used of an os.File.
+// diskFile is the part of os.File that is used.
 type diskFile interface {
 	io.Writer
 	io.ReaderAt
@@ -28,11 +28,11 @@ type diskFile interface {
 	Truncate(size int64) error
 }
 
-// open opens the file, and takes it for this process alone: a write that fails is taken back by
-// its length, which must not cut somebody else's line.
+// open opens the file and locks it for this process: a failed write is undone by truncating the file, which must
+// not cut somebody else's line.
 func (f *disk) open() error {
 	handle, err := os.OpenFile(f.config.Path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
-	if err != nil && outbox.Classify(err) == outbox.ClassUnavailable { // a full disk mends itself
+	if err != nil && outbox.Classify(err) == outbox.ClassUnavailable { // a full disk may pass
 		return fmt.Errorf("open the destination: %w", err)
 	} else if err != nil {
 		return outbox.Misconfigured(fmt.Errorf("open the destination: %w", err))
@@ -48,7 +48,7 @@ func (f *disk) open() error {
 	return nil
 }
 
-// claim makes a file that was opened ours.
+// claim takes over an opened file.
 func (f *disk) claim(handle *os.File) error {
 	info, err := handle.Stat()
 	if err != nil {
@@ -63,8 +63,8 @@ func (f *disk) claim(handle *os.File) error {
 	return f.tidy(handle)
 }
 
-// Write appends lines and returns when they are on disk, in the file that is at the path. If
-// that fails nothing of them is left.
+// Write appends lines and returns when they are on disk, in the file at the path. If that fails, none of them is
+// left.
 func (f *disk) Write(lines []byte) (int, error) {
 	if len(lines) == 0 {
 		return 0, nil
@@ -80,7 +80,7 @@ func (f *disk) Write(lines []byte) (int, error) {
 		// Half a line would spoil the next one.
 		if truncateErr := f.handle.Truncate(f.size); truncateErr != nil {
 			err = fmt.Errorf("%w; and half a line is left: %w", err, truncateErr)
-			f.forget() // whoever opens it removes the half line
+			f.forget() // the next open removes the half line
 		}
 		return 0, fmt.Errorf("write to %s: %w", f.config.Path, err)
 	}
@@ -93,7 +93,7 @@ func (f *disk) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// follow opens the file anew when the one at its path is another, and sees that it is as we left it.
+// follow reopens the file if another one is at its path, and checks that nobody else has changed it.
 func (f *disk) follow() error {
 	if f.handle != nil && f.isThere() {
 		return f.untouched()
@@ -102,7 +102,7 @@ func (f *disk) follow() error {
 	return f.open()
 }
 
-// forget closes the file, so that it is opened anew.
+// forget closes the file; the next write opens it again.
 func (f *disk) forget() {
 	if f.handle != nil {
 		_ = f.handle.Close() // all that was acknowledged is on disk
@@ -110,7 +110,7 @@ func (f *disk) forget() {
 	}
 }
 
-// isThere reports whether the file that is open is the one at its path.
+// isThere reports whether the open file is the one at its path.
 func (f *disk) isThere() bool {
 	open, err := f.handle.Stat()
 	if err != nil {

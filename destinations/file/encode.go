@@ -12,7 +12,7 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// line is a message without its payload, in the order in which it is written.
+// line is a message without its payload, its fields in the order in which they are written.
 type line struct {
 	ID            uuid.UUID         `json:"id"`
 	Namespace     string            `json:"namespace"`
@@ -29,8 +29,7 @@ type line struct {
 	ContentType   string            `json:"contentType"`
 }
 
-// appendLine writes one message. The payload is put in as it is: encoding it as a field
-// would change its spelling.
+// appendLine writes one message. It inserts the payload as it is: encoding it as a field would change its spelling.
 func appendLine(out *bytes.Buffer, m *outbox.Message) error {
 	l := line{
 		ID: m.ID, Namespace: m.Namespace, Topic: m.Topic, Type: m.Type,

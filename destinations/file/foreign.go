@@ -7,7 +7,7 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// sizeOf is how long a file is. A device has no length.
+// sizeOf returns a file's length. A device has none.
 func sizeOf(handle diskFile) (int64, error) {
 	info, err := handle.Stat()
 	if err != nil || !info.Mode().IsRegular() {
@@ -16,8 +16,8 @@ func sizeOf(handle diskFile) (int64, error) {
 	return info.Size(), nil
 }
 
-// untouched refuses a file that somebody else has changed since our last write. A line that is
-// appended to half a line of theirs cannot be read, and what they cut off was acknowledged.
+// untouched returns an error if somebody else has changed the file since our last write. A line appended to half a
+// line of theirs cannot be read, and what they cut off was acknowledged.
 func (f *disk) untouched() error {
 	size, err := sizeOf(f.handle)
 	switch {
@@ -45,8 +45,8 @@ func (f *disk) untouched() error {
 	return nil
 }
 
-// advance takes note of lines that were written. Somebody else may have been quicker: then ours
-// may stand behind half a line of his, and are not acknowledged.
+// advance records lines that were written. If somebody else wrote at the same time, ours may follow half a line of
+// theirs: then they are not acknowledged.
 func (f *disk) advance(lines []byte) error {
 	size, err := sizeOf(f.handle)
 	if err != nil {
@@ -61,6 +61,6 @@ func (f *disk) advance(lines []byte) error {
 	if _, err := f.handle.ReadAt(there, f.size); err != nil || !bytes.Equal(there, lines) {
 		return fmt.Errorf("write to %s: somebody else has written to it meanwhile", f.config.Path)
 	}
-	f.size = end // he wrote behind ours; the next write sees it
+	f.size = end // they wrote behind ours; the next write sees it
 	return nil
 }

@@ -4,5 +4,5 @@ package file
 
 import "os"
 
-// lock does nothing where there is no flock: two relays on one file are not noticed there.
+// lock is a no-op without flock: two relays on one file go unnoticed.
 func lock(*os.File) error { return nil }

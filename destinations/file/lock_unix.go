@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// lock takes the file until it is closed, by whatever death.
+// lock locks the file until it is closed, even by the death of the process.
 func lock(file *os.File) error {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }

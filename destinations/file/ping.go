@@ -2,7 +2,7 @@ package file
 
 import "context"
 
-// Ping asks whether there is a file to be written to, and whether the last write came to an end.
+// Ping checks that the file can be written, and that the last write has ended.
 func (p *Publisher) Ping(ctx context.Context) error {
 	if !p.take(ctx) {
 		return hangs(ctx)

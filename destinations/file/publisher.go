@@ -1,4 +1,4 @@
-// Package file publishes events as JSON Lines, to a file of its own or to any writer.
+// Package file publishes events as JSON Lines, to a file or any writer.
 package file
 
 import (
@@ -21,13 +21,13 @@ var (
 // this process and, for a file, is on disk. It is safe for concurrent use.
 type Publisher struct {
 	out io.Writer // a disk, or any other writer
-	// turn is held by whoever uses the output. A disk or a reader may hang: then the turn is not given
-	// back, and nobody waits for it beyond their context.
+	// turn is held by the user of the output. If a disk or a reader hangs, the turn is not returned, and others
+	// wait for it only until their context ends.
 	turn   chan struct{}
 	buffer bytes.Buffer
 }
 
-// New makes a publisher to a file, which is opened at its first use.
+// New returns a publisher to a file, which is opened at its first use.
 func New(config Config) (*Publisher, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
@@ -35,12 +35,12 @@ func New(config Config) (*Publisher, error) {
 	return NewWriter(&disk{config: config}), nil
 }
 
-// NewWriter makes a publisher to a writer, such as os.Stdout. Close does not close the writer.
+// NewWriter returns a publisher to a writer, such as os.Stdout. Close does not close the writer.
 func NewWriter(out io.Writer) *Publisher {
 	return &Publisher{out: out, turn: make(chan struct{}, 1)}
 }
 
-// Open opens the file before the first message, to learn now whether it can be written to.
+// Open opens the file before the first message, to learn now whether it can be written.
 func (p *Publisher) Open() error {
 	if out, ok := p.out.(*disk); ok {
 		return out.open()
@@ -83,7 +83,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []er
 	return errs
 }
 
-// take waits for the turn; it reports false when ctx ended first.
+// take waits for the turn; it returns false if ctx ended first.
 func (p *Publisher) take(ctx context.Context) bool {
 	select {
 	case p.turn <- struct{}{}:
@@ -93,7 +93,7 @@ func (p *Publisher) take(ctx context.Context) bool {
 	}
 }
 
-// use uses the output, with the turn taken, and gives it back. If ctx ends first it returns.
+// use uses the output while it holds the turn, and returns the turn. If ctx ends first it returns early.
 func (p *Publisher) use(ctx context.Context, do func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -109,7 +109,7 @@ func (p *Publisher) use(ctx context.Context, do func() error) error {
 	}
 }
 
-// KeepsOrder is true: lines are written in order, and none of a key after one that failed.
+// KeepsOrder returns true: lines are written in order, and none of a key after a failed one.
 func (p *Publisher) KeepsOrder() bool { return true }
 
 func (p *Publisher) write() error {
@@ -119,10 +119,10 @@ func (p *Publisher) write() error {
 	return nil
 }
 
-// closeWait is how long a write that nobody waits for any more may take to come to an end.
+// closeWait is how long Close waits for a hanging write.
 const closeWait = 5 * time.Second
 
-// Close closes the file. It does not wait for ever for a write that hangs.
+// Close closes the file. It does not wait forever for a hanging write.
 func (p *Publisher) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()

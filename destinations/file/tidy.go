@@ -8,11 +8,11 @@ import (
 	"os"
 )
 
-// lineStart is what every line of ours begins with.
+// lineStart is how each of our lines begins.
 const lineStart = `{"id":"`
 
-// tidy removes what a killed process left of its last line. It was never acknowledged, so its
-// event comes again; left there, it would spoil the next line. What is not ours is not touched.
+// tidy removes what a killed process left of its last line. That line was never acknowledged, so its event comes
+// again; left there, it would spoil the next line. Lines of others are not touched.
 func (f *disk) tidy(handle *os.File) error {
 	info, err := handle.Stat()
 	if err != nil || info.Size() == 0 {
@@ -34,8 +34,8 @@ func (f *disk) tidy(handle *os.File) error {
 	return nil
 }
 
-// lastLine is where the last line of a file begins, and its beginning; with its end, if it has
-// one and is short.
+// lastLine returns where the last line of a file begins, and its beginning; with its end, if it has one and is
+// short.
 func lastLine(handle *os.File, size int64) (start int64, line []byte, err error) {
 	const step = 1 << 16
 	buffer := make([]byte, step)

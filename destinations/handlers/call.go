@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	// ErrOverdue is returned for an event whose handler was not called because too many earlier calls
-	// still run after their timeout. It counts no attempt: it comes with outbox.ErrNotAttempted.
+	// ErrOverdue is returned for an event whose handler was not called because too many earlier calls still run
+	// after their timeout. It counts no attempt: it comes with outbox.ErrNotAttempted.
 	ErrOverdue = errors.New("too many of its calls have not ended at their timeout")
 	// errBusy counts none either.
 	errBusy = errors.New("it still runs from an earlier attempt")
@@ -23,18 +23,18 @@ var (
 	errStillRunning = errors.New("it still runs")
 )
 
-// heeding is how long a handler whose time is up has to say what came of it.
+// heeding is how long a handler whose time is up has to return its result.
 const heeding = 250 * time.Millisecond
 
-// run calls one handler, unless it is done with the message or still at it, and waits until
-// its timeout. A handler that ignores the end of its context goes on: what it comes to is
-// remembered, and until then it is not given the message again.
+// run calls one handler, unless it is done with the message or still running, and waits until its timeout. A
+// handler that ignores the end of its context goes on: its result is remembered, and until then it is not given the
+// message again.
 func (p *Publisher) run(ctx context.Context, h *handler, message *outbox.Message) error {
 	if ended, err := p.memory.begin(message.ID, h); ended {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.config.Timeout)
-	// A copy: it may be changed, and kept for longer than this attempt.
+	// A copy: the handler may change it, and keep it for longer than this attempt.
 	given := *message
 	given.Payload, given.Headers = bytes.Clone(message.Payload), maps.Clone(message.Headers)
 	answer := make(chan error, 1)
@@ -51,7 +51,7 @@ func (p *Publisher) run(ctx context.Context, h *handler, message *outbox.Message
 			cancel()
 		}()
 		if err = h.call(bounded, given); err != nil {
-			// An error that panics, such as a nil pointer, does so here, where it is caught.
+			// An error whose methods panic, such as a nil pointer, does so here, where it is caught.
 			_, _ = err.Error(), errors.Is(err, errGone)
 		}
 	}()
@@ -61,7 +61,7 @@ func (p *Publisher) run(ctx context.Context, h *handler, message *outbox.Message
 	case <-bounded.Done():
 	}
 	if ctx.Err() == nil {
-		// A handler that heeds its context ends now, and knows best why: downstream may be away.
+		// A handler that heeds its context ends now, and knows best why: downstream may be unavailable.
 		select {
 		case err := <-answer:
 			return p.late(err)
@@ -78,7 +78,7 @@ func (p *Publisher) run(ctx context.Context, h *handler, message *outbox.Message
 	return p.late(errStillRunning)
 }
 
-// late is the answer of a handler whose time is up.
+// late is the error of a handler whose time is up.
 func (p *Publisher) late(err error) error {
 	if err == nil {
 		return nil

@@ -9,16 +9,15 @@ import (
 	"github.com/packfinderz/outbox/consume/inbox"
 )
 
-// failure is what one handler answered.
+// failure is one handler's error.
 type failure struct {
 	name string
 	err  error
 }
 
-// sum makes one error of what an event's handlers answered. As long as one of them may
-// succeed, the event is tried again; it is dead when the others are through, one way or the
-// other. Only what a handler marks itself counts: that its mail server refuses connections
-// must not look like a broker that is away, for which every event waits.
+// sum combines the errors of an event's handlers. As long as one of them may succeed, the event is tried again; it
+// is dead when the others are done, one way or the other. Only a handler's own mark counts: if its mail server
+// refuses connections, that must not look like an unavailable broker, for which every event waits.
 func sum(failures []failure) error {
 	texts := make([]string, len(failures))
 	var retryable, away bool
@@ -64,8 +63,8 @@ func sum(failures []failure) error {
 	return &outbox.TerminalError{Reason: reason, Err: err}
 }
 
-// laterError is an event that has not failed: an inbox says that it is being handled elsewhere, or a handler could not be called
-// yet. Consumers and relays have to see that: it must not become a dead letter meanwhile.
+// laterError means that an event has not failed: an inbox says that it is being handled elsewhere, or a handler
+// could not be called yet. Consumers and relays must see that, so that it does not become a dead letter meanwhile.
 type laterError struct {
 	error
 	cause error

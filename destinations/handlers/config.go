@@ -14,7 +14,7 @@ const (
 	DefaultRemember    = 10_000
 )
 
-// Config says how handlers are called. The zero value works.
+// Config configures a publisher. The zero value is ready to use.
 type Config struct {
 	// RetryUnknown retries an event whose type has no handler, for instance while a new version is
 	// rolled out. By default it is dead at once. In a consumer, consume.Config.Unknown decides instead.
@@ -26,7 +26,7 @@ type Config struct {
 	Concurrency int
 	// Remember limits how many unfinished events we track completed handlers for. Default 10,000.
 	Remember int
-	// Logger gets the stacks of panics. Default slog.Default().
+	// Logger logs the stacks of panics. Default slog.Default().
 	Logger *slog.Logger
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// memory knows, of events that are not finished, what has become of each handler's call. It
-// is of this process: another one that takes the event over calls all its handlers.
+// memory remembers the calls of each handler for unfinished events. It belongs to this process: another one that
+// takes over an event calls all of its handlers.
 type memory struct {
 	mu         sync.Mutex
 	limit      int // of events
@@ -21,14 +21,14 @@ type memory struct {
 	order      *list.List // of ids, the oldest first
 }
 
-// event is what is known of one.
+// event is what is known of one event.
 type event struct {
 	calls   map[string]*call // by handler
 	running int
 	place   *list.Element
 }
 
-// call is one handler's: running, or ended for good.
+// call is one handler's call: running, or ended for good.
 type call struct {
 	running bool
 	overdue bool
@@ -39,7 +39,7 @@ func newMemory(limit, maxOverdue int) *memory {
 	return &memory{limit: limit, maxOverdue: maxOverdue, events: make(map[uuid.UUID]*event), order: list.New()}
 }
 
-// begin notes that a handler is called. If it must not be, ended is true and err is its answer.
+// begin records that a handler is called. If it must not be, ended is true and err is its result.
 func (m *memory) begin(id uuid.UUID, h *handler) (ended bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,11 +64,11 @@ func (m *memory) begin(id uuid.UUID, h *handler) (ended bool, err error) {
 	return false, nil
 }
 
-// end notes what a call has come to. One that may succeed another time is forgotten.
+// end records the result of a call. A call that may succeed another time is forgotten.
 func (m *memory) end(id uuid.UUID, h *handler, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.events[id] // it is there: what runs is not forgotten
+	e := m.events[id] // it exists: running calls are not forgotten
 	known := e.calls[h.name]
 	e.running--
 	if known.overdue {
@@ -82,7 +82,7 @@ func (m *memory) end(id uuid.UUID, h *handler, err error) {
 	}
 }
 
-// leave notes that a call goes on without anybody waiting. It reports false if it has ended.
+// leave records that nobody waits for a call any more. It returns false if the call has ended.
 func (m *memory) leave(id uuid.UUID, h *handler) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,8 +104,7 @@ func (m *memory) forget(id uuid.UUID) {
 	}
 }
 
-// revive lets the handlers that gave an event up have it again, should a person retry it. The
-// others stay done.
+// revive lets the handlers that gave up an event have it again, if a person retries it. The others stay done.
 func (m *memory) revive(id uuid.UUID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -25,7 +25,7 @@ type Publisher struct {
 	otherwise []*handler
 }
 
-// New makes a publisher without handlers.
+// New returns a publisher without handlers.
 func New(config Config) (*Publisher, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
@@ -37,16 +37,16 @@ func New(config Config) (*Publisher, error) {
 	}, nil
 }
 
-// Publish hands each message to all its handlers and answers nil when they are done. Messages
-// of one key are handled one after the other, and none after one that failed.
+// Publish hands each message to all its handlers and returns nil for it when they are done. Messages of one key are
+// handled in sequence, and none after a failed one.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
 	return p.lanes.Publish(ctx, messages, p.handle)
 }
 
-// KeepsOrder is true: see Publish.
+// KeepsOrder returns true: see Publish.
 func (p *Publisher) KeepsOrder() bool { return true }
 
-// handle calls the handlers of one message beside each other.
+// handle calls the handlers of one message concurrently.
 func (p *Publisher) handle(ctx context.Context, message *outbox.Message) error {
 	list := p.find(message.Type)
 	if len(list) == 0 {

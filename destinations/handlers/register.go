@@ -9,21 +9,21 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// Func handles an event. After an error it is called again, unless the error is outbox.Terminal; after
-// outbox.RetryAfter not before that time; after outbox.Unavailable all handlers wait until an event gets
-// through.
+// Func handles an event. After an error it is called again, unless the error is outbox.Terminal. After
+// outbox.RetryAfter that is not before the requested time; after outbox.Unavailable all handlers wait until an
+// event gets through.
 type Func func(ctx context.Context, message outbox.Message) error
 
 // handler is a registered function.
 type handler struct {
 	name string
 	call Func
-	// overdue counts its calls that go on after their timeout; the memory's lock guards it.
+	// overdue counts its calls that run beyond their timeout; the memory's lock guards it.
 	overdue int
 }
 
-// Register adds a handler for a type of event. The name tells it from the others of that
-// type, in errors and in what is remembered.
+// Register adds a handler for an event type. The name distinguishes the handlers of a type, in errors and in
+// memory.
 func (p *Publisher) Register(eventType, name string, call Func) error {
 	if eventType == "" {
 		return fmt.Errorf("handlers: handler %q has no event type; Otherwise takes what has no handler", name)
@@ -38,7 +38,7 @@ func (p *Publisher) Register(eventType, name string, call Func) error {
 	return nil
 }
 
-// Otherwise adds a handler for the events whose type no other handler is registered for.
+// Otherwise adds a handler for the event types that have no other handler.
 func (p *Publisher) Otherwise(name string, call Func) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +50,7 @@ func (p *Publisher) Otherwise(name string, call Func) error {
 	return nil
 }
 
-// add makes a new list, since the old one may be in use.
+// add returns a new list, because the old one may be in use.
 func add(list []*handler, name string, call Func) ([]*handler, error) {
 	switch {
 	case name == "":
@@ -63,8 +63,8 @@ func add(list []*handler, name string, call Func) ([]*handler, error) {
 	return append(slices.Clone(list), &handler{name: name, call: call}), nil
 }
 
-// Handles reports whether there is a handler for an event type. It makes a consume.Typed of the
-// publisher, with HandlesAll.
+// Handles reports whether there is a handler for an event type. With HandlesAll it makes the publisher a
+// consume.Typed.
 func (p *Publisher) Handles(eventType string) bool { return len(p.find(eventType)) > 0 }
 
 // HandlesAll reports whether Otherwise has registered a handler.

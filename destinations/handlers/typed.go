@@ -10,9 +10,8 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// Handle registers a handler that is given the payload as a T, decoded from JSON. A payload
-// that is null or not a T is terminal: a stored event does not change. Fields that T lacks are
-// ignored, so that producers can add some.
+// Handle registers a handler that gets the payload as a T, decoded from JSON. A payload that is null or not a T is
+// terminal: a stored event does not change. Fields that T lacks are ignored, so that producers can add some.
 func Handle[T any](p *Publisher, eventType, name string, call func(ctx context.Context, payload T, message outbox.Message) error) error {
 	if call == nil {
 		return p.Register(eventType, name, nil)

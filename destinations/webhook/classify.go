@@ -17,10 +17,10 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// classify sorts the failure of a request without a complete answer. Only an answer can be about
-// an event, so that none of these is retryable. Whoever cannot be connected to, breaks the
-// connection or does not speak HTTP is away. Whoever takes the request and does not answer in time
-// may be slow because of this very event.
+// classify marks the error of a request without a complete answer. Only an answer can concern an event, so none of
+// these is retryable. A receiver that cannot be connected to, breaks the connection or does not speak HTTP is
+// unavailable. A receiver that accepts the request and does not answer in time may be slow because of this very
+// event.
 func (p *Publisher) classify(err error, connected bool) error {
 	var private *privateError
 	var timeout net.Error
@@ -31,7 +31,7 @@ func (p *Publisher) classify(err error, connected bool) error {
 		return outbox.Unavailable(fmt.Errorf("%s cannot be reached: %w", p.name, err))
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("%s did not answer in time: %w", p.name, context.DeadlineExceeded)
-	case errors.Is(err, context.Canceled): // nobody waits for the answer any more
+	case errors.Is(err, context.Canceled): // the caller stopped waiting
 		return fmt.Errorf("post to %s: %w", p.name, err)
 	case errors.Is(err, io.EOF), outbox.Classify(err) == outbox.ClassUnavailable:
 		return outbox.Broken(fmt.Errorf("the connection to %s broke: %w", p.name, err))
@@ -39,13 +39,13 @@ func (p *Publisher) classify(err error, connected bool) error {
 	return outbox.Broken(fmt.Errorf("%s gave no complete HTTP answer: %w", p.name, err))
 }
 
-// isOfEvent reports whether an answer is held against the event.
+// isOfEvent reports whether an answer counts against the event.
 func isOfEvent(err error) bool {
 	class := outbox.Classify(err)
 	return err != nil && (class == outbox.ClassRetryable || class == outbox.ClassTerminal)
 }
 
-// judge sorts an answer by its status.
+// judge interprets an answer by its status.
 func (p *Publisher) judge(response *http.Response, excerpt string, now time.Time) error {
 	status := response.StatusCode
 	if status >= 200 && status <= 299 {
@@ -73,30 +73,30 @@ func (p *Publisher) judge(response *http.Response, excerpt string, now time.Time
 	return err
 }
 
-// wrongTLS is how servers call it, with 400, that somebody speaks plain HTTP on their port for HTTPS, or has
-// no certificate, or one that has expired or was revoked.
+// wrongTLS matches the text of a 400 that concerns TLS: plain HTTP on an HTTPS port, or a client certificate that
+// is missing, expired or revoked.
 var wrongTLS = regexp.MustCompile(`(?i)plain HTTP .*(HTTPS|SSL)|HTTP request to an HTTPS server|The SSL certificate error|No required SSL certificate`)
 
-// bandwidthLimitExceeded is what web hosts answer whose customer has used his traffic up.
+// bandwidthLimitExceeded is the answer of a web host whose customer has used up their traffic.
 const bandwidthLimitExceeded = 509
 
-// isReceivers reports whether a status is about the receiver, or something on the way to it,
-// and not about the message: too many requests, down for a while, a gateway without a server
-// behind it, a disk that is full, a network that wants a login first.
+// isReceivers reports whether a status concerns the receiver, or something on the way to it, and not the message:
+// too many requests, down for a while, a gateway without a server behind it, a full disk, a network that wants a
+// login first.
 func isReceivers(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 		http.StatusNetworkAuthenticationRequired, http.StatusInsufficientStorage, http.StatusLoopDetected, bandwidthLimitExceeded:
 		return true
 	}
-	return status >= 520 && status <= 530 // what gateways say of servers that they cannot reach
+	return status >= 520 && status <= 530 // gateways that cannot reach their server
 }
 
-// isUnclear reports whether a status may mean that the receiver does not want this message, or
-// that the URL or the credentials are wrong, or that it has seen only a part of the request.
+// isUnclear reports whether a status may mean that the receiver does not want this message, that the URL or the
+// credentials are wrong, or that the receiver saw only a part of the request.
 func isUnclear(status int) bool {
 	switch status {
-	case 495, 496, 497: // nginx, of the client's certificate, and of plain HTTP on a port for HTTPS
+	case 495, 496, 497: // nginx: the client's certificate, or plain HTTP on an HTTPS port
 		return true
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
 		http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusGone, http.StatusMisdirectedRequest,
@@ -106,7 +106,7 @@ func isUnclear(status int) bool {
 	return status < 400 // a redirect, which is not followed
 }
 
-// retryAfter reads the header of that name: seconds, or a date. Zero is none.
+// retryAfter parses a Retry-After header: seconds, or a date. Zero for none.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil {
 		return time.Duration(min(max(seconds, 0), math.MaxInt64/int64(time.Second))) * time.Second

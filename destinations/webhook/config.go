@@ -17,23 +17,23 @@ const (
 	DefaultConcurrency = 16
 )
 
-// Config says where events are posted, and how. Only URL is required.
+// Config configures a publisher. Only URL is required.
 type Config struct {
-	// URL is the receiver's, http or https, with its own path and query. A user and password
-	// in it are sent as basic authentication.
+	// URL is the receiver's URL, http or https, with its own path and query. A user and password in it are sent as
+	// basic authentication.
 	URL string
 	// Authorization is the value of the header of that name, such as "Bearer …".
 	Authorization string
-	// Secrets sign every request, each for itself, so that a receiver can change from one to
-	// the next: "whsec_" and 24 to 64 bytes in base64. Without any, requests are unsigned.
+	// Secrets sign every request, each by itself, so that a receiver can change from one to the next: "whsec_" and
+	// 24 to 64 bytes in base64. Without any, requests are unsigned.
 	Secrets []string
-	// TLS is for certificates of one's own. Default: the system's.
+	// TLS is for your own certificates. Default: the system's.
 	TLS *tls.Config
 
 	// AllowPrivate lets requests go to private, loopback and link-local addresses.
 	AllowPrivate bool
-	// Terminal are the statuses, from 400 to 599, after which an event is dead at once, such as 400
-	// and 422. Default: none; an event is dead when its attempts are used up.
+	// Terminal are the statuses, from 400 to 599, that make an event dead at once, such as 400 and 422. Default:
+	// none; an event is dead when its attempts are used up.
 	Terminal []int
 	// Timeout limits one request. Default 15 s.
 	Timeout time.Duration
@@ -43,7 +43,7 @@ type Config struct {
 	Format wire.Format
 }
 
-// String is the receiver's scheme and host: everything else may be secret.
+// String returns the receiver's scheme and host: everything else may be secret.
 func (c Config) String() string {
 	target, err := url.Parse(c.URL)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c Config) String() string {
 	return "webhook " + target.Scheme + "://" + target.Host
 }
 
-// GoString is String.
+// GoString returns String.
 func (c Config) GoString() string { return c.String() }
 
 func (c Config) withDefaults() Config {

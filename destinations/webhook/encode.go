@@ -19,9 +19,9 @@ const (
 	userAgent   = "outbox-webhook"
 )
 
-// header makes the headers of a message's request. The fields of the event are ours to name;
-// its own headers keep their names, and what HTTP cannot carry of them, or what must not come
-// from an event, is refused by name rather than left out.
+// header returns the headers of a message's request. Fields of the event have names of ours; its own headers keep
+// their names. A header that HTTP cannot carry, or that must not come from an event, is refused by name, not left
+// out.
 func (p *Publisher) header(message *outbox.Message, at time.Time) (http.Header, error) {
 	header := make(http.Header, 16+len(message.Headers))
 	header.Set("User-Agent", userAgent)
@@ -49,7 +49,7 @@ func (p *Publisher) header(message *outbox.Message, at time.Time) (http.Header, 
 			setField(header, name, a.Value)
 			continue
 		}
-		// As it is, since other standards say what is in it (traceparent, baggage).
+		// Keep it as it is, because other standards define its content (traceparent, baggage).
 		value := encode(a.Value, func(c byte) bool { return c >= 0x80 })
 		if problem := valueProblem(value); problem != "" {
 			return nil, outbox.Rejected(fmt.Errorf("the event's header %q %s", a.Name, problem))
@@ -57,8 +57,7 @@ func (p *Publisher) header(message *outbox.Message, at time.Time) (http.Header, 
 		header.Set(name, value)
 	}
 	if mediaType == "" && json.Valid(message.Payload) {
-		// Tables of JSON have no content type, and most receivers parse a body only if they are
-		// told what it is.
+		// Tables of JSON have no content type, and most receivers parse a body only if they know its type.
 		mediaType = "application/json"
 	}
 	if problem := valueProblem(mediaType); problem != "" {
@@ -70,8 +69,8 @@ func (p *Publisher) header(message *outbox.Message, at time.Time) (http.Header, 
 	return header, nil
 }
 
-// fieldName is the name of the header of an attribute, and whether it is a field of the event
-// rather than one of its own headers.
+// fieldName returns the header name of an attribute, and whether it is a field of the event rather than one of its
+// own headers.
 func (p *Publisher) fieldName(attribute string) (name string, isField bool) {
 	if p.config.Format.CloudEvents {
 		return attribute, len(attribute) >= len(cePrefix) && strings.EqualFold(attribute[:len(cePrefix)], cePrefix)
@@ -84,8 +83,8 @@ func (p *Publisher) fieldName(attribute string) (name string, isField bool) {
 	return attribute, false
 }
 
-// setField writes a field as the HTTP binding of CloudEvents says: what is not printable
-// ASCII, and the space, quote and percent sign, are percent-encoded. An empty one is left out.
+// setField writes a field as the HTTP binding of CloudEvents says: it percent-encodes everything but printable
+// ASCII, and the space, quote and percent sign. It leaves out an empty field.
 func setField(header http.Header, name, value string) {
 	if value != "" {
 		header.Set(name, encode(value, func(c byte) bool { return c <= ' ' || c == '"' || c == '%' || c >= 0x7f }))

@@ -1,19 +1,16 @@
-// Package pginbox makes a consumer whose effect is in PostgreSQL handle each event exactly
-// once: the mark that says "handled" is a row written in the effect's own transaction, so
-// that either both are committed or neither.
+// Package pginbox makes a consumer whose effect is in PostgreSQL handle each event exactly once. The mark "handled"
+// is a row written in the effect's own transaction, so that both are committed or neither is.
 //
-// Handle and HandleSQL begin a transaction, mark the event, run the handler in it and commit.
-// Mark and MarkSQL do the same inside a transaction that is the caller's.
+// Handle and HandleSQL begin a transaction, mark the event, run the handler in it and commit. Mark and MarkSQL mark
+// it in the caller's own transaction.
 //
-// A consumer that finds an event marked by a transaction that is still open waits for its
-// end: that is what keeps two consumers of one event apart. Where waiting is not wanted, or
-// a consumer could hang with its transaction open, set lock_timeout and
-// idle_in_transaction_session_timeout on the connections; a wait that lock_timeout ends is
-// inbox.ErrInProgress.
+// A consumer that finds an event marked by an open transaction waits for the end of that transaction. This keeps
+// two consumers of one event apart. To limit the wait, or the time a hanging consumer may keep its transaction
+// open, set lock_timeout and idle_in_transaction_session_timeout on the connections; a wait that lock_timeout ends
+// is inbox.ErrInProgress.
 //
-// All of this holds at READ COMMITTED, PostgreSQL's default. Above it the server answers a
-// race with a serialization failure (40001), which is passed on: have the event delivered
-// again.
+// All of this holds at READ COMMITTED, PostgreSQL's default. Above it the server answers a race with a
+// serialization failure (40001), which is returned: have the event delivered again.
 package pginbox
 
 import (
@@ -32,7 +29,7 @@ import (
 	"github.com/packfinderz/outbox/internal/sqlstate"
 )
 
-// DefaultTable is the table's name, unless another is chosen.
+// DefaultTable is the default of Config.Table.
 const DefaultTable = "outbox_inbox"
 
 // Config says where the table is, and how long its rows are needed.
@@ -41,12 +38,12 @@ type Config struct {
 	Schema string
 	// Table is its name. Default outbox_inbox.
 	Table string
-	// Horizon is how long after its first delivery the broker may deliver an event again. If
-	// it is stated, a purge refuses to delete anything younger.
+	// Horizon is how long after its first delivery the broker may deliver an event again. If it is set, a purge
+	// refuses to delete younger rows.
 	Horizon time.Duration
 }
 
-// Validate refuses names that PostgreSQL cannot have, and a horizon that makes no sense.
+// Validate rejects names that PostgreSQL cannot have, and a negative horizon.
 func (c Config) Validate() error {
 	if c.Schema != "" {
 		if problem := sqlname.Problem(c.Schema); problem != "" {
@@ -69,8 +66,8 @@ func (c Config) table() string { return cmp.Or(c.Table, DefaultTable) }
 //go:embed migrations/*.sql
 var files embed.FS
 
-// Migrations are the goose migrations that make the table, with the name of config. They run
-// in the schema that is first in the search path.
+// Migrations returns the goose migrations of the table, with the name in config. They run in the first schema of
+// the search path.
 func Migrations(config Config) (fs.FS, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -78,15 +75,15 @@ func Migrations(config Config) (fs.FS, error) {
 	return migrations.Rename(files, map[string]string{DefaultTable: config.table()})
 }
 
-// Inbox remembers in one table which events each consumer has handled. It holds no
-// connection, and is safe for concurrent use.
+// Inbox remembers in one table which events each consumer has handled. It holds no connection and is safe for
+// concurrent use.
 type Inbox struct {
 	config Config
 	mark   string
 	purge  string
 }
 
-// New makes an inbox. It does not connect.
+// New returns an inbox. It does not connect.
 func New(config Config) (*Inbox, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -95,14 +92,13 @@ func New(config Config) (*Inbox, error) {
 	return &Inbox{config: config, mark: fmt.Sprintf(markSQL, table), purge: fmt.Sprintf(purgeSQL, table)}, nil
 }
 
-// markSQL waits for a transaction that has marked the same event and is still open. If that
-// one rolls back, this one marks.
+// markSQL waits for an open transaction that has marked the same event. If that one rolls back, this one marks.
 const markSQL = `INSERT INTO %s (consumer, event_id) VALUES ($1::text, $2::uuid) ON CONFLICT (consumer, event_id) DO NOTHING`
 
 // lockNotAvailable is PostgreSQL's code for a wait that lock_timeout ended.
 const lockNotAvailable = "55P03"
 
-// marked sorts what the server answered to markSQL.
+// marked interprets the result of markSQL.
 func marked(rows int64, err error, consumer string, event uuid.UUID) (first bool, _ error) {
 	if err == nil {
 		return rows == 1, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/packfinderz/outbox/internal/migrations"
 )
 
-// Migrate makes the table of config, and its schema if that is missing, or brings it up to date. A table of that name
-// that these migrations have not made is refused. It may run in several processes at once.
+// Migrate creates the table of config, and its schema if necessary, or brings it up to date. It refuses a table of
+// that name that these migrations did not create. It may run in several processes at once.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, config Config) error {
 	files, err := Migrations(config)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/packfinderz/outbox/consume/inbox"
 )
 
-// rollbackPatience limits a rollback, which does not end with the caller's context: a
-// cancelled one would cost the connection.
+// rollbackPatience limits a rollback, which outlives the caller's context: a cancelled rollback would cost the
+// connection.
 const rollbackPatience = 5 * time.Second
 
 // Beginner starts transactions: a *pgxpool.Pool or a *pgx.Conn.
@@ -20,11 +20,11 @@ type Beginner interface {
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }
 
-// Mark marks the event as handled by the consumer in the caller's transaction, and reports
-// whether it was not before. If it was, there is nothing to do but to end the transaction. The
-// mark is there if and only if the transaction commits; the effect belongs in the same one.
+// Mark marks the event as handled by the consumer, in the caller's transaction, and reports whether it was unmarked
+// before. If it was marked, just end the transaction. The mark exists if and only if the transaction commits; the
+// effect belongs in the same transaction.
 //
-// After an error the transaction has to be rolled back, as after every failed statement.
+// After an error the transaction must be rolled back, as after every failed statement.
 func (i *Inbox) Mark(ctx context.Context, tx pgx.Tx, consumer string, event uuid.UUID) (first bool, err error) {
 	if err := inbox.Check(consumer, event); err != nil {
 		return false, err
@@ -33,14 +33,13 @@ func (i *Inbox) Mark(ctx context.Context, tx pgx.Tx, consumer string, event uuid
 	return marked(tag.RowsAffected(), err, consumer, event)
 }
 
-// Handle runs the handler in a transaction that marks the event, unless the consumer has
-// handled it before, and commits. It reports whether the handler ran.
+// Handle runs the handler in a transaction that marks the event, unless the consumer has handled it before, and
+// commits. It reports whether the handler ran.
 //
-//   - A duplicate answers false and no error: acknowledge it.
-//   - An error or a panic of the handler rolls everything back, and goes on to the caller.
-//   - After any other error, too, have the event delivered again. If it came from the commit,
-//     the effect may be there; the mark then is as well, and the next delivery is a
-//     duplicate.
+//   - For a duplicate it returns false and no error: acknowledge it.
+//   - If the handler fails or panics, it rolls everything back and passes the error or panic on.
+//   - After any other error, too, have the event delivered again. If the commit failed, the effect may
+//     have been committed; then the mark was, too, and the next delivery is a duplicate.
 //
 // The handler does its effect through tx and neither commits it nor rolls it back.
 func (i *Inbox) Handle(
@@ -67,8 +66,8 @@ func (i *Inbox) Handle(
 	return true, nil
 }
 
-// rollBack does nothing after a commit; after an error or a panic it frees the connection and
-// its locks. Its own errors need no telling: such a connection is closed, which does the same.
+// rollBack is a no-op after a commit; after an error or a panic it frees the connection and its locks. Its own
+// errors do not matter: such a connection is closed, which has the same effect.
 func rollBack(ctx context.Context, tx pgx.Tx) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackPatience)
 	defer cancel()

@@ -15,9 +15,8 @@ import (
 // held for long.
 const purgeStep = 1000
 
-// purgeSQL deletes up to $3 marks older than $1 seconds, the oldest first. It goes on from
-// where the last step ended, $2: a scan from the start would pass over all that is deleted and
-// not yet vacuumed, in every step.
+// purgeSQL deletes up to $3 marks older than $1 seconds, the oldest first. It continues where the last step ended,
+// $2: a scan from the start would pass over everything deleted and not yet vacuumed, in every step.
 const purgeSQL = `WITH gone AS (
   DELETE FROM %[1]s AS t WHERE t.ctid = ANY(ARRAY(
     SELECT t.ctid FROM %[1]s AS t
@@ -32,9 +31,9 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Purge deletes the marks that are older than some time by the database's clock, in small
-// steps, and returns how many. It refuses a time shorter than Config.Horizon: an event whose
-// mark is gone would be handled again. Purges may run at the same time.
+// Purge deletes marks older than olderThan by the database's clock, in small steps, and returns how many. It
+// refuses a time shorter than Config.Horizon: an event without its mark would be handled again. Purges may run at
+// the same time.
 func (i *Inbox) Purge(ctx context.Context, db Querier, olderThan time.Duration) (int64, error) {
 	return i.purgeAll(olderThan, func(n *int64, from *time.Time) error {
 		return db.QueryRow(ctx, i.purge, olderThan.Seconds(), *from, purgeStep).Scan(n, from)

@@ -45,7 +45,7 @@ func (i *Inbox) HandleSQL(
 	}
 	if err := tx.Commit(); err != nil {
 		if ended := ctx.Err(); ended != nil && errors.Is(err, sql.ErrTxDone) {
-			err = ended // database/sql has rolled back because of it, and does not say so
+			err = ended // database/sql rolled back because of it, but does not say so
 		}
 		return true, fmt.Errorf("inbox: commit: %w", err)
 	}

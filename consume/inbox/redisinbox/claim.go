@@ -9,8 +9,8 @@ import (
 	"github.com/packfinderz/outbox/consume/inbox"
 )
 
-// The steps of a claim. Each is one script, so that nobody comes between the proof and the
-// change. KEYS[1] is the event's key; ARGV the value as it must be, and what to make of it.
+// The steps of a claim. Each is one script, so that nothing comes between the proof and the change. KEYS[1] is the
+// event's key; ARGV are the expected value and the new one.
 var (
 	renewScript = goredis.NewScript(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
@@ -20,8 +20,8 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])`)
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])`)
 
-	// finishScript takes "done" by the same token for an answer that was lost, and an absent key
-	// for a claim that has ended while nobody else came: the effect has happened.
+	// finishScript accepts "done" by the same token, because the first answer may have been lost. It accepts an
+	// absent key, because the claim may have ended with nobody else taking it: the effect has happened.
 	finishScript = goredis.NewScript(`
 local value = redis.call('GET', KEYS[1])
 if value == ARGV[2] then return 1 end
@@ -30,17 +30,17 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1`)
 )
 
-// claim is an event that this token has.
+// claim is an event that a token holds.
 type claim struct {
 	inbox *Inbox
 	key   string
 	token string
 }
 
-// TTL is the processing TTL.
+// TTL returns the processing TTL.
 func (c *claim) TTL() time.Duration { return c.inbox.config.TTL.Processing }
 
-// Renew makes the claim last for the TTL from now on.
+// Renew extends the claim to the TTL from now.
 func (c *claim) Renew(ctx context.Context) error {
 	return c.run(ctx, "renewing the claim", renewScript, processing+c.token, c.TTL().Milliseconds())
 }

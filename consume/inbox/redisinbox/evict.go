@@ -12,15 +12,15 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// lookOnce warns of a Redis that may evict keys: a mark that is gone makes its event be handled
-// again. A Redis that is away is asked again after the next event that is taken.
+// lookOnce warns of a Redis that may evict keys: an event whose mark is gone would be handled again. An unavailable
+// Redis is asked again after the next claim.
 func (i *Inbox) lookOnce(ctx context.Context) {
 	if !i.looked.CompareAndSwap(false, true) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	// INFO rather than CONFIG, which hosted servers forbid.
+	// Use INFO, because hosted servers forbid CONFIG.
 	info, err := i.client.Info(ctx, "memory").Result()
 	policy := infoValue(info, "maxmemory_policy")
 	var reply goredis.Error
@@ -40,7 +40,7 @@ func (i *Inbox) lookOnce(ctx context.Context) {
 
 const lookPatience = 2 * time.Second
 
-// infoValue finds one line of what INFO says.
+// infoValue finds a value in the output of INFO.
 func infoValue(info, name string) string {
 	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
 		if found, value, _ := strings.Cut(lines.Text(), ":"); found == name {

@@ -18,35 +18,35 @@ import (
 	"github.com/packfinderz/outbox/consume/inbox"
 )
 
-// DefaultKeyPrefix begins the keys of an inbox.
+// DefaultKeyPrefix is the default of Config.KeyPrefix.
 const DefaultKeyPrefix = "pf"
 
-// Config says where an inbox is and how long it remembers.
+// Config configures an inbox.
 type Config struct {
-	// Client reaches Redis. It stays the caller's to close. Its own retries and timeouts hold, within
-	// five seconds a call.
+	// Client is the Redis client. The caller closes it. Its own retries and timeouts apply, within five seconds a
+	// call.
 	Client goredis.UniversalClient
 	// KeyPrefix begins every key, as in pf:evt:processed:billing:<event id>. Default pf.
 	KeyPrefix string
 	// TTL is how long claims last and handled events are remembered.
 	TTL inbox.TTL
-	// Logger gets a warning when Redis may forget what it should remember. Default slog.Default().
+	// Logger logs a warning if Redis may evict keys. Default slog.Default().
 	Logger *slog.Logger
 }
 
 // Inbox is an inbox.Inbox on Redis. It is safe for concurrent use, and several may share the keys.
 //
-// A key is absent, or "processing:" and the token of the claim, or anything else: done. Each of
-// the two expires by itself. Every error of Redis is outbox.Unavailable: it says nothing about the
-// event, which must not become a dead letter because of it.
+// A key is absent, or "processing:" and the token of its claim; anything else means done. Both expire by
+// themselves. Every error of Redis is outbox.Unavailable: it says nothing about the event and must not make it a
+// dead letter.
 type Inbox struct {
 	config Config
 	client goredis.UniversalClient
-	looked atomic.Bool // whether Redis may evict is known, or cannot be
+	looked atomic.Bool // it is known whether Redis may evict, or it cannot be
 }
 
-// New checks the configuration. Redis need not be there yet: while it is away each call fails. If it
-// is there, it is asked whether it may evict keys.
+// New returns an inbox. Redis may be unavailable: calls fail until it is back. If it is available, New checks
+// whether it may evict keys.
 func New(config Config) (*Inbox, error) {
 	if config.Client == nil {
 		return nil, errors.New("redisinbox: Config.Client is missing")
@@ -62,16 +62,16 @@ func New(config Config) (*Inbox, error) {
 	return i, nil
 }
 
-// Ping is nil if Redis takes a key and deletes it again, which is what an inbox needs. A Redis that is
-// full, or a replica, would still answer a plain PING.
+// Ping checks that Redis can set a key and delete it, which is what an inbox needs. A Redis that is full, or a
+// replica, would still answer a plain PING.
 func (i *Inbox) Ping(ctx context.Context) error {
 	ctx, cancel := i.bound(ctx)
 	defer cancel()
-	// No consumer has an empty name, so this is no event's key; it needs the same rights as those.
+	// No consumer has an empty name, so this is no event's key; it needs the same rights.
 	key, token := i.config.KeyPrefix+":evt:processed::ping", uuid.NewString()
 	err := i.client.Set(ctx, key, token, pingTTL).Err()
 	if err == nil {
-		err = releaseScript.Run(ctx, i.client, []string{key}, token).Err() // 0 if another asks at the same time
+		err = releaseScript.Run(ctx, i.client, []string{key}, token).Err() // 0 if another ping runs at the same time
 	}
 	if err != nil {
 		return away("asking whether it takes keys", err)
@@ -88,7 +88,7 @@ const (
 	done       = "done:"
 )
 
-// Begin takes an event for one consumer, for the processing TTL.
+// Begin claims an event for one consumer, for the processing TTL.
 func (i *Inbox) Begin(ctx context.Context, consumer string, event uuid.UUID) (inbox.Claim, error) {
 	if err := inbox.Check(consumer, event); err != nil {
 		return nil, err
@@ -104,14 +104,14 @@ func (i *Inbox) key(consumer string, event uuid.UUID) string {
 	return i.config.KeyPrefix + ":evt:processed:" + consumer + ":" + event.String()
 }
 
-// put writes a key that must be absent. Otherwise it answers ErrDone or ErrInProgress.
+// put sets a key that must be absent. Otherwise it returns ErrDone or ErrInProgress.
 func (i *Inbox) put(ctx context.Context, key, value string, ttl time.Duration) error {
 	for {
 		put, err := i.tryPut(ctx, key, value, ttl)
 		if put || err != nil {
 			return err
 		}
-		// It was there, and ended before we saw what it was.
+		// It existed, and expired before we read it.
 	}
 }
 
@@ -146,14 +146,14 @@ func (i *Inbox) tryPut(ctx context.Context, key, value string, ttl time.Duration
 	return false, &inbox.InProgressError{Left: max(left.Val(), time.Millisecond)}
 }
 
-// callPatience bounds one call: a server that stands still must not hold a consumer up for long.
+// callPatience bounds one call: a hanging server must not hold up a consumer for long.
 const callPatience = 5 * time.Second
 
 func (i *Inbox) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, min(callPatience, i.config.TTL.Processing))
 }
 
-// away is an error of Redis that says nothing about an event.
+// away wraps an error of Redis, which says nothing about an event.
 func away(doing string, err error) error {
 	return outbox.Unavailable(fmt.Errorf("redis: %s: %w", doing, err))
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/packfinderz/outbox/consume/inbox"
 )
 
-// CheckAndMarkProcessed marks an event as handled, in one SET NX EX, and reports whether it was
-// marked before. The TTL of zero is that of the inbox.
+// CheckAndMarkProcessed marks an event as handled, in one SET NX EX, and reports whether it was marked before. A
+// zero TTL means the inbox's.
 //
-// It marks before the effect. A consumer that fails calls Delete; one that is killed between the
-// mark and the effect has lost the effect. Use inbox.Handle where that must not happen. An event
-// that Handle has under way answers ErrInProgress, not true: its effect may still fail.
+// It marks before the effect. A consumer that fails calls Delete; one that is killed between the mark and the
+// effect has lost the effect. Use inbox.Handle if that must not happen. For an event that Handle is handling it
+// returns ErrInProgress, not true: the effect may still fail.
 func (i *Inbox) CheckAndMarkProcessed(
 	ctx context.Context, consumer string, eventID uuid.UUID, ttl time.Duration,
 ) (alreadyProcessed bool, err error) {
@@ -46,8 +46,8 @@ func (i *Inbox) CheckAndMarkProcessed(
 	return false, nil
 }
 
-// unmark takes a mark back of which nobody knows whether it was made: left standing, the event
-// would pass for handled. It can only try; the token keeps it from taking another's.
+// unmark removes a mark that may or may not have been made: if it stayed, the event would look handled. It can only
+// try; the token keeps it from removing another's.
 func (i *Inbox) unmark(ctx context.Context, key, mark string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unmarkPatience)
 	defer cancel()
@@ -56,16 +56,15 @@ func (i *Inbox) unmark(ctx context.Context, key, mark string) {
 
 const unmarkPatience = time.Second
 
-// deleteScript leaves alone what Handle has under way.
+// deleteScript leaves alone what Handle is handling.
 var deleteScript = goredis.NewScript(`
 local value = redis.call('GET', KEYS[1])
 if value and string.sub(value, 1, #ARGV[1]) == ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 return 1`)
 
-// Delete makes a consumer forget an event, so that the next delivery handles it: after an effect
-// that failed, or to have it handled again on purpose. An event that Handle has under way is left
-// alone and answers ErrInProgress.
+// Delete makes a consumer forget an event, so that the next delivery handles it: after a failed effect, or to have
+// it handled again on purpose. It leaves an event alone that Handle is handling, and returns ErrInProgress.
 func (i *Inbox) Delete(ctx context.Context, consumer string, eventID uuid.UUID) error {
 	if err := inbox.Check(consumer, eventID); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package calls lets the end of a publisher wait for the calls that are under way.
+// Package calls lets a closing publisher wait for its running calls.
 package calls
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// Calls counts the calls of a publisher that are under way. The zero value is open.
+// Calls counts the running calls of a publisher. The zero value is open.
 type Calls struct {
 	mu      sync.Mutex
 	closed  bool
@@ -17,7 +17,7 @@ type Calls struct {
 
 var errClosed = errors.New("the publisher is closed")
 
-// Begin counts a call in; End has to follow. It fails if the publisher is closed.
+// Begin counts a call; End must follow. It fails if the publisher is closed.
 func (c *Calls) Begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -28,11 +28,11 @@ func (c *Calls) Begin() error {
 	return nil
 }
 
-// End counts a call out.
+// End ends a call.
 func (c *Calls) End() { c.running.Done() }
 
-// Close refuses further calls and waits for those under way, which have their own deadlines. It reports
-// whether it was the first to close.
+// Close refuses further calls and waits for the running ones, which have their own deadlines. It reports whether it
+// was the first to close.
 func (c *Calls) Close() bool {
 	c.mu.Lock()
 	first := !c.closed
