@@ -120,7 +120,7 @@ func hang(t *testing.T) (destination *file.Publisher, letGo func()) {
 }
 
 // TestHungDisk has a disk that hangs: nobody waits for it longer than his context, in a publish or a ping, and nobody
-// for ever at the end.
+// forever at the end.
 func TestHungDisk(t *testing.T) {
 	t.Parallel()
 	destination, _ := hang(t)

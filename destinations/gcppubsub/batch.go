@@ -31,12 +31,11 @@ type batch struct {
 	errs  []error
 	// begun and ended are when each message was last sent and answered.
 	begun, ended []time.Time
-	// away has the topics that take nothing, and "" once the whole service does not: nothing more
-	// is sent there.
+	// away has the unavailable topics, and "" if the whole service is: nothing more is sent there.
 	away sync.Map
 }
 
-// isAway reports whether a topic, or the whole service, takes nothing.
+// isAway reports whether a topic, or the whole service, is unavailable.
 func (b *batch) isAway(topic string) bool {
 	_, whole := b.away.Load("")
 	_, one := b.away.Load(topic)
@@ -102,7 +101,7 @@ func (b *batch) send(ctx context.Context, r *request) bool {
 	return false
 }
 
-// timed notes when the messages of a request were sent and answered.
+// timed records when the messages of a request were sent and answered.
 func (b *batch) timed(r *request, began time.Time) {
 	ended := time.Now()
 	for _, place := range r.places {
@@ -110,8 +109,8 @@ func (b *batch) timed(r *request, began time.Time) {
 	}
 }
 
-// over reports whether there is no time left for a request. The service ends the others a
-// little before ctx does, and what takes their place would only be counted as tried.
+// over reports whether no time is left for a request. The service ends the others a little before ctx does, and a
+// new one would only count as tried.
 func over(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && time.Until(deadline) < lastMoment
@@ -134,8 +133,8 @@ func (b *batch) search(ctx context.Context, r *request) bool {
 	return b.send(ctx, second) && taken
 }
 
-// fail answers a request that was refused. Of a key the first message stands for it; the
-// others may be fine by themselves. Without an answer, all of them may have been taken.
+// fail records a refused request. The first message of a key stands for it; the others may be fine by themselves.
+// Without an answer, all of them may have been stored.
 func (b *batch) fail(r *request, err error) {
 	answered := isAnswer(err)
 	for n, place := range r.places {

@@ -30,8 +30,8 @@ func classify(topic string, err error) error {
 	case codes.DeadlineExceeded, codes.Canceled, codes.Unavailable, codes.Unauthenticated, codes.Unimplemented:
 		return classifyCall(what)
 	}
-	// The service's own troubles, which one message may cause; or an invalid argument, which may be the
-	// message, or a schema that somebody gave the topic and none of its messages keeps to.
+	// The service's own failures, which one message may cause; or an invalid argument, which may be the message's
+	// fault, or that of a schema that no message of the topic fits.
 	return outbox.Unclear(what)
 }
 
@@ -56,6 +56,6 @@ func isTooLarge(err error) bool {
 	return strings.Contains(err.Error(), "message larger than max")
 }
 
-// tokenServerAway is gRPC's word that no token could be had, although nobody refused these
-// credentials with a code of 4xx: who hands tokens out is away. gRPC keeps only the text of it.
+// tokenServerAway matches gRPC's error if no token could be fetched although nobody refused these credentials with
+// a 4xx: the token server is unavailable. gRPC keeps only the text.
 var tokenServerAway = regexp.MustCompile(`per-RPC creds failed .*cannot fetch token: [^4]`)

@@ -27,7 +27,7 @@ func dial(config Config) (*apiv1.TopicAdminClient, error) {
 		return nil, err
 	}
 	if config.Client != nil {
-		// On the given client itself every call would be repeated by its own rules.
+		// The given client itself would repeat every call by its own rules.
 		options = []option.ClientOption{option.WithGRPCConn(config.Client.Connection())} //nolint:staticcheck // there is no other way to it
 	}
 	client, err := apiv1.NewTopicAdminClient(context.Background(), options...)
@@ -39,8 +39,8 @@ func dial(config Config) (*apiv1.TopicAdminClient, error) {
 	return client, nil
 }
 
-// ClientOptions are for a client of one's own that reaches the service as a publisher does. It
-// refuses a configuration that cannot work.
+// ClientOptions returns the options of a client that reaches the service as the publisher does. It rejects a
+// configuration that cannot work.
 func (c Config) ClientOptions() ([]option.ClientOption, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -48,13 +48,13 @@ func (c Config) ClientOptions() ([]option.ClientOption, error) {
 	options := []option.ClientOption{
 		option.WithTelemetryDisabled(),
 		option.WithGRPCConnectionPool(min(runtime.GOMAXPROCS(0), 4)),
-		// The defaults would wait up to two minutes before they look for the service again.
+		// The default is to wait up to two minutes before the next connection.
 		option.WithGRPCDialOption(grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: 5 * time.Second,
 		})),
-		// Timeout also bounds how long sent bytes may stay unacknowledged, which is how a
-		// machine that went without a word is noticed. More pings than this are not welcome.
+		// Timeout also bounds how long sent bytes may stay unacknowledged, which detects a machine that vanished.
+		// The service does not welcome more pings.
 		option.WithGRPCDialOption(grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 10 * time.Second})),
 	}
 	emulator := os.Getenv(emulatorHost) != ""

@@ -15,31 +15,30 @@ import (
 // A project's id, which may be preceded by the domain of its organisation, or its number.
 var projectID = regexp.MustCompile(`^([a-z0-9.-]+:)?[a-z0-9][a-z0-9-]{0,61}$`)
 
-// Config says which project events are published to, and how.
+// Config configures a publisher.
 type Config struct {
 	// Project is the id of the Google Cloud project that has the topics.
 	Project string
-	// Endpoint is the host:port of the service, for a regional endpoint or an emulator. When empty it
-	// is what PUBSUB_EMULATOR_HOST names, or else the service itself.
+	// Endpoint is the host:port of the service, for a regional endpoint or an emulator. Default:
+	// PUBSUB_EMULATOR_HOST, or else the service itself.
 	Endpoint string
-	// Insecure connects without TLS and credentials, as emulators want it. It needs an Endpoint.
+	// Insecure connects without TLS and credentials, as emulators require. It needs an Endpoint.
 	Insecure bool
 	// Credentials is a JSON file with the credentials. Default: CredentialsJSON, or else the application
 	// default credentials.
 	Credentials string
 	// CredentialsJSON is the content of such a file. A URL has no option for it: it is a secret.
 	CredentialsJSON string
-	// Client, such as the TopicAdminClient of a pubsub.Client, is used instead of a new one, and left
-	// open. Endpoint, Insecure and the credentials must be empty then. Consumers reject it: they have a
-	// client of their own.
+	// Client, such as the TopicAdminClient of a pubsub.Client, is used instead of a new one, and left open.
+	// Endpoint, Insecure and the credentials must then be empty. Consumers reject it: they have their own client.
 	Client *apiv1.TopicAdminClient
 
 	// Unordered publishes without ordering keys. Messages of different keys then travel in one request,
 	// which is faster, and subscribers get them in any order.
 	Unordered bool
-	// Create makes missing topics. Without it, events for a missing topic wait.
+	// Create creates missing topics. Without it, events for a missing topic wait.
 	Create bool
-	// Format is how an event's fields are written.
+	// Format is the format of an event's fields.
 	Format wire.Format
 }
 

@@ -19,15 +19,15 @@ const (
 	publishPermission = "pubsub.topics.publish"
 )
 
-// Ping is nil if the service answers and takes these credentials. It asks for the topic that was
-// last published to; that it is missing, or that we may not ask, is an answer too.
+// Ping checks that the service answers and accepts these credentials. It asks for the topic that was last published
+// to; "missing" or "not allowed to ask" are answers, too.
 func (p *Publisher) Ping(ctx context.Context) error {
 	_, err := p.ask(ctx, *p.asked.Load())
 	return err
 }
 
-// PingTopic is nil if the topic is there and these credentials may publish to it, as far as they
-// may ask: the permission to publish does not include the questions.
+// PingTopic checks that the topic exists and these credentials may publish to it, as far as they may ask: the right
+// to publish does not include the right to ask.
 func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
 	name := resource.Topic(p.config.Project, topic)
 	missing, err := p.ask(ctx, name)
@@ -42,8 +42,8 @@ func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
 	return p.pingPermission(ctx, name)
 }
 
-// pingPermission asks whether we may publish. Where that cannot be asked, as of an emulator, the
-// answer is yes: publishing will tell.
+// pingPermission checks whether we may publish. If that cannot be asked, as of an emulator, it succeeds: publishing
+// will tell.
 func (p *Publisher) pingPermission(ctx context.Context, topic string) error {
 	if err := p.calls.Begin(); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (p *Publisher) pingPermission(ctx context.Context, topic string) error {
 	return nil
 }
 
-// ask asks for a topic. Missing is the service's word that there is none.
+// ask asks for a topic. missing is the service's answer that there is none.
 func (p *Publisher) ask(ctx context.Context, topic string) (missing, err error) {
 	if err := p.calls.Begin(); err != nil {
 		return nil, err

@@ -43,8 +43,7 @@ func (r *request) split() (first, second *request) {
 	return &a, &b
 }
 
-// lane is requests that go one after the other, the later ones only if the earlier ones
-// were taken.
+// lane is a sequence of requests; a later one is sent only if the earlier ones succeeded.
 type lane struct{ requests []*request }
 
 func (l *lane) add(r *request) {
@@ -53,8 +52,8 @@ func (l *lane) add(r *request) {
 	}
 }
 
-// plan sorts a batch into lanes: one per key, whatever its topics, and one for each
-// request of messages without a key.
+// plan divides a batch into lanes: one per key, whatever its topics, and one for each request of messages without a
+// key.
 func (p *Publisher) plan(messages []outbox.Message) []*lane {
 	var lanes []*lane
 	byKey := make(map[string]*lane)

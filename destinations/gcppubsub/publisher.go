@@ -1,8 +1,7 @@
 // Package gcppubsub publishes events to Google Cloud Pub/Sub. Package gcppubsub/consumer consumes them.
 //
-// The publisher stands on the client's own call for a publish request rather than on its queue: a
-// relay has its batches already, and the queue goes on sending after the caller has given
-// up. Here nothing outlives the call of Publish.
+// The publisher uses the client's own publish request rather than its queue: a relay already has batches, and the
+// queue goes on sending after the caller has given up. Here nothing outlives the call of Publish.
 package gcppubsub
 
 import (
@@ -34,7 +33,7 @@ type Publisher struct {
 	calls calls.Calls
 }
 
-// New makes a publisher. It connects at its first use, and again whenever the connection is lost.
+// New returns a publisher. It connects at its first use, and again whenever the connection is lost.
 func New(config Config) (*Publisher, error) {
 	client, err := dial(config)
 	if err != nil {
@@ -46,8 +45,8 @@ func New(config Config) (*Publisher, error) {
 	return p, nil
 }
 
-// Publish publishes a batch and waits until the service has stored it. Messages of a key
-// go to the service in their order, and none after one that failed.
+// Publish publishes a batch and waits until the service has stored it. Messages of a key are sent in order, and
+// none after a failed one.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
 	return p.PublishAcked(ctx, messages, func(int) {})
 }
@@ -73,7 +72,7 @@ func (p *Publisher) PublishAcked(ctx context.Context, messages []outbox.Message,
 	return b.errs
 }
 
-// KeepsOrder is true unless the publisher is configured to be unordered.
+// KeepsOrder returns true unless the publisher is configured to be unordered.
 func (p *Publisher) KeepsOrder() bool { return !p.config.Unordered }
 
 // Close waits for what is being published and closes the connection, unless it is that of a client that was given.

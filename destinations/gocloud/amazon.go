@@ -29,8 +29,8 @@ const (
 
 // amazon is a topic of SNS or a queue of SQS.
 type amazon struct {
-	// together sends up to ten messages at once, and they succeed or fail as one; alone
-	// sends one. Who failed together is tried alone.
+	// together sends up to ten messages at once, which succeed or fail as one; alone sends one. Messages that
+	// failed together are tried alone.
 	together, alone *pubsub.Topic
 	queue, fifo     bool
 	// place is the queue's URL or the topic's ARN.
@@ -88,7 +88,7 @@ func (a *amazon) ping(ctx context.Context) error {
 	return nil
 }
 
-// check refuses what the service can never take.
+// check rejects what the service can never accept.
 func (a *amazon) check(message *outbox.Message, attributes map[string]string) error {
 	if len(message.Payload) == 0 {
 		return errors.New("the payload is empty, which SNS and SQS do not take")

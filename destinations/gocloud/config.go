@@ -19,12 +19,12 @@ const placeholder = "{topic}"
 // What can be a name at any of the services and is one step of a path.
 var topicName = regexp.MustCompile(`^[A-Za-z0-9_~+-][A-Za-z0-9._~+-]*$`)
 
-// Config says where to publish to, and how.
+// Config configures a publisher.
 type Config struct {
 	// URL names the topic or queue, in the driver's own way. {topic} in it is replaced by the topic of
 	// each message; without it all messages go to one place.
 	URL string
-	// Format is how an event's fields are written.
+	// Format is the format of an event's fields.
 	Format wire.Format
 }
 

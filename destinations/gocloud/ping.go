@@ -15,9 +15,8 @@ type pinger interface {
 	ping(ctx context.Context) error
 }
 
-// Ping is nil if the service answers and takes these credentials. A topic or queue that is missing is
-// the destination's fault only where all events go to that one. Where a driver has nobody to ask it
-// is nil: a few messages will tell.
+// Ping checks that the service answers and accepts these credentials. A missing topic or queue is the destination's
+// fault only if all events go there. If a driver cannot ask, Ping succeeds: a few messages will tell.
 func (p *Publisher) Ping(ctx context.Context) error {
 	err := p.ask(ctx, *p.asked.Load())
 	var away *outbox.UnavailableError
@@ -32,7 +31,7 @@ func (p *Publisher) Ping(ctx context.Context) error {
 	return outbox.Unavailable(err)
 }
 
-// PingTopic is Ping for the messages of a topic, and sees that theirs is there.
+// PingTopic is Ping for the messages of a topic, and checks that their topic or queue exists.
 func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
 	url, err := p.config.topicURL(&outbox.Message{Event: outbox.Event{Topic: topic}})
 	if err != nil {
@@ -41,8 +40,8 @@ func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
 	return p.ask(ctx, url)
 }
 
-// ask asks for a topic. That we may not ask is an answer, too: the right to publish does not
-// include the question.
+// ask asks for a topic. "Not allowed to ask" is an answer, too: the right to publish does not include the right to
+// ask.
 func (p *Publisher) ask(ctx context.Context, url string) error {
 	if err := p.calls.Begin(); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package gocloud publishes events to whatever gocloud.dev/pubsub has a driver for. Linked
-// in are Amazon SNS and SQS, Azure Service Bus, and the driver in memory; a program that
-// imports another driver can name that one's URLs too.
+// Package gocloud publishes events to every service that gocloud.dev/pubsub has a driver for. Amazon SNS and SQS,
+// Azure Service Bus and the in-memory driver are linked in; a program that imports another driver can use its URLs,
+// too.
 package gocloud
 
 import (
@@ -25,7 +25,7 @@ type Publisher struct {
 	calls calls.Calls
 }
 
-// New makes a publisher. It connects at its first use.
+// New returns a publisher. It connects at its first use.
 func New(config Config) (*Publisher, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
@@ -41,8 +41,8 @@ func New(config Config) (*Publisher, error) {
 	return p, nil
 }
 
-// Publish publishes a batch, one message of a key at a time and the keys side by side, and
-// waits until the service has taken them.
+// Publish publishes a batch, one message of a key at a time and different keys concurrently, and waits until the
+// service has accepted them.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
 	if err := p.calls.Begin(); err != nil {
 		return slices.Repeat([]error{err}, len(messages))
@@ -80,8 +80,8 @@ func (p *Publisher) one(ctx context.Context, message *outbox.Message) error {
 	}
 	ended := ctx.Err()
 	if ended != nil {
-		// The driver goes on with a message that nobody waits for any more, and would send it
-		// after others of its key. That ends with the topic.
+		// The driver goes on with a message that was given up, and would send it after others of its key. Dropping
+		// the topic ends that.
 		p.topics.drop(topic)
 	} else if topic.dropped.Load() {
 		ended = context.Canceled // by another call, whose time was up
@@ -96,7 +96,7 @@ func (p *Publisher) one(ctx context.Context, message *outbox.Message) error {
 	return fmt.Errorf("publish to %s: no answer in time: %w", topic.name, ended)
 }
 
-// KeepsOrder is true: of a key one message is under way at a time.
+// KeepsOrder returns true: of a key one message is under way at a time.
 func (p *Publisher) KeepsOrder() bool { return true }
 
 // Close waits for what is being published and closes the topics.

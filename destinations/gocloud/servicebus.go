@@ -18,9 +18,8 @@ import (
 // maxSessionID is how many characters a session's id has in Service Bus.
 const maxSessionID = 128
 
-// serviceBus is a topic or queue of Azure Service Bus. It has the URLs and the client of
-// the driver, but not its way of sending: that repeats every failure it does not know
-// without end, so that an outage or a message that is too large would look like a slow
+// serviceBus is a topic or queue of Azure Service Bus. It uses the driver's URLs and client, but not its way of
+// sending: that repeats every unknown failure forever, so an outage or an oversized message would look like a slow
 // service. The driver does not close the connection either.
 type serviceBus struct {
 	client busClient
@@ -81,9 +80,8 @@ func newClient(options *azservicebus.ClientOptions) (*azservicebus.Client, error
 	return nil, errors.New("set SERVICEBUS_CONNECTION_STRING or AZURE_SERVICEBUS_HOSTNAME in the environment")
 }
 
-// publish sends a message with its duplicate id, which is the service's guard against duplicates
-// where the topic has that switched on, and its key as the session, which orders it where
-// the topic has sessions.
+// publish sends a message with its duplicate id, by which the service drops duplicates if the topic has that
+// switched on, and its key as the session, which orders it if the topic has sessions.
 func (s *serviceBus) publish(ctx context.Context, o *outgoing) error {
 	message := o.Message
 	id := message.DuplicateID()

@@ -16,13 +16,11 @@ const maxWaveRecords = 4000
 
 // batch publishes one call's messages in waves.
 //
-// Kafka stores a record batch whole or not at all. When it refuses one, the client fails all
-// that it has buffered for the partition, but goes on with what it is given later: a later
-// message of a key would overtake. So a wave is buffered whole before anything of it is sent,
-// is small enough to be a single record batch in each partition, and the next is sent when all
-// of it is answered. A refused record batch says that something in it is too large or invalid,
-// or that all of it together is: it is halved until the one message to blame is alone, and
-// nothing is held against the others.
+// Kafka stores a record batch entirely or not at all. When it refuses one, the client fails everything it has
+// buffered for the partition, but goes on with what it gets later: a later message of a key would overtake. So a
+// wave is buffered before any of it is sent, is small enough to be a single record batch in each partition, and the
+// next wave is sent after all of it is answered. A refused record batch means that something in it, or all of it
+// together, is too large or invalid. It is halved until the message to blame is alone; the others are not blamed.
 type batch struct {
 	publisher *Publisher
 	client    *kgo.Client
@@ -31,8 +29,8 @@ type batch struct {
 	sizes     []int
 	errs      []error
 	failed    map[string]bool // by key
-	closed    map[string]bool // topics that take nothing
-	away      bool            // nor does the whole cluster
+	closed    map[string]bool // unavailable topics
+	away      bool            // the whole cluster is unavailable
 }
 
 func newBatch(p *Publisher, messages []outbox.Message) *batch {
@@ -78,9 +76,8 @@ func (b *batch) topics() iter.Seq[string] {
 	}
 }
 
-// cut is how much of the messages makes the next wave. Partitions that the client has yet to
-// learn are filled while they are being sent, in several record batches: there no key comes
-// twice in a wave.
+// cut returns the messages of the next wave. If the client does not know the partitions of a topic yet, it fills
+// them in several record batches while they are being sent: then no key comes twice in a wave.
 func (b *batch) cut(left []int) []int {
 	size := 0
 	var cold map[string]bool
@@ -113,7 +110,7 @@ func (b *batch) send(ctx context.Context, wave []int) {
 			b.errs[i] = outbox.ErrNotAttempted
 			continue
 		}
-		// Halves are sent again, and the client remembers the context of the first time.
+		// Halves are sent again, but the client remembers the context of the first time.
 		b.records[i].Context = nil
 		places, records = append(places, i), append(records, b.records[i])
 	}
@@ -152,9 +149,8 @@ func (b *batch) send(ctx context.Context, wave []int) {
 	}
 }
 
-// fail notes a failure. The others of its key in the same record batch share its fate and are
-// not attempts of their own; but where it is not known whether the batch was stored, that is said
-// of each.
+// fail records a failure. The other messages of its key in the same record batch were not attempts of their own;
+// but if it is unknown whether the batch was stored, each is said to be in doubt.
 func (b *batch) fail(i int, err error) {
 	key := b.messages[i].Key
 	if b.failed[key] && !isDoubt(err) {
@@ -174,9 +170,8 @@ func (b *batch) fail(i int, err error) {
 	}
 }
 
-// learn notes a topic that does not answer, has one that was missing asked for before the next
-// message to it, and a client that met with a refusal replaced. So is one that heard of nobody: it
-// may keep to a broker that hangs, and not ask the others.
+// learn records a topic that does not answer. A missing topic is asked for again before the next message to it. A
+// client that met a refusal is replaced, and so is one that heard from nobody: it may keep to a broker that hangs.
 func (b *batch) learn(i int, err error) {
 	var unclear *outbox.UnclearError
 	var unreachable unreachableError

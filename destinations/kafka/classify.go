@@ -13,8 +13,8 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// unreachableError is a cluster that cannot be reached. It is partial when other brokers answer:
-// then only some partitions have nobody who takes their messages.
+// unreachableError is a cluster that cannot be reached. It is partial if other brokers answer: then only some
+// partitions are unavailable.
 type unreachableError struct {
 	err     error
 	partial bool
@@ -23,8 +23,8 @@ type unreachableError struct {
 func (e unreachableError) Error() string { return e.err.Error() }
 func (e unreachableError) Unwrap() error { return e.err }
 
-// behindError is a message without an answer in time, while others of its topic had theirs. A
-// partition takes its messages in order, and answers each: it is the partition that is slow.
+// behindError is a message that timed out while others of its topic were answered. A partition handles its messages
+// in order, so the partition is slow.
 type behindError struct{ err error }
 
 func (e behindError) Error() string {
@@ -32,9 +32,8 @@ func (e behindError) Error() string {
 }
 func (e behindError) Unwrap() error { return e.err }
 
-// classify says what a failed publish means. What the cluster refuses for what is in a message
-// is Rejected, and what it says nobody knows why is Unclear; everything else says nothing about
-// the message.
+// classify marks the error of a failed publish. A message that the cluster refuses for its content is Rejected, an
+// unknown server error is Unclear; everything else says nothing about the message.
 func classify(err error, topic string) error {
 	told := fmt.Errorf("publish to %s: %w", topic, err)
 	var unreachable unreachableError
@@ -63,14 +62,13 @@ func classify(err error, topic string) error {
 	case errors.As(err, &answer) && answer.Retriable && answer != kerr.CorruptMessage,
 		isAny(err, kerr.OutOfOrderSequenceNumber, kerr.UnknownProducerID, kerr.InvalidProducerEpoch, kerr.InvalidProducerIDMapping),
 		errors.Is(err, kgo.ErrRecordRetries), errors.Is(err, kgo.ErrRecordTimeout):
-		// A leader to be elected, too few replicas, a quota, a disk that failed.
+		// No leader, too few replicas, a quota, a failed disk.
 		return outbox.TopicUnavailable(told)
 	}
 	return outbox.Unclear(told)
 }
 
-// unreached says what is wrong with a cluster that takes nothing from us: a setting, if it says
-// so itself.
+// unreached marks the error of a cluster that accepts nothing from us: a wrong setting, if the cluster says so.
 func unreached(err error) error {
 	switch {
 	case isSetting(err):

@@ -12,7 +12,7 @@ import (
 	"github.com/packfinderz/outbox/destinations/wire"
 )
 
-// ClientOptions are the options of a kgo client that reaches the cluster as the publisher does. It
+// ClientOptions returns the options of a kgo client that reaches the cluster as the publisher does. It
 // rejects a configuration that cannot work.
 func (c Config) ClientOptions() ([]kgo.Opt, error) {
 	c = c.withDefaults()
@@ -45,7 +45,7 @@ func (c Config) ClientOptions() ([]kgo.Opt, error) {
 	return options, nil
 }
 
-// publisherOptions are the publisher's own beside them.
+// publisherOptions returns the publisher's options, besides those of any client.
 func (c Config) publisherOptions() ([]kgo.Opt, error) {
 	options, err := c.ClientOptions()
 	if err != nil {
@@ -61,8 +61,8 @@ func (c Config) publisherOptions() ([]kgo.Opt, error) {
 		// A wave is buffered whole and then sent; see batch.
 		kgo.ManualFlushing(),
 		kgo.ProducerBatchMaxBytes(maxRecordBytes),
-		// A message that is given up is the relay's again. Kafka fences off what of it is
-		// still on its way: the client goes on with a new epoch.
+		// A message that was given up belongs to the relay again. Kafka fences off what is still on its way: the
+		// client goes on with a new epoch.
 		kgo.AllowIdempotentProduceCancellation(),
 		kgo.ProduceRequestTimeout(10*time.Second),
 		// About five seconds of answers such as "too few replicas": then the relay is told, and

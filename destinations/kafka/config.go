@@ -11,7 +11,7 @@ import (
 
 // Defaults of Config.
 const (
-	// DefaultBatchBytes fits a topic, which takes record batches of 1 MiB unless it is set otherwise.
+	// DefaultBatchBytes fits a topic with Kafka's default limit of 1 MiB per record batch.
 	DefaultBatchBytes  = 900_000
 	DefaultClientID    = "outbox"
 	DefaultCompression = "snappy"
@@ -20,26 +20,26 @@ const (
 const (
 	defaultPort = "9092"
 	plainSASL   = "plain"
-	// maxRecordBytes leaves it to the topic's own limit to refuse a message.
+	// maxRecordBytes is high, so that the topic's own limit decides.
 	maxRecordBytes = 64 << 20
 	// byCluster leaves a number to the cluster.
 	byCluster = -1
 )
 
-// Config says where the cluster is, and how events are published there.
+// Config configures a publisher.
 type Config struct {
-	// Addresses are brokers of the cluster, as host:port, that tell of the others. At least one.
+	// Addresses are brokers of the cluster, as host:port; they name the others. At least one.
 	Addresses []string
 	// Username and Password are the credentials; without a username there are none.
 	Username, Password string
 	// SASL is how the credentials are sent: plain, scram-sha-256 or scram-sha-512. Default plain.
 	SASL string
-	// TLS is set for connections over TLS.
+	// TLS is set to connect over TLS.
 	TLS *tls.Config
 
-	// Create makes missing topics. Without it, events for a missing topic wait.
+	// Create creates missing topics. Without it, events for a missing topic wait.
 	Create bool
-	// Partitions and Replication are of the topics that Create makes; the cluster's own when zero.
+	// Partitions and Replication are for topics that Create creates; zero for the cluster's defaults.
 	Partitions, Replication int
 	// BatchBytes is how much is sent at once, before compression. Default DefaultBatchBytes.
 	BatchBytes int
@@ -47,7 +47,7 @@ type Config struct {
 	Compression string
 	// ClientID is the name by which the brokers know this client. Default outbox.
 	ClientID string
-	// Format is how an event's fields are written.
+	// Format is the format of an event's fields.
 	Format wire.Format
 }
 

@@ -11,8 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// health knows whether connections fail. The client itself tries again without end and tells
-// nobody.
+// health knows whether connections fail. The client itself retries forever, silently.
 type health struct {
 	mu    sync.Mutex
 	first time.Time // of the failures since a broker last answered a produce request
@@ -26,14 +25,14 @@ var (
 	_ kgo.HookBrokerRead    = (*health)(nil)
 )
 
-// OnBrokerConnect notes a connection that could not be made.
+// OnBrokerConnect records a connection that could not be made.
 func (h *health) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
 	if err != nil {
 		h.note(err)
 	}
 }
 
-// OnBrokerRead notes a connection that broke, and one that works.
+// OnBrokerRead records a connection that broke, and one that works.
 func (h *health) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, wait, read time.Duration, err error) {
 	if err != nil || key == int16(kmsg.Produce) {
 		h.note(err)
@@ -57,8 +56,8 @@ func (h *health) note(err error) {
 	h.err = err
 }
 
-// since is the failure of connections after a time, or otherwise. It is partial if a broker was
-// asked after the first failure, and answered.
+// since returns the connection failure after a time, or otherwise. It is partial if a broker was asked after the
+// first failure, and answered.
 func (h *health) since(t time.Time, otherwise error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

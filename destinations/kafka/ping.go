@@ -35,8 +35,8 @@ func (p *Publisher) Ping(ctx context.Context) error {
 	return nil
 }
 
-// PingTopic asks the cluster whether the topic is there, has a leader and may be written to and, if
-// messages to it got no answer, those who lead its partitions. With Create it makes the topic.
+// PingTopic checks that the topic exists, has a leader and may be written to. If messages to it timed out, it also
+// asks the leaders of its partitions. With Create it creates the topic.
 func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
 	if err := p.calls.Begin(); err != nil {
 		return err
@@ -50,8 +50,8 @@ func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
 	return p.examine(ctx, []string{topic}, kmsg.ACLOperationWrite, true)[topic]
 }
 
-// askLeaders asks every broker that leads a partition of a topic whether it is there: one that
-// hangs may do so for its partitions alone.
+// askLeaders pings every broker that leads a partition of a topic: one that hangs may do so for its partitions
+// only.
 func (p *Publisher) askLeaders(ctx context.Context, t *kmsg.MetadataResponseTopic) error {
 	leaders := make(map[int32]bool)
 	for i := range t.Partitions {
@@ -79,9 +79,8 @@ func (p *Publisher) askLeaders(ctx context.Context, t *kmsg.MetadataResponseTopi
 	return nil
 }
 
-// ask asks the cluster, but no longer than the context: while the client greets a broker that
-// does not answer, it does not look at it. One broker may hang while the others work, so that after
-// a while the next is asked, too.
+// ask asks the cluster, but no longer than the context: the client ignores the context while it greets a broker
+// that does not answer. One broker may hang while the others work, so after a while ask asks the next, too.
 func ask[T any](ctx context.Context, p *Publisher, request func(context.Context, *kgo.Client) (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -113,8 +112,8 @@ func ask[T any](ctx context.Context, p *Publisher, request func(context.Context,
 	}
 }
 
-// with is a question that any broker may answer. Each has a copy of its own: the client writes the
-// version that a broker speaks into it.
+// with returns a request that any broker may answer. Each broker gets its own copy: the client writes the broker's
+// version into it.
 func with[R, T any](request *R, send func(*R, context.Context, kmsg.Requestor) (T, error)) func(context.Context, *kgo.Client) (T, error) {
 	return func(ctx context.Context, client *kgo.Client) (T, error) {
 		own := *request

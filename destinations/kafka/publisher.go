@@ -35,7 +35,7 @@ type Publisher struct {
 	closing sync.WaitGroup  // clients that were replaced
 }
 
-// New makes a publisher. It connects at its first use, and again whenever a connection is lost.
+// New returns a publisher. It connects at its first use, and again whenever a connection is lost.
 func New(config Config) (*Publisher, error) {
 	config = config.withDefaults()
 	watch := &health{}
@@ -52,7 +52,7 @@ func New(config Config) (*Publisher, error) {
 	return p, nil
 }
 
-// KeepsOrder is true; see batch.
+// KeepsOrder returns true; see batch.
 func (p *Publisher) KeepsOrder() bool { return true }
 
 // Publish publishes the messages, each to its topic, and waits until the in-sync replicas
@@ -67,7 +67,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []er
 	return b.errs
 }
 
-// Close waits for the calls that are under way, which have their own deadlines, and ends the
+// Close waits for running calls, which have their own deadlines, and ends the
 // connections.
 func (p *Publisher) Close() error {
 	p.calls.Close()

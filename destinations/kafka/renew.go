@@ -24,19 +24,18 @@ func (p *Publisher) current() *kgo.Client {
 	return p.client
 }
 
-// wear has the next batch sent by a new client. For as long as it lives, a client keeps to the
-// topic that it found first, also when that was deleted and made again, and to a refusal to give
-// it a producer id. To purge the topic from the client would begin the numbers of its records
-// again: where the partitions are still the old ones, the client's own documentation warns of
-// errors and of records that are dropped. A new client has numbers of its own.
+// wear makes the next batch use a new client. As long as it lives, a client keeps to the topic that it found first,
+// even if that was deleted and created again, and to a refusal of a producer id. Purging the topic from the client
+// would restart the sequence numbers of its records; if the partitions are still the old ones, the client's
+// documentation warns of errors and dropped records. A new client has its own numbers.
 func (p *Publisher) wear(client *kgo.Client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.worn = p.worn || client == p.client
 }
 
-// renew is the client for a batch: a new one, if the last is worn. It waits for the wave that is
-// under way, so that only questions lose their client, which are asked again.
+// renew returns the client for a batch: a new one, if the last is worn. It waits for the running wave, so that only
+// pings lose their client, and those are repeated.
 func (p *Publisher) renew(ctx context.Context) *kgo.Client {
 	p.mu.Lock()
 	worn := p.worn

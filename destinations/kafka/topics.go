@@ -15,13 +15,13 @@ import (
 	"github.com/packfinderz/outbox/destinations/kafka/internal/topic"
 )
 
-// CheckTopics reports which topics cannot be published to, before there is anything to publish. With
-// Create it makes the missing ones.
+// CheckTopics reports which topics cannot be published to, before there is anything to publish. With Create it
+// creates missing ones.
 func (p *Publisher) CheckTopics(ctx context.Context, topics ...string) error {
 	return p.askTopics(ctx, topics, kmsg.ACLOperationWrite)
 }
 
-// FindTopics is CheckTopics for those who only read: they need no right to write.
+// FindTopics is CheckTopics for readers: it needs no right to write.
 func (p *Publisher) FindTopics(ctx context.Context, topics ...string) error {
 	return p.askTopics(ctx, topics, kmsg.ACLOperationUnknown)
 }
@@ -39,8 +39,8 @@ func (p *Publisher) askTopics(ctx context.Context, topics []string, right kmsg.A
 	return errors.Join(errs...)
 }
 
-// checkTopics gives the topics that messages cannot go to, and why. A topic that was not used
-// before is asked for: the client itself would wait for it to appear.
+// checkTopics returns the topics that cannot be published to, and why. It asks for a topic that was not used
+// before: the client itself would wait for it to appear.
 func (p *Publisher) checkTopics(ctx context.Context, topics iter.Seq[string], right kmsg.ACLOperation) map[string]error {
 	bad := make(map[string]error)
 	var unknown []string
@@ -90,9 +90,9 @@ func checkName(name string) error {
 	return nil
 }
 
-// examine asks the cluster for topics, makes those that are not there with Create, and gives
-// those that messages cannot go to. This user needs the right on them, unless it is unknown. When leaders
-// is set, a topic needs one: at a publish the client waits for it.
+// examine asks the cluster for topics, creates missing ones with Create, and returns those that cannot be used. The
+// user needs the right on them, unless it is unknown. With leaders, a topic needs a leader; at a publish the client
+// waits for one.
 func (p *Publisher) examine(ctx context.Context, topics []string, right kmsg.ACLOperation, leaders bool) (bad map[string]error) {
 	bad = make(map[string]error)
 	request := kmsg.NewPtrMetadataRequest()
@@ -138,13 +138,13 @@ func (p *Publisher) examine(ctx context.Context, topics []string, right kmsg.ACL
 	return bad
 }
 
-// stateOf is why messages cannot go to a topic; nil if they can, to one partition at least.
+// stateOf returns why a topic cannot be published to; nil if it can, to one partition at least.
 func stateOf(t *kmsg.MetadataResponseTopic, right kmsg.ACLOperation) error {
 	if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
 		return err
 	}
-	// A cluster that does not tell what is allowed gives a number below zero; who may ask for a
-	// topic has some right on it.
+	// A cluster that does not tell the rights returns a negative number; a user who may ask for a topic has some
+	// right on it.
 	if rights := t.AuthorizedOperations; rights > 0 && right != kmsg.ACLOperationUnknown && rights&(1<<right) == 0 {
 		return kerr.TopicAuthorizationFailed
 	}
@@ -216,7 +216,7 @@ func (p *Publisher) warmed(topic string) {
 	delete(p.silent, topic)
 }
 
-// silence notes that a message to a topic got no answer.
+// silence records that a message to a topic got no answer.
 func (p *Publisher) silence(topic string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -32,9 +32,8 @@ type wave struct {
 	done chan struct{}
 }
 
-// produce sends records and waits for the answer to each. When it gives up before all are
-// there, the next wave has to wait for the rest: the client cannot take back what is on a
-// connection.
+// produce sends records and waits for the answer to each. If it gives up early, the next wave has to wait for the
+// rest: the client cannot take back what is on a connection.
 func (p *Publisher) produce(ctx context.Context, client *kgo.Client, records []*kgo.Record) []error {
 	select {
 	case p.turn <- struct{}{}:
@@ -80,7 +79,7 @@ func (p *Publisher) produce(ctx context.Context, client *kgo.Client, records []*
 	}
 }
 
-// answer notes what became of a record.
+// answer records what became of a record.
 func (w *wave) answer(i int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,8 +89,7 @@ func (w *wave) answer(i int, err error) {
 	}
 }
 
-// explain puts in why connections failed, where the client tells only that it has tried often
-// enough.
+// explain adds why connections failed, if the client only says that it has tried often enough.
 func (w *wave) explain(h *health, began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,8 +106,7 @@ func (w *wave) idle() time.Duration {
 	return time.Since(w.last)
 }
 
-// rest is the answers. Where there is none it is the failure of connections or, if nothing
-// failed, that the time is up.
+// rest returns the answers. A record without one gets the connection's failure or, if there is none, a timeout.
 func (w *wave) rest(failure, ended error) []error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -71,8 +71,8 @@ type deniedError struct{ err error }
 func (e deniedError) Error() string { return e.err.Error() }
 func (e deniedError) Unwrap() error { return e.err }
 
-// behindError is a message without an answer in time, while others to its subject had theirs. A
-// stream answers each message, so that this one got lost on the way or the stream is slow.
+// behindError is a message that timed out while others to its subject were answered. A stream answers each message,
+// so this one was lost on the way, or the stream is slow.
 type behindError struct{ err error }
 
 func (e behindError) Error() string {
@@ -80,10 +80,10 @@ func (e behindError) Error() string {
 }
 func (e behindError) Unwrap() error { return e.err }
 
-// errUnknownStream is a subject that no stream has.
+// errUnknownStream means that no stream has the subject.
 var errUnknownStream = errors.New("no stream has this subject; create one, or let the relay do it with ?create=true")
 
-// uncreatedError is a stream that the server does not make.
+// uncreatedError is a stream that the server refuses to create.
 type uncreatedError struct {
 	err  error
 	code int
@@ -92,7 +92,7 @@ type uncreatedError struct {
 func (e uncreatedError) Error() string { return e.err.Error() }
 func (e uncreatedError) Unwrap() error { return e.err }
 
-// leaderlessError is a stream that cannot take messages until it has elected a leader.
+// leaderlessError is a stream that accepts nothing until it has elected a leader.
 type leaderlessError struct{ stream string }
 
 func (e leaderlessError) Error() string { return fmt.Sprintf("stream %q has no leader now", e.stream) }
@@ -100,7 +100,7 @@ func (e leaderlessError) Error() string { return fmt.Sprintf("stream %q has no l
 // errNoJetStream is a server that answers, but keeps no streams.
 var errNoJetStream = errors.New("JetStream does not answer; is it enabled on the server, and for this account?")
 
-// failure is why a message was not acknowledged; nil if it was.
+// failure returns why a message was not acknowledged; nil if it was.
 func (a answer) failure() error {
 	if a.err != nil {
 		return a.err
@@ -121,8 +121,8 @@ func (a answer) failure() error {
 	return nil
 }
 
-// classify says what a failure means: what the server refuses for its size is Rejected, and what
-// it says nobody knows why is Unclear; everything else says nothing about the message.
+// classify marks a failure. A message that the server refuses for its size is Rejected, an unknown error is
+// Unclear; everything else says nothing about the message.
 func classify(err error, subject string) error {
 	told := fmt.Errorf("publish to %s: %w", subject, err)
 	var behind behindError
@@ -178,12 +178,12 @@ func isShort(code int) bool {
 	return code == codeAccountResources || code == codeResources || code == codeMemory || code == codeStorage
 }
 
-// isOver reports whether nobody waits for an answer any more.
+// isOver reports whether the caller stopped waiting.
 func isOver(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// isAway reports whether the server takes nothing from us at all.
+// isAway reports whether the server accepts nothing from us at all.
 func isAway(err error) bool {
 	var lost disconnectedError
 	var api *apiError
@@ -194,8 +194,7 @@ func isAway(err error) bool {
 		!errors.Is(err, nats.ErrNoResponders) && outbox.Classify(err) == outbox.ClassUnavailable // it could not be written
 }
 
-// away says what is wrong with a server that takes nothing from us: a setting, if it says so
-// itself.
+// away marks the error of a server that accepts nothing from us: a wrong setting, if the server says so.
 func away(err error) error {
 	var lost disconnectedError
 	switch {

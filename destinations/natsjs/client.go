@@ -13,16 +13,16 @@ import (
 
 const (
 	dialTimeout = 2 * time.Second
-	// writeTimeout ends a connection whose other side does not read any more.
+	// writeTimeout ends a connection whose other side has stopped reading.
 	writeTimeout = 5 * time.Second
-	// A connection that says nothing for three of these is given up.
+	// A connection that is silent for three of these is given up.
 	pingEvery    = 5 * time.Second
 	pingsMissing = 2
 	// The wait before the connection is tried again doubles from the first to the last.
 	firstWait, lastWait = 100 * time.Millisecond, 2 * time.Second
 )
 
-// ClientOptions are the options of a NATS client that reaches the servers as the publisher does, and
+// ClientOptions returns the options of a NATS client that reaches the servers as the publisher does, and
 // restores a lost connection without end. It rejects a configuration that cannot work.
 func (c Config) ClientOptions() (nats.Options, error) {
 	options := nats.GetDefaultOptions()
@@ -39,9 +39,9 @@ func (c Config) ClientOptions() (nats.Options, error) {
 	options.Timeout, options.FlusherTimeout = dialTimeout, writeTimeout
 	options.PingInterval, options.MaxPingsOut = pingEvery, pingsMissing
 	options.MaxReconnect, options.CustomReconnectDelayCB = -1, reconnectDelay
-	// Credentials that were refused may be mended while the program runs.
+	// Refused credentials may be corrected while the program runs.
 	options.IgnoreAuthErrorAbort = true
-	// What cannot be sent now is the caller's to keep.
+	// The caller keeps what cannot be sent now.
 	options.ReconnectBufSize = -1
 	if err := c.authenticate(&options); err != nil {
 		return options, fmt.Errorf("read the credentials: %w", err)

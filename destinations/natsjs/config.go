@@ -16,7 +16,7 @@ const DefaultWindow = 4096
 
 const defaultPort = "4222"
 
-// Config says where the servers are, and how events are published there.
+// Config configures a publisher.
 type Config struct {
 	// Addresses are the servers of one cluster, as host:port. At least one.
 	Addresses []string
@@ -24,22 +24,22 @@ type Config struct {
 	Username, Password, Token string
 	// Creds is a file with a user's JWT and seed.
 	Creds string
-	// TLS is set for connections over TLS.
+	// TLS is set to connect over TLS.
 	TLS *tls.Config
 
 	// SubjectPrefix stands before the topic in the subject.
 	SubjectPrefix string
-	// Stream is the stream that has to take the messages; when empty, the one that has their subject.
+	// Stream is the stream that must accept the messages; empty for the one that has their subject.
 	Stream string
-	// Create makes the missing stream of a subject: Stream, or one named after the subject. It has the
-	// server's defaults and keeps everything. Without Create, events for a missing stream wait.
+	// Create creates the missing stream of a subject: Stream, or one named after the subject. It has the server's
+	// defaults and keeps everything. Without Create, events for a missing stream wait.
 	Create bool
-	// SyncAlways says that the servers have sync_interval: always, so that Warnings does not mention
-	// it. It changes nothing else.
+	// SyncAlways says that the servers have sync_interval: always, so that Warnings does not mention it. It has no
+	// other effect.
 	SyncAlways bool
 	// Window is how many messages wait for their acknowledgement at once. Default DefaultWindow.
 	Window int
-	// Format is how an event's fields are written.
+	// Format is the format of an event's fields.
 	Format wire.Format
 }
 

@@ -37,8 +37,8 @@ func (c *Config) encode(m *outbox.Message) (request, error) {
 		}
 		set(a.Name, a.Value)
 	}
-	// A dead letter has the id of the event that it was, perhaps in the same stream, and more
-	// than one consumer may give it up: the stream would take it for a repeat and drop it.
+	// A dead letter has the id of its event, which may be in the same stream, and several consumers may make one:
+	// the stream would drop it as a duplicate.
 	if m.Headers[wire.DeadReason] == "" {
 		set(jetstream.MsgIDHeader, m.DuplicateID())
 	}
@@ -60,7 +60,7 @@ func (c *Config) subject(topic string) (string, error) {
 	return subject, nil
 }
 
-// checkSubject refuses what is no subject that a message can be published to.
+// checkSubject rejects a subject that no message can be published to.
 func checkSubject(subject string) error {
 	if len(subject) > maxSubject {
 		return fmt.Errorf("it is longer than %d bytes", maxSubject)
@@ -81,7 +81,7 @@ func checkSubject(subject string) error {
 	return nil
 }
 
-// checkHeader refuses what would arrive changed, or not at all.
+// checkHeader rejects a header that would arrive changed, or not at all.
 func checkHeader(name, value string) error {
 	switch {
 	case name == "":

@@ -11,9 +11,8 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// The client's own asynchronous publish keeps what was never answered until a timer of its
-// own, and may send a message again after the caller has given up. Here a call owns what it
-// sent, and forgets all of it when it returns.
+// The client's own asynchronous publish keeps unanswered messages until its own timer ends, and may send one again
+// after the caller has given up. Here a call owns what it sent, and forgets it when it returns.
 
 // request is a message that is answered.
 type request struct{ msg *nats.Msg }
@@ -57,10 +56,10 @@ func (l *link) exchange(ctx context.Context, requests []request) []answer {
 	case refused != nil:
 		r.fail(disconnectedError{refused}, "")
 	case !l.conn.IsConnected():
-		// Looked at after the round was entered: a later loss is told to it.
+		// Check after the round was entered: a later loss reaches it.
 		r.fail(disconnectedError{l.absence()}, "")
 	default:
-		// Apart, because a write to a server that does not read waits longer than a context may.
+		// In its own goroutine, because a write to a server that does not read may outlast the context.
 		go l.send(ctx, r, l.inbox+strconv.FormatUint(id, 36)+".")
 	}
 	select {

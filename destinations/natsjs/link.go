@@ -32,8 +32,8 @@ type attempt struct {
 	err  error
 }
 
-// link is the connection, if there is one now. It makes the first one, and another when the
-// client gave up on the last; between those the client restores it by itself.
+// link returns the connection, if there is one now. It makes the first one, and another if the client gave up on
+// the last; otherwise the client restores it by itself.
 func (p *Publisher) link(ctx context.Context) (*link, error) {
 	p.mu.Lock()
 	if p.current == nil || p.current.over() {
@@ -80,7 +80,7 @@ func (l *link) absence() error {
 	return errors.New("not connected to NATS")
 }
 
-// missed notes why there is no connection.
+// missed records why there is no connection.
 func (l *link) missed(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,8 +111,7 @@ func connect(options nats.Options, window int) (*link, error) {
 	return l, nil
 }
 
-// lost ends every call that waits: an answer to what was sent on a connection comes on that
-// connection only.
+// lost ends every waiting call: the answer to a message comes only on the connection it was sent on.
 func (l *link) lost(err error) {
 	if err == nil {
 		err = nats.ErrDisconnected
@@ -123,8 +122,7 @@ func (l *link) lost(err error) {
 	}
 }
 
-// complaint takes the server's word about a message or a subscription, which comes apart from
-// the answers.
+// complaint handles the server's errors about a message or a subscription, which come apart from the answers.
 func (l *link) complaint(err error) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return // of a connection that ends, which is told by lost

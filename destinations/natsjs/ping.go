@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Ping asks the server whether JetStream works there. A user who may not ask is told only that
-// the server is there.
+// Ping checks that JetStream works on the server. For a user who may not ask, it only checks that the server
+// answers.
 func (p *Publisher) Ping(ctx context.Context) error {
 	if err := p.calls.Begin(); err != nil {
 		return err
@@ -28,9 +28,8 @@ func (p *Publisher) Ping(ctx context.Context) error {
 	return away(fmt.Errorf("ping NATS: %w", err))
 }
 
-// PingTopic asks JetStream whether a stream has the topic's subject, and that stream whether it
-// has a leader and room for more. With Create it makes the stream. A user who may not ask is told
-// what Ping tells.
+// PingTopic checks that a stream has the topic's subject, a leader and room for more. With Create it creates the
+// stream. For a user who may not ask, it does what Ping does.
 func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
 	if err := p.calls.Begin(); err != nil {
 		return err
@@ -104,7 +103,7 @@ func (l *link) infoOf(ctx context.Context, name, subject string) (*streamInfo, e
 	return &info, nil
 }
 
-// refusal is why a stream would not take a message to a subject; nil if it would.
+// refusal returns why a stream would not accept a message to a subject; nil if it would.
 func (i *streamInfo) refusal(subject string) error {
 	c := &i.Config
 	full := c.Discard == jetstream.DiscardNew && (c.MaxMsgs > 0 && i.State.Msgs >= c.MaxMsgs || c.MaxBytes > 0 && i.State.Bytes >= c.MaxBytes ||

@@ -1,8 +1,7 @@
 // Package natsjs publishes events to NATS JetStream. Package natsjs/consumer consumes them.
 //
-// A message counts as published once the server has answered with the stream's own
-// acknowledgement. The event's id goes along as Nats-Msg-Id, so that a message that is sent
-// again within the stream's duplicate window is stored once; that is an aid, not a guarantee.
+// A message counts as published once the stream has acknowledged it. The event's id is its Nats-Msg-Id, so that a
+// message sent again within the stream's duplicate window is stored once; that helps, but guarantees nothing.
 package natsjs
 
 import (
@@ -27,7 +26,7 @@ type Publisher struct {
 	current *attempt // the connection, or the attempt to make one
 }
 
-// New makes a publisher. It connects at its first use, and again whenever the connection is lost.
+// New returns a publisher. It connects at its first use, and again whenever the connection is lost.
 func New(config Config) (*Publisher, error) {
 	config = config.withDefaults()
 	options, err := config.ClientOptions()
@@ -37,12 +36,11 @@ func New(config Config) (*Publisher, error) {
 	return &Publisher{config: config, options: options}, nil
 }
 
-// KeepsOrder is true: of each key at most one message is under way, and none after one that
+// KeepsOrder returns true: of each key at most one message is under way, and none after one that
 // failed.
 func (p *Publisher) KeepsOrder() bool { return true }
 
-// Publish publishes the messages, each to the subject that is its topic, and waits for the
-// streams' acknowledgements.
+// Publish publishes each message to the subject of its topic, and waits for the streams' acknowledgements.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
 	if err := p.calls.Begin(); err != nil {
 		return slices.Repeat([]error{err}, len(messages))
@@ -91,7 +89,7 @@ func (p *Publisher) publish(ctx context.Context, messages []outbox.Message) []er
 	return errs
 }
 
-// Close waits for the calls that are under way, which have their own deadlines, and ends the
+// Close waits for running calls, which have their own deadlines, and ends the
 // connection.
 func (p *Publisher) Close() error {
 	p.calls.Close()

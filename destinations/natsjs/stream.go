@@ -24,9 +24,9 @@ const (
 // askTimeout bounds a question to JetStream.
 const askTimeout = 5 * time.Second
 
-// resolveUnknown finds out why nobody took a message: its subject has no stream, the stream
-// has no leader, or the server has no JetStream; all look alike to who publishes. With Create
-// a missing stream is made, and the messages are sent again.
+// resolveUnknown finds out why nobody accepted a message: its subject has no stream, the stream has no leader, or
+// the server has no JetStream. A publisher sees the same answer for all three. With Create it creates a missing
+// stream and sends the messages again.
 func (p *Publisher) resolveUnknown(ctx context.Context, l *link, requests []request, answers []answer) {
 	var again []int
 	verdicts := make(map[string]error)
@@ -60,7 +60,7 @@ func (p *Publisher) resolveUnknown(ctx context.Context, l *link, requests []requ
 	}
 }
 
-// resolve says why nobody took a message to this subject; nil if a stream was made for it.
+// resolve returns why nobody accepted a message to this subject; nil if it created a stream for it.
 func (p *Publisher) resolve(ctx context.Context, l *link, subject string) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

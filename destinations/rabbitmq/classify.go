@@ -13,7 +13,7 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// classify sorts an error of RabbitMQ, or of the way to it.
+// classify marks an error of RabbitMQ, or of the way to it.
 func (p *Publisher) classify(ctx context.Context, err error) error {
 	var known *outbox.UnavailableError
 	var unroutable *unroutableError
@@ -118,10 +118,10 @@ type tooLargeError struct {
 	err   error
 }
 
-// Error is the server's text.
+// Error returns the server's text.
 func (e *tooLargeError) Error() string { return e.err.Error() }
 
-// Unwrap is the server's error.
+// Unwrap returns the server's error.
 func (e *tooLargeError) Unwrap() error { return e.err }
 
 var overLimit = regexp.MustCompile(`message size \d+ .*larger than .*max size (\d+)`)

@@ -23,14 +23,14 @@ const (
 	defaultTLSPort = "5671"
 )
 
-// Config says where RabbitMQ is, and how events are published there.
+// Config configures a publisher.
 type Config struct {
 	// Addresses are the servers of one cluster, as host:port. At least one; the first that can be
 	// connected to is used.
 	Addresses []string
-	// Username and Password are the credentials; guest and guest when the username is empty.
+	// Username and Password are the credentials; guest and guest if the username is empty.
 	Username, Password string
-	// TLS is set for connections over TLS.
+	// TLS is set to connect over TLS.
 	TLS *tls.Config
 	// Vhost is the virtual host. Default "/".
 	Vhost string
@@ -44,10 +44,9 @@ type Config struct {
 	// Create declares what is missing: the exchange, durable and of type topic, or on the default
 	// exchange a durable queue per routing key. Without it, events for what is missing wait.
 	Create bool
-	// MaxSize limits a payload, in bytes. Default DefaultMaxSize. When the server's limit is lower,
-	// that one holds.
+	// MaxSize limits a payload, in bytes. Default DefaultMaxSize. A lower limit of the server wins.
 	MaxSize int
-	// Format is how an event's fields are written.
+	// Format is the format of an event's fields.
 	Format wire.Format
 }
 

@@ -13,9 +13,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// link is a connection with one channel on it. One Publish or Ping has it at a time: a call
-// that runs out of time can end its connection without harm to others, and AMQP has no other way
-// to take back what was written.
+// link is a connection with one channel. One Publish or Ping uses it at a time: a call that runs out of time can
+// end its connection without harm to others, and AMQP has no other way to take back what was written.
 type link struct {
 	conn    net.Conn
 	amqp    *amqp.Connection
@@ -58,15 +57,15 @@ func dial(ctx context.Context, config *Config) (*link, error) {
 	return l, nil
 }
 
-// login has the server say that it refuses a login. Without that word it only closes the connection,
-// as one does that breaks.
+// login makes the server say that it refuses a login. Otherwise it only closes the connection, which looks like a
+// broken one.
 type login struct {
 	amqp.PlainAuth
 	properties amqp.Table
 }
 
-// Response is called when the client has written its own capabilities and before it sends them: it
-// leaves no other place to add one.
+// Response is called after the client has written its own capabilities and before it sends them: there is no other
+// place to add one.
 func (l *login) Response() string {
 	if capabilities, ok := l.properties["capabilities"].(amqp.Table); ok {
 		capabilities["authentication_failure_close"] = true
@@ -103,8 +102,8 @@ func connectTo(ctx context.Context, address string, settings *tls.Config) (net.C
 	return secure, nil
 }
 
-// watchBlocks ends the link when the server stops taking messages because it is short of memory
-// or disk: it would not even read them. It returns when the connection ends.
+// watchBlocks ends the link when the server blocks publishers because it is short of memory or disk: it would not
+// even read messages. It returns when the connection ends.
 func (l *link) watchBlocks(blocks <-chan amqp.Blocking) {
 	for block := range blocks {
 		if block.Active {
@@ -161,8 +160,8 @@ func (l *link) ready() error {
 	return nil
 }
 
-// reads asks whether the server still reads what it is sent, now that it was sent a message: in an
-// alarm it may have handled that one before it stopped.
+// reads checks whether the server still reads after it was sent a message: in an alarm it may have handled that one
+// before it stopped.
 func (l *link) reads(ctx context.Context) error {
 	release := l.abortWith(ctx)
 	defer release()
@@ -172,7 +171,7 @@ func (l *link) reads(ctx context.Context) error {
 // usable tells whether the link can serve another call.
 func (l *link) usable() bool { return !l.amqp.IsClosed() && l.why(nil) == nil }
 
-// close says goodbye.
+// close closes the connection.
 func (l *link) close() error {
 	err := l.amqp.CloseDeadline(time.Now().Add(closeTimeout))
 	if errors.Is(err, amqp.ErrClosed) {

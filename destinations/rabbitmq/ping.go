@@ -13,8 +13,8 @@ import (
 // anyTopic is the routing key of a ping that is about no topic.
 const anyTopic = "outbox.ping"
 
-// Ping asks whether messages would be taken now: the credentials, the vhost, the exchange, the
-// right to write to it, and that the server is not short of memory or disk.
+// Ping checks that messages would be accepted now: the credentials, the vhost, the exchange, the right to write to
+// it, and that the server is not short of memory or disk.
 func (p *Publisher) Ping(ctx context.Context) error {
 	return p.onLink(ctx, func(l *link) error {
 		err := p.classify(ctx, l.probe(ctx, &p.config, anyTopic))
@@ -29,8 +29,8 @@ func (p *Publisher) Ping(ctx context.Context) error {
 	})
 }
 
-// PingTopic is Ping for the messages of a topic. On the default exchange it sees that their queue is
-// there. What queues an exchange passes messages to cannot be asked.
+// PingTopic is Ping for the messages of a topic. On the default exchange it checks that their queue exists. For
+// other exchanges the queues behind them cannot be asked for.
 func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
 	message := outbox.Message{Event: outbox.Event{Topic: topic}}
 	routingKey, known := p.config.routingKey(&message), p.config.routesByTopic()

@@ -28,7 +28,7 @@ type Publisher struct {
 	limit atomic.Int64
 }
 
-// New makes a publisher. It connects at its first use, and again whenever the connection is lost.
+// New returns a publisher. It connects at its first use, and again whenever the connection is lost.
 func New(config Config) (*Publisher, error) {
 	config = config.withDefaults()
 	err := config.validate()
@@ -43,18 +43,17 @@ func New(config Config) (*Publisher, error) {
 	return p, nil
 }
 
-// KeepsOrder is true: a message is published when the one before it of its key is confirmed.
+// KeepsOrder returns true: a message is published when the one before it of its key is confirmed.
 func (p *Publisher) KeepsOrder() bool { return true }
 
-// Close waits for the calls under way and closes the connections.
+// Close waits for running calls and closes the connections.
 func (p *Publisher) Close() error {
 	p.calls.Close()
 	return p.pool.close()
 }
 
-// Publish publishes the messages: those of different keys one after the other without waiting, those
-// of one key each when the one before it is confirmed, since RabbitMQ may refuse one message and take
-// the next.
+// Publish publishes messages of different keys without waiting in between, and those of one key each after the one
+// before it is confirmed, because RabbitMQ may refuse one message and accept the next.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
 	if err := p.calls.Begin(); err != nil {
 		return slices.Repeat([]error{err}, len(messages))
@@ -89,14 +88,13 @@ func (p *Publisher) round(ctx context.Context, messages []outbox.Message) []erro
 		}
 		for n, err := range p.try(ctx, now) {
 			if p.explains(err, now) {
-				// It is known now which messages were too large. The others are tried again: the
-				// channel was closed over their heads.
+				// It is now known which messages were too large. Try the others again: the channel was closed
+				// because of those.
 				left = append(left, now[n])
 				continue
 			}
 			if ofOne(err) && len(now) > 1 {
-				// One of them is not as it should be, or may not be written. Which one shows when
-				// each goes alone.
+				// One of them is invalid, or may not be written. Sending each alone shows which.
 				left, most = append(left, now[n]), 1
 				continue
 			}

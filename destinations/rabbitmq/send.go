@@ -10,8 +10,7 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// send publishes the items, waits for the server's word on each, and gives for each nil or why it
-// is not confirmed.
+// send publishes the items, waits for the server's answer to each, and returns nil or an error for each.
 func (l *link) send(ctx context.Context, config *Config, items []*item) []error {
 	release := l.abortWith(ctx)
 	defer release()
@@ -170,8 +169,8 @@ func (l *link) declare(config *Config, i *item, refused map[string]error) (ofIte
 	return refused[name], nil
 }
 
-// declareOnce looks first and declares only what is missing, because what is there may have been
-// declared otherwise. Each has a channel of its own: RabbitMQ closes it when the answer is no.
+// declareOnce looks first and declares only what is missing, because an existing one may have been declared
+// differently. Each look has its own channel: RabbitMQ closes it if the answer is no.
 func (l *link) declareOnce(name string, declare func(channel *amqp.Channel, passive bool) error) error {
 	if l.declared[name] {
 		return nil

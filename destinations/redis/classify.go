@@ -12,7 +12,7 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// classify sorts an error of Redis, or of the way to it.
+// classify marks an error of Redis, or of the way to it.
 func classify(ctx context.Context, stream string, err error) error {
 	var reply goredis.Error
 	var few *tooFewReplicasError
@@ -47,8 +47,8 @@ func classifyReply(stream string, err, reply error) error {
 		return outbox.Misconfigured(err)
 	}
 	switch code(text) {
-	// The server takes nothing from anybody for the moment: it is full, read-only, starting,
-	// busy, cannot write to its disk, or has lost its replicas.
+	// The server accepts nothing from anybody for now: it is full, read-only, starting, busy, cannot write to its
+	// disk, or has lost its replicas.
 	case "OOM", "READONLY", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "BUSY":
 		return outbox.Unavailable(err)
 	case "CLUSTERDOWN":
@@ -82,7 +82,7 @@ func classifyReply(stream string, err, reply error) error {
 	if strings.Contains(text, "too large") { // "Elements are too large to be stored"
 		return outbox.Rejected(err)
 	}
-	// Nobody knows why: a proxy that has no scripts says it to everybody.
+	// The cause is unknown: a proxy without scripts says it to everybody.
 	return outbox.Unclear(fmt.Errorf("adding to the stream %q: %w", stream, err))
 }
 
@@ -105,7 +105,7 @@ func isDenied(text string) bool {
 	return code(text) == "NOPERM" || strings.Contains(text, "The user executing the script can't")
 }
 
-// isOfStream reports whether an error is about one stream: the rest of Redis is well.
+// isOfStream reports whether an error concerns one stream only.
 func isOfStream(err error) bool {
 	var away *outbox.UnavailableError
 	return errors.As(err, &away) && away.Topic
@@ -114,7 +114,7 @@ func isOfStream(err error) bool {
 // replyError is an error of Redis that the script has passed on.
 type replyError string
 
-// Error is the text as Redis wrote it.
+// Error returns the text as Redis wrote it.
 func (e replyError) Error() string { return string(e) }
 
 // RedisError says that it is one, as the client's own errors do.

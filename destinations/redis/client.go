@@ -14,7 +14,7 @@ const (
 	ioTimeout   = 30 * time.Second
 )
 
-// ClientOptions are the options of a Redis client that reaches the servers as the publisher does. It
+// ClientOptions returns the options of a Redis client that reaches the servers as the publisher does. It
 // rejects a configuration that cannot work.
 func (c Config) ClientOptions() (*goredis.UniversalOptions, error) {
 	if err := c.withDefaults().validate(); err != nil {

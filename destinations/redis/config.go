@@ -19,7 +19,7 @@ const (
 
 const defaultPort = "6379"
 
-// Config says where Redis is, and how events are published there.
+// Config configures a publisher.
 type Config struct {
 	// Addresses are the servers, as host:port. Several are nodes of one Redis Cluster.
 	Addresses []string
@@ -28,27 +28,27 @@ type Config struct {
 	// Username and Password are the credentials; without a username it is the default user's
 	// password.
 	Username, Password string
-	// TLS is set for connections over TLS.
+	// TLS is set to connect over TLS.
 	TLS *tls.Config
 	// DB is the number of the database; a cluster has only 0.
 	DB int
 
 	// Prefix stands before the topic in the name of the stream.
 	Prefix string
-	// Create makes missing streams. Without it, events for a missing stream wait.
+	// Create creates missing streams. Without it, events for a missing stream wait.
 	Create bool
 	// MaxLen trims a stream to about this many entries; zero never trims. Trimming takes the
 	// oldest entries, read or not.
 	MaxLen int
-	// Wait is how many replicas must have an event before it counts as published. Zero asks
-	// the primary only. It does not go with a cluster.
+	// Wait is how many replicas must have an event before it counts as published. Zero means the primary only. It
+	// cannot be used with a cluster.
 	Wait int
 	// WaitTimeout is how long the replicas have to confirm. Default 5 s.
 	WaitTimeout time.Duration
 	// MaxSize limits one event, payload and attributes, in bytes. Default DefaultMaxSize. It must not
 	// be above the server's proto-max-bulk-len, which cuts the connection.
 	MaxSize int
-	// Format is how an event's fields are written.
+	// Format is the format of an event's fields.
 	Format wire.Format
 }
 

@@ -11,8 +11,8 @@ import (
 // pingStream is asked about before anything was published.
 const pingStream = "outbox:ping"
 
-// Ping asks whether entries would be taken now: see probe. That the stream it asks about is missing
-// or another user's says that Redis is there.
+// Ping checks that entries would be accepted now; see probe. If the stream it asks about is missing or another
+// user's, Redis is available.
 func (p *Publisher) Ping(ctx context.Context) error {
 	stream := p.config.Prefix + pingStream
 	if last := p.last.Load(); last != nil {
@@ -24,7 +24,7 @@ func (p *Publisher) Ping(ctx context.Context) error {
 	return nil
 }
 
-// PingTopic asks whether an entry would be taken in the topic's stream.
+// PingTopic checks that an entry would be accepted in the topic's stream.
 func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
 	return p.probe(ctx, p.config.Prefix+topic)
 }

@@ -26,7 +26,7 @@ type Publisher struct {
 	calls calls.Calls
 }
 
-// New makes a publisher. It connects at its first use, and again whenever the connection is lost.
+// New returns a publisher. It connects at its first use, and again whenever the connection is lost.
 func New(config Config) (*Publisher, error) {
 	config = config.withDefaults()
 	options, err := config.ClientOptions()
@@ -37,10 +37,10 @@ func New(config Config) (*Publisher, error) {
 	return &Publisher{config: config, client: goredis.NewUniversalClient(options), digest: hex.EncodeToString(sum[:])}, nil
 }
 
-// KeepsOrder is true: the script that adds a batch stops at a key's first failure.
+// KeepsOrder returns true: the script that adds a batch stops at a key's first failure.
 func (p *Publisher) KeepsOrder() bool { return true }
 
-// Close waits for the calls under way and closes the connections.
+// Close waits for running calls and closes the connections.
 func (p *Publisher) Close() error {
 	if !p.calls.Close() {
 		return nil

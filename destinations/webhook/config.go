@@ -39,7 +39,7 @@ type Config struct {
 	Timeout time.Duration
 	// Concurrency is how many requests are under way at once. Default 16.
 	Concurrency int
-	// Format is how an event's fields are written.
+	// Format is the format of an event's fields.
 	Format wire.Format
 }
 

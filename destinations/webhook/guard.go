@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// A URL comes from a customer or a configuration, and the relay stands inside the network. So
-// the address that a name turned out to have is checked when it is dialled: a check of the
-// name, or of an address looked up before, would miss a name that changes its mind.
+// A URL comes from a customer or a configuration, and the relay is inside the network. So the address is checked
+// when it is dialled: a check of the name, or of an address looked up before, would miss a name that changes its
+// address.
 
-// privateError is an address that is not connected to.
+// privateError is a refused address.
 type privateError struct{ address string }
 
 // Error says how to allow it.
@@ -49,8 +49,7 @@ func prefixes(texts ...string) []netip.Prefix {
 	return list
 }
 
-// isPublic reports whether an address is one of the public internet, and stays so where it
-// only wraps another.
+// isPublic reports whether an address belongs to the public internet, even if it only wraps another.
 func isPublic(address netip.Addr) bool {
 	address = address.WithZone("").Unmap()
 	bytes := address.AsSlice()

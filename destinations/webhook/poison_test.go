@@ -23,7 +23,7 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// TestUnknownEvent has a receiver that answers one event of a hundred with 404, for ever: the others
+// TestUnknownEvent has a receiver that answers one event of a hundred with 404, forever: the others
 // arrive, once each, and those are dead after their attempts. TestOutages has one that answers so to
 // everything.
 func TestUnknownEvent(t *testing.T) {

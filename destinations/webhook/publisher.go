@@ -1,5 +1,5 @@
-// Package webhook publishes events over HTTP: one POST for each, signed as Standard Webhooks
-// says. A receiver acknowledges with a status of 2xx.
+// Package webhook publishes events over HTTP: one POST each, signed as Standard Webhooks defines. A receiver
+// acknowledges with a 2xx status.
 package webhook
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// connectTimeout bounds the way to the receiver: who does not answer in this time is away.
+	// connectTimeout bounds a connection attempt: a receiver that takes longer is unavailable.
 	connectTimeout = 5 * time.Second
 	idleTimeout    = 90 * time.Second
 	maxHeaderBytes = 64 << 10
@@ -33,7 +33,7 @@ type Publisher struct {
 	transport *http.Transport
 }
 
-// New makes a publisher. It connects at its first use.
+// New returns a publisher. It connects at its first use.
 func New(config Config) (*Publisher, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
@@ -54,7 +54,7 @@ func New(config Config) (*Publisher, error) {
 		p.dialer.Control = refusePrivate
 	}
 	p.lanes = bykey.New(config.Concurrency, config.Timeout)
-	// No proxy: it would be the proxy that connects, past the check of the address.
+	// No proxy: the proxy would connect, past the check of the address.
 	p.transport = &http.Transport{
 		DialContext: p.dialer.DialContext, TLSClientConfig: config.TLS.Clone(), TLSHandshakeTimeout: connect, ForceAttemptHTTP2: true,
 		MaxIdleConns: config.Concurrency, MaxIdleConnsPerHost: config.Concurrency, IdleConnTimeout: idleTimeout,
@@ -77,16 +77,16 @@ func (p *Publisher) takeUser() {
 	p.hide = append(p.hide, p.config.Secrets...)
 }
 
-// Publish posts each message, and answers nil for those that were met with 2xx. Messages of
-// one key go one after the other, and none after one that failed.
+// Publish posts each message, and returns nil for those answered with 2xx. Messages of one key are sent in
+// sequence, and none after a failed one.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
 	return p.lanes.Publish(ctx, messages, p.send)
 }
 
-// KeepsOrder is true: see Publish.
+// KeepsOrder returns true: see Publish.
 func (p *Publisher) KeepsOrder() bool { return true }
 
-// Close closes idle connections. Publish keeps nothing back that would have to be flushed.
+// Close closes idle connections. Publish leaves nothing to flush.
 func (p *Publisher) Close() error {
 	p.transport.CloseIdleConnections()
 	return nil

@@ -28,8 +28,8 @@ const (
 func (p *Publisher) send(ctx context.Context, message *outbox.Message) error {
 	bounded, cancel := context.WithTimeout(ctx, p.config.Timeout)
 	defer cancel()
-	// Connecting and being answered fail for different reasons. A request on a connection
-	// that turns out to be closed is sent again on another, so this can go back and forth.
+	// Connecting fails for other reasons than answering. A request on a connection that turns out to be closed is
+	// sent again on another, so this can change back and forth.
 	var connected atomic.Bool
 	bounded = httptrace.WithClientTrace(bounded, &httptrace.ClientTrace{
 		GetConn: func(string) { connected.Store(false) },
@@ -39,7 +39,7 @@ func (p *Publisher) send(ctx context.Context, message *outbox.Message) error {
 	if err != nil {
 		return err
 	}
-	// Not a client: it would follow redirects, and put the URL into its errors.
+	// Not a client, which would follow redirects and put the URL into its errors.
 	response, err := p.transport.RoundTrip(request)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled) && !connected.Load():
@@ -51,8 +51,8 @@ func (p *Publisher) send(ctx context.Context, message *outbox.Message) error {
 	_ = response.Body.Close()
 	err = p.judge(response, p.excerpt(answer), time.Now())
 	if cut != nil && isOfEvent(err) {
-		// An acknowledgement is one when its status has come. What is held against an event has to
-		// be complete: a server that dies may still have written a status.
+		// A status of 2xx is an acknowledgement as soon as it arrives. An answer that counts against an event must
+		// be complete: a dying server may still have written a status.
 		return p.classify(fmt.Errorf("%s; the rest of the answer: %w", outbox.ErrorText(err), cut), true)
 	}
 	return err
@@ -70,14 +70,14 @@ func (p *Publisher) request(ctx context.Context, message *outbox.Message) (*http
 	}
 	request.Header = header
 	if header.Get("Idempotency-Key") == "" {
-		// Not sent when empty. It lets the transport send the request again when the receiver
-		// had closed an idle connection; the id tells the receiver that it is the same.
+		// An empty header is not sent. It lets the transport repeat the request if the receiver had closed an idle
+		// connection; the id tells the receiver that it is the same.
 		request.Header["Idempotency-Key"] = []string{}
 	}
 	return request, nil
 }
 
-// excerpt is the beginning of an answer, in one line, without what we sent in confidence.
+// excerpt returns the beginning of an answer, in one line, without our secrets.
 func (p *Publisher) excerpt(answer []byte) string {
 	text := strings.ToValidUTF8(string(answer), "\uFFFD")
 	for _, secret := range p.hide {
@@ -100,7 +100,7 @@ func (p *Publisher) excerpt(answer []byte) string {
 	return text
 }
 
-// secretsOf are the texts of an Authorization that an answer might repeat.
+// secretsOf returns the parts of an Authorization that an answer might repeat.
 func secretsOf(authorization string) []string {
 	_, credentials, _ := strings.Cut(authorization, " ")
 	decoded, err := base64.StdEncoding.DecodeString(credentials)

@@ -32,7 +32,7 @@ const Tolerance = 5 * time.Minute
 // signer signs with every secret it has.
 type signer [][]byte
 
-// newSigner reads secrets. Its errors tell a secret by its place.
+// newSigner parses secrets. Its errors name a secret by its position.
 func newSigner(secrets []string) (signer, error) {
 	keys := make(signer, len(secrets))
 	for i, secret := range secrets {
@@ -49,7 +49,7 @@ func newSigner(secrets []string) (signer, error) {
 	return keys, nil
 }
 
-// sign adds the headers of Standard Webhooks; that of the signature only if there is a secret.
+// sign adds the headers of Standard Webhooks; the signature only if there is a secret.
 func (s signer) sign(header http.Header, id string, at time.Time, body []byte) {
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	header.Set(headerID, id)
@@ -71,8 +71,8 @@ func digest(key []byte, id, timestamp string, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// Verify is for receivers: it checks that a request was signed with one of the secrets, and that its
-// timestamp is within Tolerance of now.
+// Verify is for receivers: it checks that a request was signed with one of the secrets, and that its timestamp is
+// within Tolerance of now.
 func Verify(secrets []string, header http.Header, body []byte, now time.Time) error {
 	keys, err := newSigner(secrets)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/packfinderz/outbox/destinations/wire"
 )
 
-// SecretVariable is the environment variable that ParseURL takes the secrets from where the
-// URL names no file.
+// SecretVariable is the environment variable with the secrets, if the URL names no file.
 const SecretVariable = "OUTBOX_WEBHOOK_SECRET" //nolint:gosec // the name of the variable, not a secret
 
 // ParseURL reads a destination. Its options stand in the fragment, which is never sent, so
@@ -48,7 +47,7 @@ func ParseURL(raw string) (Config, error) {
 	if config.Terminal, err = parseStatuses(terminal); err != nil {
 		return Config{}, err
 	}
-	// What New would reject is rejected here, before anything is opened.
+	// Reject what New would reject before anything is opened.
 	return config, config.validate()
 }
 

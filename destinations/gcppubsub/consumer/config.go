@@ -14,30 +14,30 @@ import (
 const (
 	// DefaultAckDeadline is the default of Config.AckDeadline.
 	DefaultAckDeadline = 30 * time.Second
-	// MinAckDeadline is the service's least Config.AckDeadline.
+	// MinAckDeadline is the shortest Config.AckDeadline of the service.
 	MinAckDeadline = 10 * time.Second
-	// MaxAckDeadline is its greatest.
+	// MaxAckDeadline is the longest.
 	MaxAckDeadline = 10 * time.Minute
 )
 
-// Config says what to consume, and what to do with it.
+// Config configures a consumer.
 type Config struct {
-	// Broker is how to reach the service; gcppubsub.ParseURL makes it. Unordered also gives up the
-	// order of keys here. Create makes the topic and the subscription if they are missing.
+	// Broker says how to reach the service; gcppubsub.ParseURL makes it. Its Unordered also gives up the order of
+	// keys here. Its Create creates the topic and the subscription if they are missing.
 	Broker gcppubsub.Config
-	// Topic is the topic of the subscription. Create needs it. Otherwise the service is asked for it;
-	// messages have no topic if these credentials may not ask.
+	// Topic is the topic of the subscription. Create needs it. Otherwise the consumer asks the service; if its
+	// credentials may not ask, messages have no topic.
 	Topic string
 	// Subscription is the name of the subscription, short or with its project. Programs with the same
 	// subscription share its messages.
 	Subscription string
-	// ExactlyOnce has Create make a subscription with the service's exactly-once delivery. An
-	// inbox is needed all the same: the relay may publish an event twice.
+	// ExactlyOnce makes Create create a subscription with the service's exactly-once delivery. You need an inbox
+	// all the same: the relay may publish an event twice.
 	ExactlyOnce bool
-	// AckDeadline is how long after a consumer was killed its messages come again, from 10 s to
-	// 10 min. Default 30 s. A handler may take longer: the deadline is extended while it runs.
+	// AckDeadline is how long after the death of a consumer its messages come again, from 10 s to 10 min. Default
+	// 30 s. A handler may take longer: the deadline is extended while it runs.
 	AckDeadline time.Duration
-	// Process says how the messages are handled.
+	// Process configures how messages are handled.
 	Process consume.Config
 }
 

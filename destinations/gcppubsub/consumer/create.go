@@ -28,8 +28,8 @@ type subscription struct {
 	retries bool // it has a retry policy
 }
 
-// find asks for the subscription, and makes it where that is wanted. To consume does not
-// include the permission to ask: then it is taken for an ordered one that does not wait.
+// find asks for the subscription, and creates it with Create. The right to consume does not include the right to
+// ask: then the subscription is taken for an ordered one without a retry policy.
 func (c *Consumer) find(ctx context.Context, client *pubsub.Client) (*subscription, error) {
 	found, err := c.ask(ctx, client)
 	switch status.Code(err) {
@@ -61,7 +61,7 @@ func (c *Consumer) ask(ctx context.Context, client *pubsub.Client) (found *pubsu
 	return found, err
 }
 
-// warn tells of settings that do not go with this consumer.
+// warn logs settings that do not suit this consumer.
 func (c *Consumer) warn(found *pubsubpb.Subscription) {
 	if !found.GetEnableMessageOrdering() && !c.config.Broker.Unordered {
 		c.logger.Warn("the subscription does not keep the order of keys; it can only be made with ordering enabled")

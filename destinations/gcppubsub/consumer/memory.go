@@ -9,14 +9,13 @@ import (
 const (
 	// remembered limits how many failed messages are counted, and how many keys are held.
 	remembered = 10_000
-	// holdFor is how long a key waits for its message that failed. Another consumer may have it,
-	// and this one not hear of the key for long.
+	// holdFor is how long a key waits for its failed message. Another consumer may get that message, and this one
+	// may not hear of the key for long.
 	holdFor = time.Minute
 )
 
-// holds keep the order of a key after a failure. The service delivers the message that failed
-// and all later ones of its key again, but some of these were delivered before, and wait in the
-// client. They are given back until the one that failed has come.
+// holds keep the order of a key after a failure. The service delivers the failed message and all later ones of its
+// key again, but some of these are already in the client. They are given back until the failed one has come.
 type holds struct {
 	limit int
 	mu    sync.Mutex
@@ -31,8 +30,8 @@ type hold struct {
 
 func newHolds(limit int) *holds { return &holds{limit: limit, keys: make(map[string]*hold)} }
 
-// refuse reports whether a message has to wait for another one of its key. It does so once: what
-// comes again comes after the one that failed, which another consumer then has.
+// refuse reports whether a message must wait for another one of its key. It refuses a message once: if it comes
+// again, it comes after the failed one, which another consumer then has.
 func (h *holds) refuse(key, id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// silence is how long a connection may take before it is spoken of.
+// silence is how long a connection may take before that is logged.
 const silence = 2 * time.Second
 
 var errSilent = status.Error(codes.Unavailable, "it cannot be reached")
 
-// reception knows whether messages can be received, and says once when they cannot.
+// reception knows whether messages can be received, and logs once when they cannot.
 type reception struct {
 	logger *slog.Logger
 	stop   context.Context // ends when nothing more is to be received
@@ -81,9 +81,8 @@ func (r *reception) over() {
 	}
 }
 
-// watch opens the stream of messages. The client would ask again after ever longer pauses, and
-// find the service minutes after it is back; here it waits for the connection, which is tried
-// every two seconds.
+// watch opens the stream of messages. The client would ask again after ever longer pauses, and find the service
+// minutes after it is back; watch waits for the connection, which is tried every two seconds.
 func (r *reception) watch(
 	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
@@ -101,16 +100,15 @@ func (r *reception) watch(
 	return &stoppable{ClientStream: stream, client: ctx, stop: r.stop}, nil
 }
 
-// stoppable is a stream of messages that ends with the consumer's context, and does not tell the
-// client. The client would leave it open until all handlers are done, without reading it, and
-// what it has given back would be delivered there again; told of the end, it would not
-// acknowledge any more.
+// stoppable is a stream of messages that ends with the consumer's context without telling the client. The client
+// would leave it open, unread, until all handlers are done, and the service would deliver there again what was
+// given back; if the client knew of the end, it would acknowledge nothing more.
 type stoppable struct {
 	grpc.ClientStream
 	client, stop context.Context
 }
 
-// RecvMsg stands still after the stop, until the client is done.
+// RecvMsg blocks after the stop, until the client is done.
 func (s *stoppable) RecvMsg(message any) error {
 	err := s.ClientStream.RecvMsg(message)
 	if err == nil || s.stop.Err() == nil {
@@ -120,7 +118,7 @@ func (s *stoppable) RecvMsg(message any) error {
 	return s.client.Err()
 }
 
-// SendMsg has nobody to send to after the stop.
+// SendMsg is a no-op after the stop.
 func (s *stoppable) SendMsg(message any) error {
 	if s.stop.Err() == nil {
 		return s.ClientStream.SendMsg(message)

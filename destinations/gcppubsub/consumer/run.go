@@ -19,7 +19,7 @@ const (
 	longestWait = 10 * time.Second
 	// flush is how long the last acknowledgements may take.
 	flush = 5 * time.Second
-	// obedience is how long a handler has to return after its context has ended.
+	// obedience is how long a handler has to return after its context ended.
 	obedience = time.Second
 )
 
@@ -33,7 +33,7 @@ type receiver struct {
 	slots, room chan struct{}
 }
 
-// consume receives until ctx ends, and then answers nil, or until the service refuses.
+// consume receives until ctx ends, and then returns nil, or until the service refuses.
 func (c *Consumer) consume(ctx context.Context, client *pubsub.Client) error {
 	found, err := c.find(ctx, client)
 	if err != nil {
@@ -64,8 +64,8 @@ func (c *Consumer) consume(ctx context.Context, client *pubsub.Client) error {
 	select {
 	case <-received:
 	case <-time.After(flush):
-		// The client's own end waits for the service, however long that is away. What could not be
-		// acknowledged comes again.
+		// Closing the client waits for the service, however long that is unavailable. What was not acknowledged
+		// comes again.
 		_ = client.Close()
 		<-received
 	}
@@ -146,8 +146,8 @@ func (r *receiver) process(delivery consume.Delivery) consume.Verdict {
 	}
 }
 
-// wait keeps a message that failed. A subscription with a retry policy waits by itself. Where
-// as many wait as may be handled, the next does not: it would hold up those that are fine.
+// wait delays a failed message. A subscription with a retry policy delays by itself. If as many wait as may be
+// handled, the next one does not: it would hold up others.
 func (r *receiver) wait(after time.Duration) {
 	if r.subscription.retries {
 		return

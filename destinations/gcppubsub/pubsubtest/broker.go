@@ -44,7 +44,7 @@ func New(t testing.TB, reactors ...pstest.ServerReactorOption) *Broker {
 	return b
 }
 
-// Open makes a publisher for a destination, and closes it with the test.
+// Open returns a publisher for a destination, and closes it with the test.
 func Open(t testing.TB, url string) *gcppubsub.Publisher {
 	t.Helper()
 	return publishertest.Open(t, url, gcppubsub.ParseURL, gcppubsub.New)

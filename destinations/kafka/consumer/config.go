@@ -13,20 +13,20 @@ import (
 // DefaultSessionTimeout is the default of Config.SessionTimeout.
 const DefaultSessionTimeout = 45 * time.Second
 
-// Config says what to consume, and what to do with it.
+// Config configures a consumer.
 type Config struct {
-	// Broker is how to reach the cluster; kafka.ParseURL makes it. Create makes missing topics.
+	// Broker says how to reach the cluster; kafka.ParseURL makes it. Its Create creates missing topics.
 	Broker kafka.Config
 	// Topics are the topics to read.
 	Topics []string
 	// Group is the consumer group. Programs of the same group share the partitions. A new group
 	// begins with the oldest records.
 	Group string
-	// SessionTimeout is how long after a consumer was killed its partitions go to another.
-	// Default 45 s. A handler may take longer.
+	// SessionTimeout is how long after the death of a consumer its partitions go to another. Default 45 s. A
+	// handler may take longer.
 	SessionTimeout time.Duration
-	// Process says how the records are handled. Its Grace also limits how long a partition that goes
-	// to another consumer is waited for.
+	// Process configures how records are handled. Its Grace also bounds how long a partition that moves to another
+	// consumer is waited for.
 	Process consume.Config
 }
 

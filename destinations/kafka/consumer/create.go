@@ -10,8 +10,7 @@ import (
 	"github.com/packfinderz/outbox/destinations/kafka"
 )
 
-// awaitTopics waits until the topics are there, and makes them with Create: the client would
-// read none of a group without a word.
+// awaitTopics waits until the topics exist, and creates them with Create: the client would silently read nothing.
 func (c *Consumer) awaitTopics(ctx context.Context) error {
 	asker, err := kafka.New(c.config.Broker)
 	if err != nil {

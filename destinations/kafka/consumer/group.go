@@ -36,8 +36,8 @@ func (r *run) assign(list map[string][]int32) {
 	}
 }
 
-// revoke lets partitions go: what is being handled is finished, as far as the grace allows,
-// and committed. Nobody else has them before it returns.
+// revoke gives up partitions: what is being handled is finished, within the grace, and committed. Nobody else has
+// them before it returns.
 func (r *run) revoke(list map[string][]int32) {
 	leaving := r.ending(list)
 	r.settle(leaving)
@@ -45,7 +45,7 @@ func (r *run) revoke(list map[string][]int32) {
 	r.remove(leaving)
 }
 
-// settle waits until what was begun of some partitions is finished, as far as the grace allows.
+// settle waits until the started records of some partitions are finished, within the grace.
 func (r *run) settle(leaving []*partition) {
 	limit := time.After(r.config.Process.Grace)
 	for _, p := range leaving {
@@ -59,10 +59,10 @@ func (r *run) settle(leaving []*partition) {
 	}
 }
 
-// lose forgets partitions that may be another's already: nothing of them is committed.
+// lose drops partitions that may already belong to another consumer: nothing of them is committed.
 func (r *run) lose(list map[string][]int32) { r.remove(r.ending(list)) }
 
-// ending keeps anything more of some partitions from being begun.
+// ending stops starting records of some partitions.
 func (r *run) ending(list map[string][]int32) (leaving []*partition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,8 +93,8 @@ func (r *run) remove(leaving []*partition) {
 	r.changed.Send()
 }
 
-// commit commits what is handled, of each partition up to the first record that is not. One at
-// a time: no older commit comes after a newer one, or after a partition was let go.
+// commit commits each partition up to its first unhandled record. One commit runs at a time: none may come after a
+// newer one, or after the partition was given up.
 func (r *run) commit() {
 	r.committing.Lock()
 	defer r.committing.Unlock()
@@ -134,7 +134,7 @@ func (r *run) handled() map[string]map[int32]kgo.EpochOffset {
 	return offsets
 }
 
-// committed notes what the cluster has, and why it refused the rest.
+// committed records what the cluster has, and why it refused the rest.
 func (r *run) committed(offsets map[string]map[int32]kgo.EpochOffset, response *kmsg.OffsetCommitResponse) (failure error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

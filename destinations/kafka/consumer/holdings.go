@@ -9,11 +9,10 @@ import (
 	"github.com/packfinderz/outbox/consume"
 )
 
-// maxAhead is how far a partition is read beyond a record that is not handled. All of it comes
-// again after a kill.
+// maxAhead is how far a partition is read beyond an unhandled record. All of it comes again after a kill.
 const maxAhead = 1000
 
-// holdings are the partitions that are this consumer's, with the records that it has of them.
+// holdings are this consumer's partitions, with the records it has of them.
 type holdings struct {
 	concurrency int
 	changed     consume.Signal // sent when something has ended
@@ -91,9 +90,9 @@ func (h *holdings) add(record *kgo.Record) (*partition, *entry) {
 	return p, e
 }
 
-// begin reports whether a record may be handled now. When its partition is to be let go, or the
-// consumer stops, that is so only for records that were overtaken by one of another key: what
-// lies behind a gap cannot be committed, and would come again.
+// begin reports whether a record may be handled now. If its partition is being given up, or the consumer stops,
+// only records that one of another key overtook may be: what is behind a gap cannot be committed, and would come
+// again.
 func (h *holdings) begin(p *partition, e *entry, stopping bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,14 +164,14 @@ func (h *holdings) end(p *partition, e *entry, done bool) {
 	}
 }
 
-// isStuck reports whether a partition has to wait: it is full of records behind one that
-// fails, or was read too far beyond one that takes long.
+// isStuck reports whether a partition must wait: it is full of records behind a failing one, or was read too far
+// beyond a slow one.
 func (p *partition) isStuck(concurrency int) bool {
 	return p.failing > 0 && p.unfinished >= concurrency || len(p.entries) >= maxAhead
 }
 
-// sortStuck stops reading partitions that have to wait, so that the others can go on, and goes
-// on with those that need not wait any more.
+// sortStuck pauses the partitions that must wait, so that others can go on, and resumes those that need not wait
+// any more.
 func (h *holdings) sortStuck(client *kgo.Client) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

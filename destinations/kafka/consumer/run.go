@@ -78,8 +78,8 @@ func (r *run) take(record *kgo.Record) {
 	r.queues.Add(key, func() (bool, time.Duration) { return r.handle(p, e, &delivery) })
 }
 
-// handle handles a record once, and asks to be called again if it failed: Kafka has nothing
-// that would deliver it a second time.
+// handle handles a record once, and asks to be called again if it failed: Kafka itself never delivers it a second
+// time.
 func (r *run) handle(p *partition, e *entry, delivery *consume.Delivery) (again bool, after time.Duration) {
 	if !r.begin(p, e, r.stopping.Err() != nil) {
 		return false, 0 // it is not committed, and comes again

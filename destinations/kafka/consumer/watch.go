@@ -9,12 +9,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// silence is how long nothing was heard of a cluster that is away. A member of a group hears
-// every three seconds at least.
+// silence is how long a cluster must be unheard of to count as unavailable. A member of a group hears from it every
+// three seconds at least.
 const silence = 5 * time.Second
 
-// watch logs when the cluster goes and when it is back. The client itself tries on and tells
-// nobody.
+// watch logs when the cluster becomes unavailable and when it is back. The client itself retries silently.
 type watch struct {
 	log *slog.Logger
 
@@ -28,14 +27,14 @@ var (
 	_ kgo.HookBrokerRead    = (*watch)(nil)
 )
 
-// OnBrokerConnect notes a connection that could not be made.
+// OnBrokerConnect records a connection that could not be made.
 func (w *watch) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
 	if err != nil {
 		w.failed(err)
 	}
 }
 
-// OnBrokerRead notes a connection that works.
+// OnBrokerRead records a connection that works.
 func (w *watch) OnBrokerRead(_ kgo.BrokerMetadata, _ int16, _ int, _, _ time.Duration, err error) {
 	if err == nil {
 		w.answered()

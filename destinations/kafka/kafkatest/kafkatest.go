@@ -53,7 +53,7 @@ func New(t testing.TB, options ...kfake.Opt) *Broker {
 	return b
 }
 
-// Open makes a publisher from a URL, and closes it with the test.
+// Open returns a publisher from a URL, and closes it with the test.
 func Open(t testing.TB, url string) *kafka.Publisher {
 	t.Helper()
 	return publishertest.Open(t, url, kafka.ParseURL, kafka.New)
@@ -103,7 +103,7 @@ func (a address) String() string { return string(a) }
 // Addresses are where the brokers are reached, host:port,host:port.
 func (b *Broker) Addresses() string { return strings.Join(b.addresses, ",") }
 
-// URL is the destination, as outbox relay --to takes it.
+// URL returns the destination for outbox relay --to.
 func (b *Broker) URL() string { return "kafka://" + b.Addresses() }
 
 // Received is all that has arrived in publishertest.Topic, partition by partition. It needs

@@ -14,15 +14,15 @@ import (
 // DefaultAckWait is the default of Config.AckWait.
 const DefaultAckWait = 30 * time.Second
 
-// Config says what to consume, and what to do with it.
+// Config configures a consumer.
 type Config struct {
-	// Broker is how to reach the server; natsjs.ParseURL makes it. Its Stream is the one to read; when
-	// it is empty, the one that has the first topic's subject. Create makes the stream and the durable
-	// consumer if they are missing.
+	// Broker says how to reach the server; natsjs.ParseURL makes it. Its Stream is the one to read; empty for the
+	// one that has the first topic's subject. Its Create creates the stream and the durable consumer if they are
+	// missing.
 	Broker natsjs.Config
-	// Topics are the topics to read, as the publisher has them: their subjects are these with the
-	// broker's SubjectPrefix before them, and may have wildcards. Only a durable consumer that Create
-	// makes is bound to them; one that exists has its own.
+	// Topics are the topics to read, as the publisher names them: the broker's SubjectPrefix is put before them,
+	// and they may have wildcards. Only a durable consumer that Create creates is limited to them; an existing one
+	// has its own.
 	Topics []string
 	// Durable is the name of the stream's durable pull consumer. Programs with the same name share the
 	// messages. A new one begins with the oldest messages.
@@ -30,10 +30,10 @@ type Config struct {
 	// Ordered keeps the order of a key when a message fails: it is tried again here, and the later
 	// ones of its key wait behind it. Otherwise the stream delivers it again, after them.
 	Ordered bool
-	// AckWait is how long after a consumer was killed its messages come again, in a durable consumer
-	// that Create makes. Default 30 s. A handler may take longer.
+	// AckWait is how long after the death of a consumer its messages come again, in a durable consumer that Create
+	// creates. Default 30 s. A handler may take longer.
 	AckWait time.Duration
-	// Process says how the messages are handled.
+	// Process configures how messages are handled.
 	Process consume.Config
 }
 

@@ -16,7 +16,7 @@ import (
 // askTimeout bounds what the server is asked, and told to make, in a row.
 const askTimeout = 5 * time.Second
 
-// unfitError is a durable consumer that cannot do, or is missing: nothing that waiting mends.
+// unfitError is a durable consumer that is missing or has wrong settings: waiting does not fix it.
 type unfitError struct{ text string }
 
 func (e unfitError) Error() string { return e.text }
@@ -91,8 +91,7 @@ func (c *Consumer) createStream(ctx context.Context, conn *nats.Conn) (string, e
 	return name, nil
 }
 
-// check refuses a durable consumer by which messages would be lost, or come when they should
-// not.
+// check rejects a durable consumer that would lose messages, or deliver them at the wrong time.
 func (c *Consumer) check(settings *jetstream.ConsumerConfig) error {
 	name, limit := c.config.Durable, c.config.Process.MaxDeliveries
 	switch {

@@ -26,8 +26,8 @@ type feed struct {
 	tries int  // in a row that failed
 }
 
-// open waits for the server and for its word on the durable consumer. It is nil without an error
-// when the context ended first.
+// open waits for the server and for its word on the durable consumer. It returns nil without an error if the
+// context ended first.
 func (c *Consumer) open(ctx context.Context) (*feed, error) {
 	f := &feed{consumer: c, changed: consume.NewSignal(), log: c.log}
 	for ctx.Err() == nil {
@@ -75,8 +75,7 @@ func (f *feed) close() {
 	}
 }
 
-// ready reports whether messages can be asked for. When they cannot it waits a while, and sees
-// whether it can mend that.
+// ready reports whether messages can be asked for. If not, it waits a while and tries to fix that.
 func (f *feed) ready(ctx context.Context) bool {
 	if f.tries > 0 {
 		f.pause(ctx)

@@ -19,9 +19,8 @@ type delivered struct {
 	delivery consume.Delivery
 }
 
-// hand has the messages that were received and not yet settled. The server is told over and
-// over that they are being worked on, those that wait as well: otherwise it would deliver them
-// again.
+// hand has the messages that were received and not yet settled. It keeps telling the server that all of them are in
+// progress, waiting ones included: otherwise the server would deliver them again.
 type hand struct {
 	size  int
 	freed consume.Signal // sent when a message has left

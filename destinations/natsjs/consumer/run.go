@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// fetchWait is how long one request for messages stands. When Run is to end it waits for the
-	// last, so that no message is on its way to nobody.
+	// fetchWait is how long one request for messages lasts. A stopping Run waits for the last one, so that no
+	// message gets lost on its way.
 	fetchWait = time.Second
 	// flushTimeout bounds the last words to the server.
 	flushTimeout = 5 * time.Second
@@ -25,9 +25,8 @@ type run struct {
 	hand   *hand
 }
 
-// receive takes messages while there is room for them, until the context ends. It asks for as
-// many as there is room for, and not for more in advance: a message that waits in the client
-// is nobody's to keep from being delivered again.
+// receive takes messages while there is room for them, until the context ends. It asks for as many as there is room
+// for and none in advance: nothing would keep a message that waits in the client from being delivered again.
 func (r *run) receive(ctx context.Context, feed *feed) {
 	for ctx.Err() == nil {
 		n := r.hand.room(ctx, max(1, r.config.Process.Concurrency/2))
@@ -52,8 +51,8 @@ func (r *run) take(ctx context.Context, msg jetstream.Msg) {
 		r.log.Error("a message that is not JetStream's was passed over", "subject", msg.Subject(), "error", err)
 		return
 	}
-	// Taken by the hand even if there is no time left for it: then it is given back. One that
-	// the hand has already is a copy, made while the server could not be told to wait.
+	// Take it even if there is no time left for it: then it is given back. If the hand already has it, it is a
+	// copy, made while the server could not be told to wait.
 	if !r.hand.take(d) || ctx.Err() != nil {
 		return
 	}

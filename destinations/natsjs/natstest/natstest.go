@@ -86,7 +86,7 @@ func (b *Broker) Address() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(b.settings.Port))
 }
 
-// URL is the destination, as outbox relay --to takes it.
+// URL returns the destination for outbox relay --to.
 func (b *Broker) URL() string {
 	u := url.URL{Scheme: "nats", Host: b.Address()}
 	if b.settings.User != "" {

@@ -45,7 +45,7 @@ func newBroker(t testing.TB, server *server) *Broker {
 	return b
 }
 
-// URL is the destination, as outbox relay --to takes it.
+// URL returns the destination for outbox relay --to.
 func (b *Broker) URL() string { return "amqp://" + b.Address() + "/" + b.vhost }
 
 // Address is the server's host:port.

@@ -16,24 +16,24 @@ const DefaultMinIdle = 30 * time.Second
 // minMinIdle leaves time for signs of life, which are sent every fourth of MinIdle.
 const minMinIdle = time.Second
 
-// Config says what to consume, and what to do with it.
+// Config configures a consumer.
 type Config struct {
-	// Broker is how to reach Redis; redis.ParseURL makes it. Create makes the stream and the group if
-	// they are missing.
+	// Broker says how to reach Redis; redis.ParseURL makes it. Its Create creates the stream and the group if they
+	// are missing.
 	Broker redis.Config
 	// Topic is the topic to read: the stream of that name, with the broker's Prefix before it.
 	Topic string
 	// Group is the consumer group. Programs of the same group share the entries. A new group begins
 	// with the oldest entries.
 	Group string
-	// Name is this consumer's name in its group. No two running consumers may have the same. One that
-	// comes back under its old name goes on with its entries at once, and so keeps the order. Default:
-	// a new name, made of the host's and a random part.
+	// Name is this consumer's name in its group. Running consumers must have different names. A consumer that comes
+	// back under its old name continues with its entries at once, and so keeps the order. Default: a new name, made
+	// of the host's and a random part.
 	Name string
-	// MinIdle is how long after a consumer was killed its entries go to another. Default 30 s. A
-	// handler may take longer: its entry is kept alive.
+	// MinIdle is how long after the death of a consumer its entries go to another. Default 30 s. A handler may take
+	// longer: its entry is kept alive.
 	MinIdle time.Duration
-	// Process says how the entries are handled.
+	// Process configures how entries are handled.
 	Process consume.Config
 }
 

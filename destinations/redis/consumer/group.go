@@ -29,8 +29,7 @@ if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) > 0 then retu
 return redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])`)
 )
 
-// returned is the consumer in whose name entries wait that were given back by one whose name
-// does not come back.
+// returned is the consumer name that holds entries given back by a consumer whose name does not come back.
 const returned = "outbox:returned"
 
 // returnedIdle is how long they count as idle: longer than any MinIdle.
@@ -85,9 +84,8 @@ func (g *group) read(ctx context.Context, n int) ([]pending, error) {
 	return list, nil
 }
 
-// take takes entries that were delivered before: those that are this consumer's own already, or
-// those of any that has shown no sign of life. It leaves out those in hand, and says whether
-// there may be more.
+// take takes entries that were delivered before: this consumer's own, or those of consumers without a sign of life.
+// It leaves out those in hand, and reports whether there may be more.
 func (g *group) take(ctx context.Context, own bool, n int, inHand []string) (list []pending, more bool, err error) {
 	mine, idle := 0, g.minIdle.Milliseconds()
 	if own {
@@ -152,7 +150,7 @@ const (
 // taken is the answer for an entry that is another's by now.
 const taken = -1
 
-// hold makes the idle time of entries begin anew, and answers how often each was delivered.
+// hold restarts the idle time of entries, and returns how often each was delivered.
 func (g *group) hold(ctx context.Context, what string, ids ...string) ([]int64, error) {
 	args := []any{g.name, g.member, what}
 	for _, id := range ids {
@@ -180,7 +178,7 @@ func (g *group) ack(ctx context.Context, id string) error {
 	return nil
 }
 
-// back gives an entry to whoever looks next. If it fails, the entry is idle after a while by itself.
+// back gives an entry to the next consumer that looks. If it fails, the entry becomes idle after a while.
 func (g *group) back(ctx context.Context, id string, attempt int) error {
 	ctx, cancel := patiently(ctx, leavePatience)
 	defer cancel()
@@ -206,14 +204,14 @@ func (g *group) failure(doing string, err error) error {
 	return fmt.Errorf("redis: %s of the stream %q: %w", doing, g.stream, err)
 }
 
-// patiently bounds a call, but does not end with ctx: what Redis has handed out by then must not be
-// lost on the way.
+// patiently bounds a call, but does not end with ctx: entries that Redis has handed out must not get lost on the
+// way.
 func patiently(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
 
-// callPatience bounds one call: a server that stands still must not hold a consumer up for long.
+// callPatience bounds one call: a hanging server must not hold up a consumer for long.
 const callPatience = 5 * time.Second
 
-// leavePatience is less: what is said when leaving only spares others a wait.
+// leavePatience is less: leaving only spares others a wait.
 const leavePatience = 2 * time.Second

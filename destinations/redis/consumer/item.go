@@ -33,8 +33,8 @@ func (r *run) add(ctx context.Context, p pending) {
 	r.queues.Add(i.delivery.Message.Key, func() (bool, time.Duration) { return r.handle(ctx, i) })
 }
 
-// handle handles an entry once. One that failed asks to be run again and stays in its place, so that no
-// later one of its key overtakes it.
+// handle handles an entry once. A failed one asks to be run again and stays in its place, so that no later one of
+// its key overtakes it.
 func (r *run) handle(ctx context.Context, i *item) (again bool, after time.Duration) {
 	if !r.begin(ctx, i) {
 		return false, 0 // finish gives it back
@@ -118,9 +118,8 @@ func (r *run) ack(i *item) {
 	}
 }
 
-// giveBack lets another consumer have an entry at once. A delivery that was not begun does not count. If
-// it fails the entry comes later, by itself, and so do the others: a Redis that does not answer must not
-// hold up the stop.
+// giveBack lets another consumer have an entry at once. A delivery that was not begun does not count. If it fails,
+// this entry and the others come later by themselves: a hanging Redis must not hold up the stop.
 func (r *run) giveBack(i *item) {
 	defer r.drop(i)
 	if r.unheard.Load() {

@@ -84,7 +84,7 @@ func start(t testing.TB, settings ...string) *Broker {
 // Address is the server's host:port.
 func (b *Broker) Address() string { return "127.0.0.1:" + strconv.Itoa(b.port) }
 
-// URL is the destination, as outbox relay --to takes it.
+// URL returns the destination for outbox relay --to.
 func (b *Broker) URL() string { return "redis://" + b.Address() }
 
 // Client is a client of the server, for all that a test wants to do besides.

@@ -58,7 +58,7 @@ func New(t testing.TB) *Broker {
 	return b
 }
 
-// URL is the destination, as outbox relay --to takes it.
+// URL returns the destination for outbox relay --to.
 func (b *Broker) URL() string { return "http://" + b.address + "/hook#allow-private=true" }
 
 // Start listens, at the same address as before.

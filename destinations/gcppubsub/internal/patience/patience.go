@@ -1,4 +1,4 @@
-// Package patience gets requests through short troubles of the service.
+// Package patience repeats requests during short failures of the service.
 package patience
 
 import (
@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// outage is how long a request is repeated while the service cannot be reached or
-	// stumbles. A connection that only broke is back by then; the relay waits for the rest.
+	// outage is how long a request is repeated while the service cannot be reached or fails. A connection that only
+	// broke is back by then; the relay waits for the rest.
 	outage = 3 * time.Second
 	// longest bounds a request of a caller who set no deadline.
 	longest = time.Minute
 )
 
-// Call makes a request, and repeats it through short troubles.
+// Call makes a request, and repeats it during short failures.
 func Call(ctx context.Context, request func(context.Context, gax.CallOption) error) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	r := &retryer{backoff: gax.Backoff{Initial: 50 * time.Millisecond, Max: time.Second, Multiplier: 2}}
 	err := request(ctx, gax.WithRetry(func() gax.Retryer { return r }))
 	if err != nil && r.trouble != nil && ctx.Err() != nil {
-		// The trouble says more than that time ran out over it.
+		// The failure says more than the timeout that followed it.
 		return r.trouble
 	}
 	return err

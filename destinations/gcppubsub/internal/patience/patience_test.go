@@ -14,7 +14,7 @@ import (
 	"github.com/packfinderz/outbox/destinations/gcppubsub/internal/patience"
 )
 
-// ask makes a request that is answered with these codes, one after the other and the last for ever,
+// ask makes a request that is answered with these codes, one after the other and the last forever,
 // and tells how often it was made and how long it took.
 func ask(ctx context.Context, answers ...codes.Code) (count int, took time.Duration, err error) {
 	began := time.Now()
