@@ -1,6 +1,5 @@
-// Package wire says how an event looks at a broker: the attributes that travel beside the
-// payload, plain or as a CloudEvent, and the options that every destination's URL knows.
-// Destinations are built on it, so that they agree.
+// Package wire defines how an event looks at a broker: the attributes beside the payload, plain or as a CloudEvent,
+// and the options common to all destination URLs. All destinations use it, so that they agree.
 package wire
 
 import (
@@ -13,8 +12,7 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// The names of the attributes that an event has at a broker. One that the event has no value
-// for is left out.
+// The names of an event's attributes at a broker. An attribute without a value is left out.
 const (
 	EventID       = "event_id"
 	EventType     = "event_type"
@@ -27,15 +25,15 @@ const (
 	ContentType   = "content_type"
 )
 
-// DeadReason is an attribute that only a consumer's dead letter has: why the event was given up.
-// Package consume, which writes it, has the others.
+// DeadReason is an attribute of a consumer's dead letter only: why the event is dead. Package consume writes it and
+// defines the others.
 const DeadReason = "dead_letter_reason"
 
 // Attribute is one name and value beside the payload.
 type Attribute struct{ Name, Value string }
 
-// Attributes are those of a message: its own fields, and then its headers by name. A header
-// that has the name of a field is left out; the field stands.
+// Attributes returns the attributes of a message: its own fields, and then its headers by name. A header with the
+// name of a field is left out.
 func Attributes(message *outbox.Message) []Attribute {
 	list := make([]Attribute, 0, 9+len(message.Headers))
 	list = append(list, Attribute{EventID, message.ID.String()})

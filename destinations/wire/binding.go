@@ -2,16 +2,16 @@ package wire
 
 import "github.com/packfinderz/outbox"
 
-// Binding is how a protocol carries CloudEvents. Plain events are the same everywhere.
+// Binding says how a protocol carries CloudEvents. Plain events are the same everywhere.
 type Binding struct {
 	// Prefix begins the attributes of a CloudEvent: "ce-" over HTTP, "ce_" in Kafka.
 	Prefix string
-	// ContentType is the attribute that has the content type of a CloudEvent.
+	// ContentType is the attribute with the content type of a CloudEvent.
 	ContentType string
 }
 
-// Attributes are those of a message, with the content type of a CloudEvent among them. As with all
-// fields, a header of its name is left out.
+// Attributes returns the attributes of a message, including the content type of a CloudEvent. A header with the
+// name of a field is left out.
 func (b Binding) Attributes(format Format, message *outbox.Message) []Attribute {
 	list := format.Attributes(message, b.Prefix)
 	if !format.CloudEvents || message.ContentType == "" {

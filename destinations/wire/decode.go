@@ -12,14 +12,12 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// ErrNoEvent matches a message that carries no event: it has no event id, or one that is no
-// UUID.
+// ErrNoEvent matches a message that is not an event: its event id is missing or not a UUID.
 var ErrNoEvent = errors.New("the message carries no event")
 
-// Decode makes a message of what a broker delivered: the reverse of Attributes. Attributes that are no
-// field of an event become its headers. The payload is taken as it is; topic and key are the broker's to
-// tell, and left empty. A message that carries no event has all its attributes as headers, for its dead
-// letter.
+// Decode converts a broker's message to an event: the reverse of Attributes. Attributes that are not fields of an
+// event become its headers. The payload stays as it is. Topic and key are left empty: the broker knows them. For a
+// message that is not an event, all attributes become headers, for its dead letter.
 func (b Binding) Decode(attributes map[string]string, payload []byte) (outbox.Message, error) {
 	left := maps.Clone(attributes)
 	if left == nil {
@@ -57,7 +55,7 @@ func (b Binding) Decode(attributes map[string]string, payload []byte) (outbox.Me
 	return message, err
 }
 
-// setIdentity reads the fields of a message that are no text.
+// setIdentity parses the fields of a message that are not text.
 func setIdentity(message *outbox.Message, id, tenant, created string) (err error) {
 	if message.ID, err = uuid.Parse(id); err != nil {
 		return fmt.Errorf("%w: event id %q: %w", ErrNoEvent, id, err)

@@ -7,10 +7,10 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// DefaultSource is the source of a CloudEvent where nobody named one.
+// DefaultSource is the default of Format.Source.
 const DefaultSource = "outbox"
 
-// Format is how an event's fields are written beside its payload. The zero Format is plain.
+// Format is the format of an event's fields beside its payload. The zero Format is plain.
 type Format struct {
 	// CloudEvents writes them as CloudEvents 1.0 in binary mode.
 	CloudEvents bool
@@ -18,9 +18,9 @@ type Format struct {
 	Source string
 }
 
-// Attributes are the attributes of a message. Those of a CloudEvent begin with prefix, which
-// each protocol has its own of ("ce-" over HTTP, "ce_" in Kafka). The content type of a
-// CloudEvent is not among them: it goes where the protocol keeps it.
+// Attributes returns the attributes of a message. Those of a CloudEvent begin with prefix, which depends on the
+// protocol ("ce-" over HTTP, "ce_" in Kafka). The content type of a CloudEvent is not among them: each protocol has
+// its own place for it.
 func (f Format) Attributes(message *outbox.Message, prefix string) []Attribute {
 	if !f.CloudEvents {
 		return Attributes(message)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Options are the options of a destination's URL, after its question mark. Ask for each that the
-// destination has; Err then reports all that are unknown or wrong.
+// Options are the options of a destination's URL, after its question mark. Ask for each option that the destination
+// has; then Err reports all that are unknown or wrong.
 type Options struct {
 	values url.Values
 	known  map[string]bool
@@ -33,7 +33,7 @@ func ParseOptions(query string) *Options {
 // Has reports whether one of the options is given. It does not count as asking for them.
 func (o *Options) Has(names ...string) bool { return slices.ContainsFunc(names, o.values.Has) }
 
-// String is an option as it is written, or fallback.
+// String returns an option as it is written, or fallback.
 func (o *Options) String(name, fallback string) string {
 	o.known[name] = true
 	if !o.values.Has(name) {
@@ -42,13 +42,13 @@ func (o *Options) String(name, fallback string) string {
 	return o.values.Get(name)
 }
 
-// Strings are all values of an option that may be given several times.
+// Strings returns all values of a repeatable option.
 func (o *Options) Strings(name string) []string {
 	o.known[name] = true
 	return o.values[name]
 }
 
-// Bool is an option that is true or false; it is false when it is not given.
+// Bool returns a boolean option; false if it is not given.
 func (o *Options) Bool(name string) bool {
 	value := o.String(name, "false")
 	is, err := strconv.ParseBool(value)
@@ -58,7 +58,7 @@ func (o *Options) Bool(name string) bool {
 	return is
 }
 
-// Int is an option that is a whole number of at least one.
+// Int returns an option that is a whole number of at least one.
 func (o *Options) Int(name string, fallback int) int {
 	value := o.String(name, strconv.Itoa(fallback))
 	n, err := strconv.Atoi(value)
@@ -68,7 +68,7 @@ func (o *Options) Int(name string, fallback int) int {
 	return n
 }
 
-// Duration is an option such as 1500ms or 10s, above zero.
+// Duration returns an option such as 1500ms or 10s, above zero.
 func (o *Options) Duration(name string, fallback time.Duration) time.Duration {
 	value := o.String(name, fallback.String())
 	d, err := time.ParseDuration(value)
@@ -78,7 +78,7 @@ func (o *Options) Duration(name string, fallback time.Duration) time.Duration {
 	return d
 }
 
-// Choice is an option that has one of some values; the first is the fallback.
+// Choice returns an option with a fixed set of values; the first is the fallback.
 func (o *Options) Choice(name string, choices ...string) string {
 	value := o.String(name, choices[0])
 	if !slices.Contains(choices, value) {
@@ -87,7 +87,7 @@ func (o *Options) Choice(name string, choices ...string) string {
 	return value
 }
 
-// Format is what format and source say: plain, or cloudevents.
+// Format returns the format of the options format and source: plain, or cloudevents.
 func (o *Options) Format() Format {
 	format := Format{CloudEvents: o.Choice("format", "plain", "cloudevents") == "cloudevents", Source: o.String("source", "")}
 	if format.Source != "" && !format.CloudEvents {

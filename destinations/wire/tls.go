@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// TLS is what the options ca, cert and key say; see Certificates. Where secure is false it is nil, and
-// giving one of the three is an error.
+// TLS returns the configuration of the options ca, cert and key; see Certificates. If secure is false it returns
+// nil, and giving one of the three is an error.
 func (o *Options) TLS(secure bool) *tls.Config {
 	config := o.Certificates("ca", "cert", "key")
 	if secure && config == nil {
@@ -21,9 +21,9 @@ func (o *Options) TLS(secure bool) *tls.Config {
 	return config
 }
 
-// Certificates reads three options, each the name of a PEM file: the authorities to trust instead of the
-// system's, and the client's own certificate with its key. It is nil if none is given. The client's
-// certificate is read again for each connection, so that it can be renewed.
+// Certificates reads three options, each the name of a PEM file: the authorities to trust instead of the system's,
+// and the client's certificate and key. It returns nil if none is given. The client's certificate is read again for
+// each connection, so that it can be renewed.
 func (o *Options) Certificates(ca, cert, key string) *tls.Config {
 	caFile, certFile, keyFile := o.String(ca, ""), o.String(cert, ""), o.String(key, "")
 	if caFile+certFile+keyFile == "" {
@@ -54,8 +54,8 @@ func (o *Options) Certificates(ca, cert, key string) *tls.Config {
 	return config
 }
 
-// Secret is the content of the file that an option names, without the line's end; empty when the
-// option is not given.
+// Secret returns the content of the file that an option names, without the line's end; empty if the option is not
+// given.
 func (o *Options) Secret(name string) string {
 	file := o.String(name, "")
 	if file == "" {

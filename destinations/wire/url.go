@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// Form is how the URLs of a broker look: scheme://username:password@host:port,host:port/path?options.
+// Form is the form of a broker's URLs: scheme://username:password@host:port,host:port/path?options.
 type Form struct {
-	// Name begins every error, and Like is a URL to show to people.
+	// Name begins every error, and Like is an example URL.
 	Name, Like string
-	// Ports has the default port of each scheme that is taken.
+	// Ports has the default port of each accepted scheme.
 	Ports map[string]string
-	// Path says what may follow the hosts; nothing when it is empty.
+	// Path says what may follow the hosts; empty for nothing.
 	Path string
 }
 
-// URL is the URL of a broker, taken apart.
+// URL is a parsed URL of a broker.
 type URL struct {
 	Scheme string
 	// User is the user information, decoded; nil if there is none.
@@ -35,12 +35,12 @@ type URL struct {
 	form Form
 }
 
-// Parse reads a URL. No error quotes it: a password that is not escaped may be anywhere in it.
+// Parse parses a URL. No error quotes it: an unescaped password may be anywhere in it.
 func (f Form) Parse(raw string) (URL, error) {
 	u := URL{form: f}
 	scheme, rest, _ := strings.Cut(raw, "://")
 	port, known := f.Ports[scheme]
-	// The hosts are taken out first: package url knows no lists of them.
+	// Take the hosts out first: package url supports no lists of them.
 	end := strings.IndexAny(rest, "/?#")
 	if end < 0 {
 		end = len(rest)
@@ -58,12 +58,12 @@ func (f Form) Parse(raw string) (URL, error) {
 	return u, u.wrap(err)
 }
 
-// BadPath is the error of a path that is not what Form.Path says.
+// BadPath returns the error for a path that does not fit Form.Path.
 func (u URL) BadPath() error {
 	return u.wrap(fmt.Errorf("only %s may follow the hosts: %s", cmp.Or(u.form.Path, "options"), u.form.Like))
 }
 
-// Err is what is wrong with the options, or else with the configuration that was made of them.
+// Err returns the error of the options, or else that of the resulting configuration.
 func (u URL) Err(config error) error { return u.wrap(cmp.Or(u.Options.Err(), config)) }
 
 func (u URL) wrap(err error) error {
@@ -73,7 +73,7 @@ func (u URL) wrap(err error) error {
 	return nil
 }
 
-// Password is the password in the URL, or the content of the file that the option password-file names.
+// Password returns the password in the URL, or the content of the file that the option password-file names.
 func (u URL) Password() string {
 	if secret := u.Options.Secret("password-file"); secret != "" {
 		return secret
@@ -84,7 +84,7 @@ func (u URL) Password() string {
 
 var errHost = errors.New("a host must look like name or name:port")
 
-// Addresses gives each host a port: its own, or the default. It refuses what is no host.
+// Addresses gives each host a port: its own, or the default. It rejects what is not a host.
 func Addresses(hosts []string, port string) ([]string, error) {
 	if len(hosts) == 0 {
 		return nil, errors.New("no address is named")
