@@ -20,7 +20,7 @@ func TestEmitter(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]gorm.Config{
 		"plain": {},
-		// Prepared statements wrap the transaction in a type of GORM's own.
+		// GORM wraps the transaction of a prepared statement in its own type.
 		"prepared statements": {PrepareStmt: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// GORM's cache of prepared statements has a goroutine that nothing ever ends.
+	// GORM's cache of prepared statements has a goroutine that never ends.
 	pgtest.Main(m, goleak.IgnoreAnyFunction("gorm.io/gorm/internal/lru.NewLRU[...].func1"))
 }

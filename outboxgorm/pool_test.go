@@ -14,7 +14,7 @@ import (
 	"github.com/packfinderz/outbox/outboxgorm"
 )
 
-// The pool is on GORM's database, with the settings of GORM's connections, and not one of them.
+// TestPool checks that the pool uses GORM's database and the settings of its connections, but none of them.
 func TestPool(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.URL(t)+"&application_name=shop", gorm.Config{})

@@ -12,8 +12,8 @@ import (
 	"github.com/packfinderz/outbox/outboxgorm"
 )
 
-// TestTx has the library's own calls take a GORM transaction: with the caller's change or not at
-// all, a key once, and nothing that is no transaction.
+// TestTx gives a GORM transaction to the library's own calls: the messages exist with the caller's change or not at
+// all, a key exists once, and anything else than a transaction is refused.
 func TestTx(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]gorm.Config{"plain": {}, "prepared statements": {PrepareStmt: true}} {

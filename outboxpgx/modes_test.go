@@ -17,7 +17,7 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// TestQueryModes emits in the query modes that users choose behind a pooler, with one between.
+// TestQueryModes emits in the query modes that users choose behind a pooler, through one.
 func TestQueryModes(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"exec", "simple_protocol", "cache_describe"} {

@@ -6,12 +6,12 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/checklist"
 )
 
-// TestChecklist is the Doorito contract, line by line, in Go and in the Django project of examples/django. Instead says
-// what stands here for other tools of its.
+// TestChecklist lists the lines of the Doorito contract with their tests, in Go and in the Django project of
+// examples/django. Instead names what replaces a tool of the contract.
 func TestChecklist(t *testing.T) {
 	t.Parallel()
 	checklist.Verify(t, []checklist.Line{
-		// What is to be accepted.
+		// Acceptance.
 		{
 			Asks:  "a model with a UUIDv7 key, aggregate and payload, a life in states, and a record of its attempts",
 			Tests: []string{"examples/django.TestPython/emit", "examples/django.TestPython/uuid7", "layouts/shipped.TestContracts/doorito", "layouts/doorito.TestEmitEvent"},

@@ -20,7 +20,7 @@ var errHandler = errors.New("the thumbnailer is busy")
 func succeed(context.Context, outbox.Message) error { return nil }
 func fail(context.Context, outbox.Message) error    { return errHandler }
 
-// ended fails unless a row is as a terminal one: never due again.
+// ended fails unless a row is terminal: never due again.
 func (b *bed) ended(got row) {
 	b.Helper()
 	if got.NextAttemptAt != nil {
@@ -31,7 +31,7 @@ func (b *bed) ended(got row) {
 	}
 }
 
-// TestDelivered has the row of an event whose handler succeeded.
+// TestDelivered checks the row of an event whose handler succeeded.
 func TestDelivered(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -53,8 +53,8 @@ func TestDelivered(t *testing.T) {
 	}
 }
 
-// TestFailed has the row of an event whose handler fails, from attempt to attempt: it stays pending,
-// waits twice as long each time, and has failed for good at the maximum that its row names.
+// TestFailed checks the row of an event whose handler fails, attempt by attempt: it stays pending, waits twice as
+// long each time, and is failed at the maximum in its row.
 func TestFailed(t *testing.T) {
 	t.Parallel()
 	for name, maximum := range map[string]int{"the model's default": 5, "the row's own": 2} {
@@ -70,7 +70,7 @@ func TestFailed(t *testing.T) {
 					t.Errorf("after %d attempts: %+v", attempts, got)
 				}
 				delay := later << (attempts - 1)
-				// It was updated a moment before its next attempt was reckoned.
+				// The update came a moment before the next attempt was computed.
 				if wait := got.NextAttemptAt.Sub(got.UpdatedAt); wait < delay/2 || wait > delay+time.Minute {
 					t.Errorf("after %d attempts it waits %s, want %s to %s", attempts, wait, delay/2, delay)
 				}
@@ -86,8 +86,8 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-// TestLoweredMaximum has somebody lower the maximum in the row: the error says of how many attempts
-// there were how many, and keeps the last.
+// TestLoweredMaximum lowers the maximum in the row: the error gives the number of attempts, and keeps the last
+// error.
 func TestLoweredMaximum(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -105,7 +105,7 @@ func TestLoweredMaximum(t *testing.T) {
 	}
 }
 
-// staysFailed has the relay deliver another event: what has failed is not touched meanwhile.
+// staysFailed lets the relay deliver another event: the failed one stays untouched.
 func (b *bed) staysFailed(id uuid.UUID) {
 	b.Helper()
 	before := b.row(id)
@@ -141,7 +141,7 @@ func TestDeliveredAfterFailures(t *testing.T) {
 	}
 }
 
-// TestNoHandler has an event come before its handler: the handler may be in the next version.
+// TestNoHandler emits an event before its handler exists: the handler may be in the next version.
 func TestNoHandler(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -159,8 +159,8 @@ func TestNoHandler(t *testing.T) {
 	b.await(id, "delivered", 1)
 }
 
-// TestRequestNeverFails has the delivery after the commit go wrong in every way. Emit fails the test
-// if the request notices.
+// TestRequestNeverFails makes the delivery after the commit fail in every way. emit fails the test if the request
+// notices.
 func TestRequestNeverFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -183,14 +183,14 @@ func TestRequestNeverFails(t *testing.T) {
 			b.handle("file.stored", func(context.Context, outbox.Message) error { return c.handler(release) })
 			c.prepare(b)
 			id := b.emit()
-			// Only now, when the request has its answer, does the handler that takes its time go on.
+			// Only after the request has its answer does the slow handler go on.
 			close(release)
 			b.await(id, "pending", c.attempts)
 		})
 	}
 }
 
-// breakStore runs the relay on a database that does not answer any more.
+// breakStore runs the relay on a database that no longer answers.
 func (b *bed) breakStore() {
 	b.Helper()
 	working := b.pool
@@ -199,7 +199,7 @@ func (b *bed) breakStore() {
 	b.start()
 }
 
-// TestSafetyNet has events of a producer that tells nobody: the relay looks by itself.
+// TestSafetyNet emits without a nudge: the relay polls.
 func TestSafetyNet(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -209,8 +209,8 @@ func TestSafetyNet(t *testing.T) {
 	b.await(b.emit(), "delivered", 0)
 }
 
-// TestRetryByHand has a person bring a failed event back: pending, no attempts counted, due now. What
-// it failed of stays to be read until it is tried.
+// TestRetryByHand retries a failed event: it is pending, with no attempts counted, and due now. Its error stays
+// until the next attempt.
 func TestRetryByHand(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

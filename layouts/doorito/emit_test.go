@@ -17,7 +17,7 @@ import (
 	"github.com/packfinderz/outbox/outboxsql"
 )
 
-// TestEmitEvent has the row of an event that nobody has tried yet, column by column.
+// TestEmitEvent checks the row of a new event, column by column.
 func TestEmitEvent(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -55,7 +55,7 @@ func TestEmitEvent(t *testing.T) {
 	}
 }
 
-// TestEmitEventNames has names of any form: what they are is the application's business.
+// TestEmitEventNames emits with names of any form: they are the application's business.
 func TestEmitEventNames(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -72,8 +72,8 @@ func TestEmitEventNames(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKey emits keys again: the same type and key are one event, and an event without a
-// key is one of its own.
+// TestIdempotencyKey emits keys again: the same type and key are one event, and an event without a key is always a
+// new one.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -100,7 +100,7 @@ func TestIdempotencyKey(t *testing.T) {
 			t.Errorf("an event without a key is %+v, with key %q", own, b.row(own.ID).IdempotencyKey)
 		}
 	}
-	// The database itself keeps it, whoever writes.
+	// The database itself enforces it, whoever writes.
 	_, err := b.pool.Exec(t.Context(), `INSERT INTO outbox_event (id, aggregate_type, aggregate_id, event_type, idempotency_key)
 		VALUES (gen_random_uuid(), 'User', '7', 'user.created', 'signup-7')`)
 	if err == nil || !strings.Contains(err.Error(), "unique_event_type_idempotency_key") {
@@ -108,7 +108,7 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// TestEmitEventRollsBack has the event vanish with what it tells of.
+// TestEmitEventRollsBack rolls back: the event vanishes with its change.
 func TestEmitEventRollsBack(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -128,8 +128,8 @@ func TestEmitEventRollsBack(t *testing.T) {
 	}
 }
 
-// TestEmitEventRefuses has payloads that are found wanting before the transaction is touched. It is
-// one of database/sql: EmitEvent takes any emitter.
+// TestEmitEventRefuses emits payloads that are refused before the transaction is touched. It uses database/sql:
+// EmitEvent takes any emitter.
 func TestEmitEventRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

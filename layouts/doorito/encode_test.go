@@ -19,19 +19,19 @@ import (
 	"github.com/packfinderz/outbox/layouts/doorito"
 )
 
-// decimal is what decimal libraries have: it writes itself both ways, and as JSON without quotes.
+// decimal is like the types of decimal libraries: it marshals itself as text, and as JSON without quotes.
 type decimal string
 
 func (d decimal) MarshalText() ([]byte, error) { return []byte(d), nil }
 func (d decimal) MarshalJSON() ([]byte, error) { return []byte(d), nil }
 
-// maybe is such a library's decimal that may be missing: its text is empty then, its JSON null.
+// maybe is like a nullable decimal: its text is empty, its JSON null.
 type maybe struct{}
 
 func (maybe) MarshalText() ([]byte, error) { return nil, nil }
 func (maybe) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
-// TestEncode holds values against what Django's own encoder wrote for the same ones.
+// TestEncode compares values with the output of Django's own encoder.
 func TestEncode(t *testing.T) {
 	t.Parallel()
 	at := func(nanoseconds int, zone *time.Location) time.Time {
@@ -52,7 +52,7 @@ func TestEncode(t *testing.T) {
 		{at(123_456_789, time.UTC), `"2026-02-26T09:30:00.123Z"`},
 		{at(100_000_000, time.UTC), `"2026-02-26T09:30:00.100Z"`},
 		{at(999_000, time.UTC), `"2026-02-26T09:30:00.000Z"`},
-		{at(999, time.UTC), `"2026-02-26T09:30:00Z"`}, // less than Python's times can tell
+		{at(999, time.UTC), `"2026-02-26T09:30:00Z"`}, // below the resolution of Python's times
 		{at(999_999_000, east), `"2026-02-26T09:30:00.999+02:00"`},
 		{at(0, west), `"2026-02-26T09:30:00-05:30"`},
 		{time.Date(33, 2, 26, 9, 30, 0, 0, time.FixedZone("LMT", 3208)), `"0033-02-26T09:30:00+00:53:28"`},
@@ -62,7 +62,7 @@ func TestEncode(t *testing.T) {
 		{26*time.Hour + 3*time.Second, `"P1DT02H00M03S"`},
 		{90*time.Minute + 1500*time.Millisecond + 999, `"P0DT01H30M01.500000S"`},
 		{-1500 * time.Millisecond, `"-P0DT00H00M01.500000S"`},
-		{time.Duration(-999), `"P0DT00H00M00S"`}, // less than Python's durations can tell
+		{time.Duration(-999), `"P0DT00H00M00S"`}, // below the resolution of Python's durations
 		{time.Duration(math.MinInt64), `"-P106751DT23H47M16.854775S"`},
 		{time.Duration(math.MaxInt64), `"P106751DT23H47M16.854775S"`},
 
@@ -94,7 +94,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestEncodeStruct has the special values behind tags, pointers and embedding.
+// TestEncodeStruct encodes special values behind tags, pointers and embedding.
 func TestEncodeStruct(t *testing.T) {
 	t.Parallel()
 	type stamps struct {
@@ -132,7 +132,7 @@ type embedded struct {
 // Exported is embedded by its pointer.
 type Exported struct{ Deep map[string][]byte }
 
-// anything is a struct with all that tags and types can ask of an encoder.
+// anything is a struct with every feature of tags and types.
 type anything struct {
 	embedded
 	*Exported
@@ -149,7 +149,7 @@ type anything struct {
 	private string
 }
 
-// TestEncodeIsJSON holds everything that is not special against encoding/json.
+// TestEncodeIsJSON compares everything that is not special with encoding/json.
 func TestEncodeIsJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

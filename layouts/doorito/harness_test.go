@@ -21,10 +21,10 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// later is a first delay that no test lives to see the end of.
+// later is a first delay that outlasts every test.
 const later = time.Hour
 
-// bed is a service with the contract's table: it emits, and a relay of its own calls handlers.
+// bed is a service with the contract's table: it emits, and its own relay calls handlers.
 type bed struct {
 	*testing.T
 	layout layouts.Layout
@@ -36,7 +36,7 @@ type bed struct {
 	emitter *outboxpgx.Emitter
 }
 
-// newBed makes the table by the shipped migrations.
+// newBed creates the table with the shipped migrations.
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	pool := pgtest.Pool(t)
@@ -48,7 +48,7 @@ func newBed(t *testing.T) *bed {
 	return newBedOn(t, pool, doorito.Layout())
 }
 
-// newBedOn makes a service on a table that is there. Its relay does not run yet.
+// newBedOn returns a service on an existing table. Its relay does not run yet.
 func newBedOn(t *testing.T, pool *pgxpool.Pool, layout layouts.Layout) *bed {
 	t.Helper()
 	b := &bed{T: t, layout: layout, pool: pool}
@@ -78,7 +78,7 @@ func (b *bed) deploy() {
 	b.nudges(b.relay.Nudge)
 }
 
-// nudges says what is called after a commit.
+// nudges sets what is called after a commit.
 func (b *bed) nudges(nudge func()) {
 	b.Helper()
 	var err error
@@ -104,7 +104,7 @@ func (b *bed) start() {
 	b.Cleanup(func() { outboxtest.Stop(b, b.relay) })
 }
 
-// emit is a request that stores a file: it must succeed, whatever becomes of the event.
+// emit is a request that stores a file: it must succeed, whatever happens to the event.
 func (b *bed) emit(options ...doorito.Option) uuid.UUID {
 	b.Helper()
 	var emitted outbox.Emitted
@@ -119,7 +119,7 @@ func (b *bed) emit(options ...doorito.Option) uuid.UUID {
 	return emitted.ID
 }
 
-// makeDue lets an event's next attempt come, as time would.
+// makeDue makes an event's next attempt due.
 func (b *bed) makeDue(id uuid.UUID) {
 	b.Helper()
 	pgtest.Exec(b.T, b.pool, `UPDATE `+b.table()+` SET next_attempt_at = now() WHERE id = $1`, id)
@@ -128,7 +128,7 @@ func (b *bed) makeDue(id uuid.UUID) {
 
 func (b *bed) table() string { return pgx.Identifier{b.layout.Table}.Sanitize() }
 
-// row is a row as the contract knows it. Its times are by the database's clock.
+// row is a row of the contract's table. Its times are by the database's clock.
 type row struct {
 	ID                                  uuid.UUID
 	AggregateType, AggregateID          string
@@ -158,7 +158,7 @@ func (b *bed) row(id uuid.UUID) row {
 	return found
 }
 
-// await waits until an event stands so.
+// await waits until an event has a status and a number of attempts.
 func (b *bed) await(id uuid.UUID, status string, attempts int) row {
 	b.Helper()
 	var found row

@@ -15,8 +15,8 @@ import (
 // page is the documentation of the layout.
 const page = "../../docs/doorito.md"
 
-// TestPlainInsert delivers a row that names only what an event has to have, on the shipped table: the
-// rest has defaults. A second one with its key is no error, and no second event.
+// TestPlainInsert delivers a row with only the required columns, on the shipped table: the rest has defaults. A
+// second row with its key is no error, and no second event.
 func TestPlainInsert(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -33,7 +33,7 @@ func TestPlainInsert(t *testing.T) {
 	b.ended(b.await(id, "delivered", 0))
 }
 
-// TestDocumentedWakeUp sends the notification of the page to a table of that name, and a relay's listener hears it.
+// TestDocumentedWakeUp sends the page's notification for a table of that name, and a relay's listener gets it.
 func TestDocumentedWakeUp(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
@@ -54,7 +54,7 @@ func TestDocumentedWakeUp(t *testing.T) {
 	}
 }
 
-// documented is the statement of docs/doorito.md that begins with a comment.
+// documented returns the statement of docs/doorito.md that begins with a comment.
 func documented(t *testing.T, comment string) string {
 	t.Helper()
 	for _, statement := range docpage.Blocks(t, page, "sql") {
@@ -66,7 +66,7 @@ func documented(t *testing.T, comment string) string {
 	return ""
 }
 
-// TestDocumentation keeps the Go of the page what is compiled and run here, and its Python what is run in examples/django.
+// TestDocumentation checks that the page's Go is compiled and run here, and its Python in examples/django.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	docpage.Holds(t, page, "go", "example_test.go")

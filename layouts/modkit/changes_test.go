@@ -10,20 +10,20 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 )
 
-// change is what somebody did to a row, as a trigger saw it, whatever code it was. Times are
-// in microseconds, by the database's clock; zero is NULL.
+// change is a change of a row, as a trigger saw it, whatever code made it. Times are in microseconds, by the
+// database's clock; zero is NULL.
 type change struct {
 	seq int64
 	id  uuid.UUID
 	by  string
-	// at is now() of the transaction, ended the time at which the row was changed.
+	// at is now() of the transaction; ended is when the row was changed.
 	at, ended int64
 	old, new  snapshot
-	// altered is whether a column changed that never does.
+	// altered is whether an immutable column changed.
 	altered bool
 }
 
-// snapshot is the part of a row that changes. The status of a row that is not there is empty.
+// snapshot is the mutable part of a row. The status of a missing row is empty.
 type snapshot struct {
 	status     string
 	attempts   int
@@ -43,15 +43,15 @@ func (c *change) freed() bool     { return c.new.owner == "" && c.new.until == 0
 func (c *change) sameDue() bool   { return c.new.due == c.old.due }
 func (c *change) sameError() bool { return c.new.lastError == c.old.lastError }
 
-// sameTry is whether neither attempts nor error changed.
+// sameTry reports whether neither attempts nor error changed.
 func (c *change) sameTry() bool { return c.new.attempts == c.old.attempts && c.sameError() }
 
-// onlyTimes is whether nothing but the lease's end or the due time changed, to an earlier one.
+// onlyTimes reports whether only the lease's end or the due time changed, to an earlier time.
 func (c *change) onlyTimes() bool {
 	return c.sameTry() && c.new.owner == c.old.owner && c.new.updated == c.old.updated && c.new.until <= c.old.until && c.new.due <= c.old.due
 }
 
-// watch makes the database note every change of a row.
+// watch makes the database record every change of a row.
 func (b *bed) watch() {
 	b.Helper()
 	pgtest.Exec(b, b.pool, `
@@ -68,7 +68,7 @@ func (b *bed) watch() {
 			FOR EACH ROW EXECUTE FUNCTION note_change()`)
 }
 
-// as is a pool whose changes have a name.
+// as returns a pool whose changes carry a name.
 func (b *bed) as(name string) *pgxpool.Pool {
 	b.Helper()
 	config, err := pgxpool.ParseConfig(b.url)
@@ -85,7 +85,7 @@ func (b *bed) as(name string) *pgxpool.Pool {
 	return pool
 }
 
-// changesSQL reads what was noted after a number.
+// changesSQL reads the changes recorded after a number.
 func changesSQL() string {
 	micros := func(value string) string {
 		return fmt.Sprintf("coalesce((extract(epoch FROM %s) * 1000000)::bigint, 0)", value)
@@ -101,12 +101,12 @@ func changesSQL() string {
 		FROM changes WHERE seq > $1 ORDER BY seq`, micros("at"), micros("ended"), side("old"), side("new"), mutable)
 }
 
-// fataler is a test, or a check of rapid's.
+// fataler is a test, or a check of rapid.
 type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// changes are what was noted after a number.
+// changes returns the changes recorded after a number.
 func (b *bed) changes(f fataler, after int64) (list []change) {
 	rows, err := b.pool.Query(b.Context(), changesSQL(), after)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/checklist"
 )
 
-// TestChecklist holds the ModKit contract against the tests that prove it, in its own order.
+// TestChecklist lists the lines of the ModKit contract with the tests that prove them, in the contract's order.
 func TestChecklist(t *testing.T) {
 	t.Parallel()
 	// Several lines name these.

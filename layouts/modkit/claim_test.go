@@ -13,8 +13,7 @@ import (
 	"github.com/packfinderz/outbox/layouts/modkit"
 )
 
-// TestClaimPassesOverLocked has somebody hold a row in an open transaction: a claim does not wait
-// for it, and takes the others.
+// TestClaimPassesOverLocked locks a row in an open transaction: a claim does not wait for it, and takes the others.
 func TestClaimPassesOverLocked(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -39,8 +38,8 @@ func TestClaimPassesOverLocked(t *testing.T) {
 	b.want(ids[0], "pending", 0)
 }
 
-// TestLoweredMaximum has a row reach a maximum that was higher when it was last tried: the next
-// claim meets it, and moves it to dead instead of trying it.
+// TestLoweredMaximum lowers the maximum to a row's attempts: the next claim moves the row to dead instead of trying
+// it.
 func TestLoweredMaximum(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -60,8 +59,8 @@ func TestLoweredMaximum(t *testing.T) {
 	b.want(id, "dead", 1)
 }
 
-// TestNack has a worker fail: the row waits, or is dead if it was its last attempt or the error says that no
-// other can help. Meanwhile it is the worker's, for its lease.
+// TestNack nacks a message: the row waits, or is dead if it was the last attempt or the error is terminal. Until
+// then the worker holds it, for its lease.
 func TestNack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -103,7 +102,7 @@ func TestNack(t *testing.T) {
 	}
 }
 
-// TestUpdatedAt has no trigger do what the statements of every transition do.
+// TestUpdatedAt checks that every transition sets updated_at without a trigger.
 func TestUpdatedAt(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
-// TestDispatcherFailures follows a message through all its attempts to its death: each waits
-// longer than the one before, by the formula, and keeps its error.
+// TestDispatcherFailures follows a message through all its attempts until it is dead: each waits longer than the
+// one before, by the formula, and keeps its error.
 func TestDispatcherFailures(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -55,7 +55,7 @@ func TestDispatcherFailures(t *testing.T) {
 	}
 }
 
-// deathCounter is a hook, as a module's metrics are.
+// deathCounter is a hook, like a module's metrics.
 type deathCounter struct{ died chan outbox.Reason }
 
 func (d *deathCounter) OnSettle(report outbox.BatchReport) {
@@ -66,7 +66,7 @@ func (d *deathCounter) OnSettle(report outbox.BatchReport) {
 	}
 }
 
-// TestDispatcherAnswers has Publish answer in all the ways there are.
+// TestDispatcherAnswers makes the handler return every kind of answer.
 func TestDispatcherAnswers(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the answer")
@@ -92,7 +92,7 @@ func TestDispatcherAnswers(t *testing.T) {
 	}
 }
 
-// TestDispatcherOutage has Publish find downstream away: nothing is counted, however often.
+// TestDispatcherOutage makes downstream unavailable: nothing is counted, however often.
 func TestDispatcherOutage(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -110,8 +110,8 @@ func TestDispatcherOutage(t *testing.T) {
 	}
 }
 
-// TestDispatcherLosesItsLease has another worker own the row by the time Publish returns: that
-// is logged, and the row is left alone, whatever the answer.
+// TestDispatcherLosesItsLease lets another worker take the row before the handler returns: that is logged, and the
+// row is left alone, whatever the answer.
 func TestDispatcherLosesItsLease(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]error{"acknowledged": nil, "failed": errors.New("no")} {
@@ -137,7 +137,7 @@ func TestDispatcherLosesItsLease(t *testing.T) {
 	}
 }
 
-// TestDispatcherReclaims takes over what a worker held that is gone.
+// TestDispatcherReclaims takes over what a dead worker held.
 func TestDispatcherReclaims(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/packfinderz/outbox/layouts/modkit"
 )
 
-// connect is a pool of some connections.
+// connect returns a pool of some connections.
 func (b *bed) connect(conns int32) *pgxpool.Pool {
 	b.Helper()
 	config, err := pgxpool.ParseConfig(b.url)
@@ -31,14 +31,13 @@ func (b *bed) connect(conns int32) *pgxpool.Pool {
 	return pool
 }
 
-// TestDispatcherKeepsItsLeases has handlers work nearly as long as a lease, each with a connection
-// of a pool that has few, and more messages than they can take at once. The dispatcher's own
-// statements find a connection, and what waits for a handler is not lost meanwhile: every message
-// is handled once, by the first claim.
+// TestDispatcherKeepsItsLeases has handlers that work nearly as long as a lease, each with a connection of a small
+// pool, and more messages than they can take at once. The dispatcher's own statements find a connection, and no
+// waiting message is lost: every message is handled once, by the first claim.
 func TestDispatcherKeepsItsLeases(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	// A machine that stands still for seconds loses leases, too, and rightly.
+	// A machine that hangs for seconds loses leases, too, and rightly.
 	const rounds = 3
 	for round := 1; ; round++ {
 		got := b.workSlowly()
@@ -51,7 +50,7 @@ func TestDispatcherKeepsItsLeases(t *testing.T) {
 	}
 }
 
-// workSlowly runs a dispatcher until nothing is left, and says what went wrong.
+// workSlowly runs a dispatcher until nothing is left, and returns what went wrong.
 func (b *bed) workSlowly() string {
 	b.Helper()
 	const messages, conns, lease, work = 12, 4, 3 * time.Second, 2 * time.Second
@@ -97,8 +96,8 @@ type claimCounter struct{ reclaimed int }
 
 func (c *claimCounter) OnClaim(report outbox.ClaimReport) { c.reclaimed += report.Reclaimed }
 
-// TestDispatcherFitsItsPool refuses a dispatcher whose handlers could take all connections, with
-// the arithmetic.
+// TestDispatcherFitsItsPool checks that a dispatcher whose handlers could take all connections is refused, with the
+// arithmetic.
 func TestDispatcherFitsItsPool(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -131,7 +130,7 @@ func TestDispatcherFitsItsPool(t *testing.T) {
 	}
 }
 
-// TestDispatcherShortLease has leases that are shorter than the usual times: those follow.
+// TestDispatcherShortLease uses leases shorter than the default times: the times follow.
 func TestDispatcherShortLease(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
-// TestDispatcher hands a message over whole, and ends with its context.
+// TestDispatcher hands over a complete message, and ends with its context.
 func TestDispatcher(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -49,8 +49,8 @@ func TestDispatcher(t *testing.T) {
 	}
 }
 
-// TestDispatcherShutdown ends a dispatcher in the middle of a message: that one is finished, and
-// what it had claimed ahead is given back, uncounted.
+// TestDispatcherShutdown stops a dispatcher in the middle of a message: that one is finished, and what was claimed
+// ahead is released, uncounted.
 func TestDispatcherShutdown(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -82,7 +82,7 @@ func TestDispatcherShutdown(t *testing.T) {
 	}
 }
 
-// TestDispatcherSeesOnlyItsOwn has modules and tenants share a table.
+// TestDispatcherSeesOnlyItsOwn lets modules and tenants share a table.
 func TestDispatcherSeesOnlyItsOwn(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/packfinderz/outbox/internal/testing/docpage"
 )
 
-// TestDocumentation keeps the code of docs/modkit.md what is compiled and run here.
+// TestDocumentation checks that the code of docs/modkit.md is compiled and run here.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	docpage.Holds(t, "../../docs/modkit.md", "go", "example_test.go")

@@ -19,7 +19,7 @@ import (
 	"github.com/packfinderz/outbox/layouts/modkit"
 )
 
-// TestFields holds messages to the fields of the contract: another cannot be set, or read.
+// TestFields checks that messages have only the fields of the contract.
 func TestFields(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[any][]string{
@@ -39,7 +39,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// inTx runs work in a transaction of each kind, and keeps it or not.
+// inTx runs work in a transaction of each kind, and commits it or not.
 func (b *bed) inTx(kind string, keep bool, work func(tx modkit.Tx, exec func(string) error) error) error {
 	b.Helper()
 	undo := errors.New("rolled back")
@@ -92,8 +92,8 @@ func (b *bed) count(query string) (n int) {
 	return n
 }
 
-// TestEnqueue writes messages with a change of the caller's, in a transaction of each kind: both or
-// neither are there, a key is there once, and a row begins as the contract says.
+// TestEnqueue writes messages with a change of the caller's, in a transaction of each kind: both exist or neither
+// does, a key exists once, and a row starts as the contract says.
 func TestEnqueue(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"pgx", "database/sql"} {
@@ -148,7 +148,7 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
-// wantNew fails unless a row is as it begins.
+// wantNew fails unless a row is as at its start.
 func (b *bed) wantNew(id uuid.UUID, m modkit.Message) {
 	b.Helper()
 	var as bool
@@ -161,7 +161,8 @@ func (b *bed) wantNew(id uuid.UUID, m modkit.Message) {
 	}
 }
 
-// TestEnqueueRefuses refuses before anything is written, and leaves the transaction as it was.
+// TestEnqueueRefuses checks that messages are refused before anything is written, and that the transaction stays
+// usable.
 func TestEnqueueRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

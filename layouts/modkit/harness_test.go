@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// bed is a ModKit table in a database of its own.
+// bed is a ModKit table in its own database.
 type bed struct {
 	*testing.T
 	url     string
@@ -66,7 +66,7 @@ func (b *bed) enqueue(n int, events ...outbox.Event) []uuid.UUID {
 	return ids
 }
 
-// row is what the table says of an event.
+// row is the row of an event.
 type row struct {
 	status   string
 	attempts int
@@ -125,7 +125,7 @@ func (b *bed) makeDue() {
 	pgtest.Exec(b, b.pool, `UPDATE modkit_outbox_events SET next_attempt_at = now() WHERE status = 'pending'`)
 }
 
-// module makes one of all namespaces, unless it says otherwise.
+// module returns a module for all namespaces, unless config says otherwise.
 func (b *bed) module(config modkit.Config) *modkit.Module {
 	b.Helper()
 	config.Namespace = cmp.Or(config.Namespace, modkit.AllNamespaces)
@@ -136,7 +136,7 @@ func (b *bed) module(config modkit.Config) *modkit.Module {
 	return module
 }
 
-// claimAll claims what there is.
+// claimAll claims all that is due.
 func (b *bed) claimAll(module *modkit.Module) []modkit.ClaimedMessage {
 	b.Helper()
 	messages, err := module.ClaimBatch(b.Context(), modkit.ClaimCfg{BatchSize: 100})
@@ -146,7 +146,7 @@ func (b *bed) claimAll(module *modkit.Module) []modkit.ClaimedMessage {
 	return messages
 }
 
-// claim claims what there is, and wants a number of messages.
+// claim claims all that is due, and expects a number of messages.
 func (b *bed) claim(module *modkit.Module, want int) []modkit.ClaimedMessage {
 	b.Helper()
 	messages := b.claimAll(module)
@@ -158,7 +158,7 @@ func (b *bed) claim(module *modkit.Module, want int) []modkit.ClaimedMessage {
 
 func (b *bed) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b.logs, nil)) }
 
-// dispatcher makes one that looks often.
+// dispatcher returns a dispatcher that polls often.
 func (b *bed) dispatcher(module modkit.Config, config modkit.DispatcherConfig, handle modkit.Handler) *outbox.Relay {
 	b.Helper()
 	config.PollInterval, config.Logger, config.Otherwise = 20*time.Millisecond, b.logger(), handle

@@ -7,7 +7,7 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// The states of a row. The empty one is that of a row that is not there.
+// The states of a row. A missing row has the empty state.
 const (
 	pending    = "pending"
 	processing = "processing"
@@ -15,15 +15,14 @@ const (
 	dead       = "dead"
 )
 
-// Those who change rows besides workers, which are known by their ids.
+// Actors that change rows besides workers, which are known by their ids.
 const (
 	producer = "the producer"
 	person   = "a person"
-	clock    = "the clock" // the test's own hand on the times of rows
+	clock    = "the clock" // the test itself, changing the times of rows
 )
 
-// machine is the contract's state machine, with the two additions of this engine: an error that
-// is terminal, and a release.
+// machine is the contract's state machine, with our two additions: a terminal error, and a release.
 type machine struct {
 	lease       time.Duration
 	maxAttempts int
@@ -37,7 +36,7 @@ type edge struct {
 	holds    func(m *machine, c *change) bool
 }
 
-// edges are all transitions there are.
+// edges returns all allowed transitions.
 func edges() []edge {
 	return []edge{
 		{"enqueue", "", pending, (*machine).enqueued},
@@ -56,7 +55,7 @@ func edges() []edge {
 	}
 }
 
-// find is the name of the edge that a change is, or empty.
+// find returns the name of the edge that a change takes; empty for none.
 func (m *machine) find(c *change) string {
 	if c.altered {
 		return ""
@@ -76,7 +75,7 @@ func (m *machine) enqueued(c *change) bool {
 	return c.by == producer && c.new.attempts == 0 && c.new.owner == "" && c.new.until == 0 && c.new.due == c.at && c.new.lastError == ""
 }
 
-// taken is what a claim does to a row: counted, and the claiming worker's for a lease.
+// taken reports whether a change is a claim: counted, and held by the worker for a lease.
 func (m *machine) taken(c *change) bool {
 	return c.old.attempts < m.maxAttempts && c.new.attempts == c.old.attempts+1 && c.sameDue() && c.sameError() &&
 		c.new.owner == c.by && c.new.until == c.at+m.lease.Microseconds()
@@ -90,7 +89,7 @@ func (m *machine) failed(c *change) bool {
 	return c.byOwner() && c.freed() && c.new.attempts == c.old.attempts && c.new.lastError != ""
 }
 
-// delayed holds the next attempt against the formula.
+// delayed checks the next attempt against the formula.
 func (m *machine) delayed(c *change) bool {
 	ceiling := min(m.retry.Base<<(c.new.attempts-1), m.retry.Max).Microseconds()
 	const rounding = 1
@@ -101,7 +100,7 @@ func (m *machine) released(c *change) bool {
 	return c.byOwner() && c.freed() && c.new.attempts == c.old.attempts-1 && c.sameDue() && c.sameError()
 }
 
-// usedUp ends a row whose worker died in the last attempt. Anybody may do it.
+// usedUp reports whether a change moves a row to dead whose worker died in the last attempt. Anybody may do it.
 func (m *machine) usedUp(c *change) bool {
 	return c.ranOut() && c.freed() && c.new.attempts == c.old.attempts && c.new.attempts >= m.maxAttempts &&
 		strings.HasPrefix(c.new.lastError, "the attempts are used up")

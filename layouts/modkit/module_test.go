@@ -18,7 +18,7 @@ import (
 	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
-// TestModuleRefuses has a module need its namespace: all of them is a word that one has to write.
+// TestModuleRefuses checks that a module needs its namespace: all namespaces must be asked for by name.
 func TestModuleRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -56,8 +56,7 @@ func (b *bed) enqueueIn(module *modkit.Module, messages ...modkit.Message) (enqu
 	return enqueued, err
 }
 
-// TestModuleKeepsToItself has two modules share the table: no call of one reaches a message of the
-// other.
+// TestModuleKeepsToItself lets two modules share the table: no call of one reaches a message of the other.
 func TestModuleKeepsToItself(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -121,8 +120,7 @@ func TestModuleKeepsToItself(t *testing.T) {
 	b.want(enqueued[1].ID, dead, 1)
 }
 
-// TestModuleOnSQL has every call of the contract on database/sql, opened in two ways, with one
-// connection and none to spare.
+// TestModuleOnSQL makes every call of the contract on database/sql, opened in two ways, with a single connection.
 func TestModuleOnSQL(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*bed) *sql.DB{
@@ -198,7 +196,7 @@ func TestModuleOnSQL(t *testing.T) {
 	}
 }
 
-// TestClaimCfg has each call bring its own terms: size, lease and maximum.
+// TestClaimCfg lets each claim set its own size, lease and maximum.
 func TestClaimCfg(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -256,7 +254,7 @@ func TestClaimCfg(t *testing.T) {
 		if err := module.Nack(t.Context(), messages[0], errors.New("no")); err != nil {
 			t.Fatal(err)
 		}
-		// It is out of the way of the next.
+		// Move it out of the way of the next.
 		if r := b.row(id); r.status != c.after {
 			t.Errorf("%+v: after a nack it is %s, want %s", c.cfg, r.status, c.after)
 		}
@@ -267,7 +265,7 @@ func TestClaimCfg(t *testing.T) {
 	}
 }
 
-// TestRenew keeps a message, and finds out that it is somebody else's.
+// TestRenew renews a message, and notices that another worker has it.
 func TestRenew(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -295,8 +293,8 @@ func TestRenew(t *testing.T) {
 	b.want(id, processing, 2)
 }
 
-// TestReclaimAtOnce has a worker die: the very next claim of one that has just looked takes its
-// message over, whatever the lease.
+// TestReclaimAtOnce lets a worker die: the very next claim takes over its message, whatever the lease, even by a
+// module that has just looked.
 func TestReclaimAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, lease := range []time.Duration{2 * time.Second, 24 * time.Hour} {
@@ -306,7 +304,7 @@ func TestReclaimAtOnce(t *testing.T) {
 		module := b.module(modkit.Config{LeaseDuration: lease})
 		b.claim(module, 0)
 		b.expire()
-		// On a busy machine a look may have taken so long that the next waits for ten times that.
+		// On a busy machine a claim may have taken so long that the next waits for ten times that.
 		await.Until(t, "the message to be claimed", func() bool { return len(b.claimAll(module)) == 1 })
 		b.want(id, processing, 2)
 	}

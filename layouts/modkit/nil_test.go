@@ -7,7 +7,7 @@ import (
 	"github.com/packfinderz/outbox/layouts/modkit"
 )
 
-// TestNilArguments has what is nil be an error that says so, and no panic.
+// TestNilArguments checks that nil arguments are errors that say so, not panics.
 func TestNilArguments(t *testing.T) {
 	t.Parallel()
 	handle := func(context.Context, modkit.ClaimedMessage) error { return nil }

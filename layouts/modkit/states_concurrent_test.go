@@ -25,9 +25,9 @@ const (
 	crowdSteps  = 60  // of each worker
 )
 
-// TestStatesConcurrently has workers, a dispatcher, a producer and a person at one table, all at
-// once, with leases that end by themselves. Whatever they did, and in whatever order, the
-// database noted no change that the machine does not allow.
+// TestStatesConcurrently runs workers, a dispatcher, a producer and a person on one table at once, with leases that
+// end by themselves. Whatever they do, in whatever order, the database records no change that the machine does not
+// allow.
 func TestStatesConcurrently(t *testing.T) {
 	t.Parallel()
 	c := &crowd{states: newStates(t), refused: make(map[string]int)}
@@ -55,8 +55,7 @@ func TestStatesConcurrently(t *testing.T) {
 	}
 }
 
-// crowd is everybody at the table. Its methods run beside each other, so that they report with
-// Error.
+// crowd is everybody at the table. Its methods run concurrently, so they report with Error.
 type crowd struct {
 	*states
 	rounds  int
@@ -64,7 +63,7 @@ type crowd struct {
 	refused map[string]int
 }
 
-// round has everybody work, and then what they forgot, or left, delivered.
+// round lets everybody work, and then delivers what is left.
 func (c *crowd) round() {
 	c.Helper()
 	dispatcher := c.dispatcherAs(uuid.New(), c.publish)
@@ -89,7 +88,7 @@ func (c *crowd) round() {
 	c.rounds++
 }
 
-// missing is what nobody has met yet.
+// missing returns the transitions not seen yet.
 func (c *crowd) missing() (names []string) {
 	for _, name := range []string{"claim", "reclaim", "renew", "ack", "nack", "last nack", "terminal", "release", "retry by hand"} {
 		if c.met[name] == 0 {
@@ -118,7 +117,7 @@ func (c *crowd) dispatcherAs(worker uuid.UUID, publish modkit.Handler) *outbox.R
 	return relay
 }
 
-// publish answers in all ways, and at times not before its lease was renewed.
+// publish returns every kind of answer, sometimes only after its lease was renewed.
 func (c *crowd) publish(ctx context.Context, m modkit.ClaimedMessage) error {
 	switch rand.IntN(10) {
 	case 0, 1, 2:
@@ -127,7 +126,7 @@ func (c *crowd) publish(ctx context.Context, m modkit.ClaimedMessage) error {
 		return outbox.Terminal(errors.New("never"))
 	case 4:
 		first := c.leaseOf(ctx, m.ID)
-		// A lease that is lost ends ctx, too; one that is neither lost nor renewed is a fault.
+		// A lost lease ends ctx, too; a lease that is neither lost nor renewed is a fault.
 		err := await.Poll(ctx, func() bool { return c.leaseOf(ctx, m.ID) != first })
 		if errors.Is(err, context.DeadlineExceeded) {
 			c.Errorf("the lease of %s was not renewed while it was published", m.ID)
@@ -136,7 +135,7 @@ func (c *crowd) publish(ctx context.Context, m modkit.ClaimedMessage) error {
 	return nil
 }
 
-// leaseOf is when a row's lease ends, as text.
+// leaseOf returns when a row's lease ends, as text.
 func (c *crowd) leaseOf(ctx context.Context, id uuid.UUID) (until string) {
 	err := c.pool.QueryRow(ctx, `SELECT coalesce(locked_until::text, '') FROM modkit_outbox_events WHERE id = $1`, id).Scan(&until)
 	if err != nil && ctx.Err() == nil {
@@ -187,7 +186,7 @@ func (c *crowd) retryDead(ctx context.Context) {
 	})
 }
 
-// work is one worker: it claims, settles, forgets, and stands still until its leases are over.
+// work is one worker: it claims, settles, forgets, and pauses until its leases are over.
 func (c *crowd) work(worker int) {
 	module, err := modkit.NewModule(c.pools[worker], c.config(c.names[worker]))
 	if err != nil {
@@ -205,7 +204,7 @@ func (c *crowd) work(worker int) {
 			continue
 		}
 		switch rand.IntN(8) {
-		case 0: // a crash: the same worker comes back and knows of nothing
+		case 0: // a crash: the same worker comes back without memory
 			holding = nil
 		case 1:
 			c.standStill(c.pools[worker], c.names[worker], holding)
@@ -240,7 +239,7 @@ func (c *crowd) settleOne(module *modkit.Module, m modkit.ClaimedMessage) {
 	}
 }
 
-// standStill waits until none of the messages has a lease of the worker's any more.
+// standStill waits until the worker has no lease of the messages any more.
 func (c *crowd) standStill(pool *pgxpool.Pool, worker uuid.UUID, messages []modkit.ClaimedMessage) {
 	ids := make([]uuid.UUID, len(messages))
 	for i, m := range messages {

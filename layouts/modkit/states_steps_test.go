@@ -14,7 +14,7 @@ import (
 	"github.com/packfinderz/outbox/layouts/modkit"
 )
 
-// The steps of TestStates. Each takes one and says how many rows it is to change.
+// The steps of TestStates. Each takes one step and returns how many rows it must change.
 
 func (s *states) enqueue(rt *rapid.T) int {
 	events := make([]outbox.Event, rapid.IntRange(1, 4).Draw(rt, "events"))
@@ -31,7 +31,7 @@ func (s *states) enqueue(rt *rapid.T) int {
 	return len(events)
 }
 
-// enqueueAgain enqueues an event whose id is taken, in whatever state it is.
+// enqueueAgain enqueues an event whose id exists, in whatever state it is.
 func (s *states) enqueueAgain(rt *rapid.T) int {
 	event := layouttest.Event("modkit")
 	event.ID = s.ids[rapid.IntRange(0, len(s.ids)-1).Draw(rt, "event")]
@@ -54,7 +54,7 @@ func (s *states) emit(rt *rapid.T, events []outbox.Event) (emitted []outbox.Emit
 
 func (s *states) claim(rt *rapid.T) int {
 	worker := rapid.IntRange(0, statesWorkers-1).Draw(rt, "worker")
-	// A new store looks for everything: where an older one begins is told elsewhere.
+	// A new store searches from the start; other tests check where an older one begins.
 	s.open(rt, worker)
 	n := rapid.IntRange(1, 4).Draw(rt, "n")
 	var free int
@@ -124,7 +124,7 @@ func (s *states) crash(rt *rapid.T) {
 	s.claims = slices.DeleteFunc(s.claims, func(claim *held) bool { return claim.worker == worker })
 }
 
-// endLeases ends some leases. Whoever held the row no longer does: its mark is another.
+// endLeases ends some leases. Their holders lose the rows, because the proof changes.
 func (s *states) endLeases(rt *rapid.T) int {
 	var ids []uuid.UUID
 	for _, id := range s.ids {

@@ -18,8 +18,8 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// init lowers rapid's number of checks, as each is hundreds of statements. A flag or the
-// environment has the last word.
+// init lowers rapid's number of checks, because each runs hundreds of statements. A flag or the environment
+// overrides it.
 func init() {
 	if os.Getenv("RAPID_CHECKS") == "" {
 		_ = flag.Set("rapid.checks", strconv.Itoa(statesChecks))
@@ -29,12 +29,12 @@ func init() {
 const (
 	// statesWorkers is how many workers share the table.
 	statesWorkers = 3
-	// statesChecks is the number of checks from which on a run must have met everything.
+	// statesChecks is the number of checks from which a run must have seen every transition.
 	statesChecks = 60
 )
 
-// TestStates takes random steps on a table. After each, every change that the database noted is
-// one that the machine allows, and that this step may make.
+// TestStates takes random steps on a table. After each, every recorded change must be one that the machine allows,
+// and that this step may make.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	s := newStates(t)
@@ -77,7 +77,7 @@ type states struct {
 	machine
 	names   []uuid.UUID
 	pools   []*pgxpool.Pool
-	hands   map[string]*pgxpool.Pool // of those who are no workers
+	hands   map[string]*pgxpool.Pool // of actors that are not workers
 	modules []*modkit.Module
 	met     map[string]int
 
@@ -98,7 +98,7 @@ func newStates(t *testing.T) *states {
 	t.Helper()
 	s := &states{
 		bed: newBed(t), met: make(map[string]int), hands: make(map[string]*pgxpool.Pool),
-		// Nothing runs out or becomes due by itself.
+		// Nothing expires or becomes due by itself.
 		machine: machine{lease: time.Hour, retry: outbox.RetryPolicy{Base: time.Hour, Max: 3 * time.Hour}},
 	}
 	s.watch()
@@ -114,7 +114,7 @@ func newStates(t *testing.T) *states {
 
 // reset begins a check on an empty table.
 func (s *states) reset(rt *rapid.T) {
-	// The changes first: their type is the events' row, which autovacuum locks while it holds them.
+	// changes first: its type is the events' row, which autovacuum locks while it holds them.
 	pgtest.Exec(s, s.pool, `TRUNCATE changes, modkit_outbox_events`)
 	s.maxAttempts = rapid.IntRange(1, 3).Draw(rt, "maximum")
 	s.ids, s.claims, s.holders, s.last = nil, nil, make(map[uuid.UUID]*held), make(map[uuid.UUID]snapshot)
@@ -124,7 +124,7 @@ func (s *states) reset(rt *rapid.T) {
 	}
 }
 
-// config is that of one worker.
+// config returns the configuration of one worker.
 func (m *machine) config(worker uuid.UUID) modkit.Config {
 	return modkit.Config{Namespace: modkit.AllNamespaces, WorkerID: worker, LeaseDuration: m.lease, MaxAttempts: m.maxAttempts, Retry: m.retry}
 }
@@ -137,7 +137,7 @@ func (s *states) open(rt *rapid.T, worker int) {
 	s.modules[worker] = module
 }
 
-// table is what the relay and people use beside the calls of the contract.
+// table returns the store that the relay and people use.
 func (s *states) table(rt *rapid.T, pool *pgxpool.Pool, worker uuid.UUID) *pgstore.Store {
 	store, err := pgstore.New(pool, modkit.Layout(), pgstore.Config{WorkerID: worker, Lease: s.lease, MaxAttempts: s.maxAttempts})
 	if err != nil {
@@ -146,8 +146,7 @@ func (s *states) table(rt *rapid.T, pool *pgxpool.Pool, worker uuid.UUID) *pgsto
 	return store
 }
 
-// step takes a step, and holds what it changed against the machine. A step says how many rows
-// it is to change.
+// step takes a step, and checks what it changed against the machine. A step returns how many rows it must change.
 func (s *states) step(rt *rapid.T, take func(*rapid.T) int, allowed ...string) {
 	want := take(rt)
 	list := s.check(rt)
@@ -162,7 +161,7 @@ func (s *states) step(rt *rapid.T, take func(*rapid.T) int, allowed ...string) {
 	}
 }
 
-// check reads what has changed and names each change.
+// check reads the new changes and names each.
 func (s *states) check(f fataler) (names []string) {
 	for _, c := range s.changes(f, s.seen) {
 		name := s.find(&c)

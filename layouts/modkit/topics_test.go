@@ -14,8 +14,9 @@ import (
 	"github.com/packfinderz/outbox/outboxtest/await"
 )
 
-// TestTopicsAreIndependent has the handler of one topic hang, or say that downstream is away. The messages of another are handled
-// all the same, and none of those that were never handed to a handler has an attempt counted.
+// TestTopicsAreIndependent makes the handler of one topic hang, or report that downstream is unavailable. The
+// messages of another topic are handled all the same, and no attempt is counted for a message that never reached a
+// handler.
 func TestTopicsAreIndependent(t *testing.T) {
 	t.Parallel()
 	for name, trouble := range map[string]func(release <-chan struct{}) error{
@@ -71,7 +72,7 @@ func TestTopicsAreIndependent(t *testing.T) {
 	}
 }
 
-// TestSettlesItsOwn has a module of another namespace be given what a module has claimed.
+// TestSettlesItsOwn gives a module's claimed messages to a module of another namespace.
 func TestSettlesItsOwn(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

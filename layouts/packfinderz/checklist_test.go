@@ -20,11 +20,11 @@ const (
 	wholeRoad   = "packfinderz/internal/e2e.TestEveryChangeIsNotifiedOnce"
 )
 
-// ticket is one document of the contract: the lines of its acceptance section, and those of all others (scope, schema, technical notes).
-// What it leaves out of scope has no line.
+// ticket is one document of the contract: the lines of its acceptance section, and those of all others (scope,
+// schema, technical notes). Lines that it puts out of scope are left out.
 type ticket struct{ acceptance, others []checklist.Line }
 
-// line is one thing that a document asks for, with the tests that fail without it.
+// line is one requirement of a document, with the tests that fail without it.
 func line(asks string, tests ...string) checklist.Line {
 	return checklist.Line{Asks: asks, Tests: tests}
 }

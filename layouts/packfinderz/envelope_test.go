@@ -10,7 +10,7 @@ import (
 	"github.com/packfinderz/outbox/layouts/packfinderz"
 )
 
-// TestEnvelope holds the envelope's JSON against the PackFinderz contract, byte for byte.
+// TestEnvelope compares the envelope's JSON with the PackFinderz contract, byte for byte.
 func TestEnvelope(t *testing.T) {
 	t.Parallel()
 	envelope := packfinderz.Envelope{
@@ -37,7 +37,7 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-// TestDecodeEnvelope refuses a payload that is no whole envelope, and data that is not its type's.
+// TestDecodeEnvelope checks that an incomplete envelope, and data of another type, are rejected.
 func TestDecodeEnvelope(t *testing.T) {
 	t.Parallel()
 	type order struct {

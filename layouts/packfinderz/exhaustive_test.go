@@ -14,9 +14,10 @@ import (
 // top is the top of the repository.
 const top = "../.."
 
-// A value that is added to an enum, and to nothing else, does not pass make lint: an event type needs its place among the event
-// types and its line in the registry, with topic, aggregate and payload; an aggregate type and a reason need their places. The linter
-// is run on a copy of the code that has such values; that it is content with the code as it is, make lint shows.
+// A value that is added only to an enum does not pass make lint: an event type needs its place among the event
+// types and its line in the registry, with topic, aggregate and payload; an aggregate type and a reason need their
+// places. The test runs the linter on a copy of the code with such values; make lint shows that the code itself
+// passes.
 func TestAnEnumValueWithoutARouteFailsTheLint(t *testing.T) {
 	t.Parallel()
 	copied := t.TempDir()
@@ -80,7 +81,7 @@ func addConstant(t *testing.T, file, after, constant string) {
 	}
 }
 
-// lint runs the linter of make lint, with the repository's own settings, for what it says of enums.
+// lint runs make lint's linter, with the repository's settings, and returns what it says about enums.
 func lint(t *testing.T, folder string) (output string, err error) {
 	t.Helper()
 	version := regexp.MustCompile(`(?m)^GOLANGCI_VERSION := (\S+)$`).FindStringSubmatch(read(t, filepath.Join(top, "Makefile")))

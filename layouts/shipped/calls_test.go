@@ -36,7 +36,7 @@ func emit(t *testing.T, pool *pgxpool.Pool, layout layouts.Layout, event outbox.
 	}
 }
 
-// TestModKitCalls is claim, ack and nack, one message at a time.
+// TestModKitCalls claims, acks and nacks, one message at a time.
 func TestModKitCalls(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t, "modkit")
@@ -59,12 +59,12 @@ func TestModKitCalls(t *testing.T) {
 	if err := module.Nack(t.Context(), claimed[1], errors.New("the callback said no")); err != nil {
 		t.Fatal(err)
 	}
-	// Somebody else has it by now.
+	// Another worker has it by now.
 	pgtest.Exec(t, pool, `UPDATE modkit_outbox_events SET locked_by = gen_random_uuid() WHERE id = $1`, claimed[2].ID)
 	if err := module.Ack(t.Context(), claimed[2]); !errors.Is(err, outbox.ErrLeaseLost) {
 		t.Errorf("an ack of a row that is somebody else's: %v", err)
 	}
-	// Somebody wrote to the row, so that it stands elsewhere; it is still this claim's.
+	// Something updated the row, so it moved in the table; this claim still holds it.
 	pgtest.Exec(t, pool, `UPDATE modkit_outbox_events SET updated_at = now() WHERE id = $1`, claimed[3].ID)
 	if err := module.Ack(t.Context(), claimed[3]); err != nil {
 		t.Errorf("an ack of a row that moved: %v", err)
@@ -83,7 +83,7 @@ func TestModKitCalls(t *testing.T) {
 	}
 }
 
-// TestPackFinderzCalls is fetch, mark and commit.
+// TestPackFinderzCalls fetches, marks and commits.
 func TestPackFinderzCalls(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t, "packfinderz")

@@ -15,7 +15,7 @@ import (
 	"github.com/packfinderz/outbox/layouts/shipped"
 )
 
-// contract is what a table has to look like, in the words of its owner's document.
+// contract is what a table must look like, in the words of its owner's document.
 type contract struct {
 	table   string
 	columns []string // name type null|not null [default]
@@ -135,8 +135,7 @@ func TestContracts(t *testing.T) {
 	}
 }
 
-// TestPackFinderzEnums holds the enum types, and the layout's own lists, against the
-// locked values, in their order.
+// TestPackFinderzEnums compares the enum types, and the layout's own lists, with the fixed values, in order.
 func TestPackFinderzEnums(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t, "packfinderz")
@@ -203,7 +202,7 @@ func TestPackFinderzAppendOnly(t *testing.T) {
 	}
 }
 
-// migrated is a database with a layout's tables.
+// migrated returns a database with a layout's tables.
 func migrated(t *testing.T, name string) *pgxpool.Pool {
 	t.Helper()
 	shipped, ok := shipped.Find(name)

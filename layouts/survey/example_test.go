@@ -9,7 +9,7 @@ import (
 	"github.com/packfinderz/outbox/layouts/survey"
 )
 
-// A type of somebody else has a name of the outbox. That is known before anything is made.
+// Another type has a name that the outbox needs. The survey notices before anything is created.
 func Example() {
 	ctx := context.Background()
 	pool, done, err := pgtest.Example(`CREATE TYPE aggregate_type_enum AS ENUM ('user')`)
