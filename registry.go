@@ -78,18 +78,18 @@ func (r Route) decode(payload []byte) error {
 	if r.Decode == nil {
 		return nil
 	}
-	return calmly(func() error { return r.Decode(payload) })
+	return recovered(func() error { return r.Decode(payload) })
 }
 
 func (r Route) check(message *Message) error {
 	if r.Check == nil {
 		return nil
 	}
-	return calmly(func() error { return r.Check(message) })
+	return recovered(func() error { return r.Check(message) })
 }
 
-// calmly turns a panic of a check into an error: the same message would panic every time.
-func calmly(check func() error) (err error) {
+// recovered turns a panic of a check into an error: the same message would panic every time.
+func recovered(check func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("the check panicked: %v", value)

@@ -21,7 +21,7 @@ func TestSlowIsNoEvidence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const atOnce, rounds = 8, 20
-		store := newShelf(many(atOnce + 2)...)
+		store := newMemStore(many(atOnce + 2)...)
 		events := atOnce + 2
 		startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Concurrency: 1, Publisher: asked{
 			func(_ context.Context, messages []outbox.Message) []error {
@@ -53,7 +53,7 @@ func TestKnownEventWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const patience, quiet = 1000, 10 * time.Minute
 		bad := many(1)[0]
-		store := newShelf(bad)
+		store := newMemStore(bad)
 		var tried atomic.Int64
 		startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Concurrency: 1, Retry: outbox.RetryPolicy{Base: time.Second, Max: time.Second}, Publisher: &scripted{
 			answer: func(message outbox.Message) error {
@@ -89,7 +89,7 @@ func TestAwayForOneEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const seconds = 600
 		bad := many(1)[0]
-		store := newShelf(bad)
+		store := newMemStore(bad)
 		var closed, delivered atomic.Int64
 		startOrdered(t, outbox.RelayConfig{
 			Store: store, Poll: calm, Concurrency: 1,
@@ -129,7 +129,7 @@ func TestMostReceiversAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const events = 200
-		store := newShelf(many(events)...)
+		store := newMemStore(many(events)...)
 		var requests, delivered atomic.Int64
 		log := &logtest.Log{}
 		startOrdered(t, outbox.RelayConfig{

@@ -39,7 +39,7 @@ func TestPauseAfterFailures(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			bad, tried := many(1)[0], moments()
-			store := newShelf(bad)
+			store := newMemStore(bad)
 			store.traits.Backoff = false
 			others := 0
 			relay := startOrdered(t, outbox.RelayConfig{
@@ -66,7 +66,7 @@ func TestPauseAfterFailures(t *testing.T) {
 	t.Run("of the settle", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			store, tried := newShelf(many(1)...), moments()
+			store, tried := newMemStore(many(1)...), moments()
 			store.onSettle = func(context.Context, []outbox.Outcome) error { return outbox.ErrLeaseLost }
 			startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
 				tried <- time.Now()
@@ -78,7 +78,7 @@ func TestPauseAfterFailures(t *testing.T) {
 	t.Run("short again after a good one", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			store, tried := newShelf(many(1)...), moments()
+			store, tried := newMemStore(many(1)...), moments()
 			var failures atomic.Int64
 			failures.Store(4)
 			store.onSettle = func(context.Context, []outbox.Outcome) error {
@@ -119,7 +119,7 @@ func TestPauseInOutage(t *testing.T) {
 	t.Run("between pings", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			store := newShelf(many(3)...)
+			store := newMemStore(many(3)...)
 			answer := error(nil) // at the start
 			publisher := pinged{&scripted{answer: func(outbox.Message) error { return away }}, moments(), func() error {
 				defer func() { answer = away }()
@@ -136,7 +136,7 @@ func TestPauseInOutage(t *testing.T) {
 	t.Run("between trials", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			store, tried := newShelf(many(1)...), moments()
+			store, tried := newMemStore(many(1)...), moments()
 			startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
 				tried <- time.Now()
 				return away
@@ -151,7 +151,7 @@ func TestPauseInOutage(t *testing.T) {
 func TestPauseWhenNothingIsAttempted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, tried := newShelf(many(1)...), moments()
+		store, tried := newMemStore(many(1)...), moments()
 		startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
 			tried <- time.Now()
 			return outbox.ErrNotAttempted
@@ -164,7 +164,7 @@ func TestPauseWhenNothingIsAttempted(t *testing.T) {
 func TestSettleAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, publisher, fails := newShelf(many(2)...), &scripted{}, 7
+		store, publisher, fails := newMemStore(many(2)...), &scripted{}, 7
 		store.onSettle = func(context.Context, []outbox.Outcome) error {
 			if fails--; fails >= 0 {
 				return errors.New("no connection")
@@ -188,7 +188,7 @@ func TestSettleAgain(t *testing.T) {
 func TestUnblocked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, given := newShelf(many(2)...), moments()
+		store, given := newMemStore(many(2)...), moments()
 		store.oneOut, store.unblocks = true, true
 		startOrdered(t, outbox.RelayConfig{Store: store, Poll: time.Hour, Publisher: &scripted{answer: func(outbox.Message) error {
 			<-time.After(20 * time.Second) // the relay falls asleep meanwhile
@@ -209,7 +209,7 @@ func TestStopWhileClaiming(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store, publisher, began := newShelf(many(2)...), &scripted{}, time.Now()
+				store, publisher, began := newMemStore(many(2)...), &scripted{}, time.Now()
 				claiming, answer := make(chan struct{}), make(chan struct{})
 				store.onClaim = func(ctx context.Context) error {
 					close(claiming)
@@ -246,7 +246,7 @@ func TestStopWhileClaiming(t *testing.T) {
 func TestStopWhilePublishing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, publishing := newShelf(many(2)...), make(chan struct{})
+		store, publishing := newMemStore(many(2)...), make(chan struct{})
 		relay := startOrdered(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: handOver(func(ctx context.Context, messages []outbox.Message) []error {
 			close(publishing)
 			select {
@@ -268,7 +268,7 @@ func TestStopWhilePublishing(t *testing.T) {
 func TestTimeoutBetweenRounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := newShelf(keyed("a", "a", "a", "a")...)
+		store := newMemStore(keyed("a", "a", "a", "a")...)
 		store.traits.InOrder = true
 		publisher := &scripted{answer: func(outbox.Message) error {
 			<-time.After(20 * time.Second)
@@ -292,7 +292,7 @@ func TestDrainWaitsForRetries(t *testing.T) {
 		t.Run(fmt.Sprintf("%d failures", failures), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := newShelf(many(1)...)
+				store := newMemStore(many(1)...)
 				relay := newOrderedRelay(t, outbox.RelayConfig{
 					Store: store, Poll: calm, Retry: outbox.RetryPolicy{Base: time.Hour, Max: time.Hour},
 					Publisher: &scripted{answer: func(m outbox.Message) error {
@@ -319,7 +319,7 @@ func TestDrainWaitsForRetries(t *testing.T) {
 func TestDrainWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := newShelf()
+		store := newMemStore()
 		store.out = 1
 		time.AfterFunc(time.Hour, func() {
 			store.mu.Lock()
@@ -342,7 +342,7 @@ func TestDrainWaitsForOthers(t *testing.T) {
 func TestRenewals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := newShelf(many(1)...) // renewed every hour
+		store := newMemStore(many(1)...) // renewed every hour
 		var renewals, renewing atomic.Int64
 		store.onRenew = func() error {
 			renewing.Add(1)

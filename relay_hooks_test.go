@@ -47,7 +47,7 @@ func TestHooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		messages := many(3)
-		store, claims := newShelf(messages...), 0
+		store, claims := newMemStore(messages...), 0
 		store.swept, store.reclaimed, store.exhausted, store.lost = 2, 1, many(4), []uuid.UUID{messages[2].ID}
 		store.onClaim = func(context.Context) error {
 			if claims++; claims == 1 {

@@ -45,7 +45,7 @@ func TestFailuresInTheLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		logs := logged(t, outbox.RelayConfig{
-			Store: newShelf(many(20)...), Retry: outbox.RetryPolicy{Base: 4 * time.Hour, Max: 4 * time.Hour},
+			Store: newMemStore(many(20)...), Retry: outbox.RetryPolicy{Base: 4 * time.Hour, Max: 4 * time.Hour},
 			Publisher: &scripted{answer: func(outbox.Message) error { return errors.New("no") }},
 		})
 		wantLogged(t, logs, `"WARN","msg":"event failed".*"attempt":1,"topic":"orders","error":"no","next_in":"[1-4]h[0-9hms.]+"`, 5)
@@ -60,7 +60,7 @@ func TestOutageInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		logs := logged(t, outbox.RelayConfig{
-			Store: newShelf(many(20)...), Publisher: &scripted{answer: func(outbox.Message) error {
+			Store: newMemStore(many(20)...), Publisher: &scripted{answer: func(outbox.Message) error {
 				if time.Since(began) < time.Minute {
 					return outbox.Unavailable(errors.New("away"))
 				}
@@ -82,7 +82,7 @@ func TestFieldsInTheLog(t *testing.T) {
 			event := many(1)
 			event[0].Topic, event[0].AggregateType, event[0].AggregateID = "orders", "", ""
 			logs := logged(t, outbox.RelayConfig{
-				Store: newShelf(event...), AttemptLevel: level, Retry: outbox.RetryPolicy{Base: 4 * time.Hour, Max: 4 * time.Hour},
+				Store: newMemStore(event...), AttemptLevel: level, Retry: outbox.RetryPolicy{Base: 4 * time.Hour, Max: 4 * time.Hour},
 				Publisher: &scripted{answer: func(outbox.Message) error { return errors.New("no") }},
 			})
 			wantLogged(t, logs, `"msg":"event failed".*`+aggregate+`"attempt":1,"topic":"orders","error":"no"`, 1)
@@ -127,7 +127,7 @@ func TestAcksInTheLog(t *testing.T) {
 			return nil
 		}
 		relay, err := outbox.NewRelay(outbox.RelayConfig{
-			Store: newShelf(events...), Publisher: publisher, AttemptLevel: slog.LevelInfo, Poll: calm,
+			Store: newMemStore(events...), Publisher: publisher, AttemptLevel: slog.LevelInfo, Poll: calm,
 			Logger: slog.New(slog.NewJSONHandler(logs, nil)),
 		})
 		if err != nil {

@@ -35,7 +35,7 @@ func TestPingAfterSilence(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				messages := keyed("a", "b")
 				messages[1].Topic, messages[1].MaxAttempts = "hung", 1
-				store, hook := newShelf(messages...), &diary{}
+				store, hook := newMemStore(messages...), &diary{}
 				var hangs atomic.Bool
 				var calls atomic.Int64
 				ping := func(route string) error {
@@ -95,7 +95,7 @@ func TestFirstPing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const before = 3
 		var pings atomic.Int64
-		store := newShelf(many(2)...)
+		store := newMemStore(many(2)...)
 		store.onClaim = func(context.Context) error {
 			if n := pings.Load(); n <= before {
 				t.Errorf("something was claimed after %d pings, of which none succeeded", n)
@@ -139,7 +139,7 @@ func TestRouteRetryAfter(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				tried := moments()
-				startOrdered(t, outbox.RelayConfig{Store: newShelf(many(1)...), Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
+				startOrdered(t, outbox.RelayConfig{Store: newMemStore(many(1)...), Poll: calm, Publisher: &scripted{answer: func(outbox.Message) error {
 					tried <- time.Now()
 					return outbox.RetryAfter(outbox.Unavailable(errors.New("busy")), c.asked)
 				}}})
@@ -158,7 +158,7 @@ func TestDatabaseHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store, letGo := newShelf(many(1)...), make(chan struct{})
+				store, letGo := newMemStore(many(1)...), make(chan struct{})
 				t.Cleanup(func() { close(letGo) }) // after a relay that waits for ever
 				var hung atomic.Bool
 				hang := func(ctx context.Context) error {

@@ -34,7 +34,7 @@ func TestStopBound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store, publishing := newShelf(many(2)...), make(chan struct{})
+				store, publishing := newMemStore(many(2)...), make(chan struct{})
 				store.onSettle = func(ctx context.Context, _ []outbox.Outcome) error { return wait(ctx, c.settling) }
 				publisher := handOver(func(ctx context.Context, messages []outbox.Message) []error {
 					close(publishing)
@@ -83,7 +83,7 @@ func TestStopDeaf(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		publishing := make(chan struct{})
-		relay := newOrderedRelay(t, outbox.RelayConfig{Store: newShelf(many(1)...), Poll: calm, Publisher: handOver(func(context.Context, []outbox.Message) []error {
+		relay := newOrderedRelay(t, outbox.RelayConfig{Store: newMemStore(many(1)...), Poll: calm, Publisher: handOver(func(context.Context, []outbox.Message) []error {
 			close(publishing)
 			<-time.After(time.Hour)
 			return []error{nil}

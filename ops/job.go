@@ -51,7 +51,7 @@ func (o *Outbox) change(ctx context.Context, operation Operation, filter Filter,
 	if err != nil {
 		return nil, err
 	}
-	step := o.half.Steps(operation, &filter, change.Before, change.BatchSize)
+	step := o.backend.Steps(operation, &filter, change.Before, change.BatchSize)
 	for more := true; more && err == nil; {
 		if ctx.Err() != nil {
 			result.Interrupted = true
@@ -90,7 +90,7 @@ func (o *Outbox) batch(ctx context.Context, record *audit.Record, step view.Step
 func (o *Outbox) count(ctx context.Context, operation Operation, filter *Filter, before time.Time) (*Result, error) {
 	result := &Result{DryRun: true, Before: before}
 	var err error
-	result.Events, result.AtLeast, err = o.half.Count(ctx, operation, filter, before)
+	result.Events, result.AtLeast, err = o.backend.Count(ctx, operation, filter, before)
 	if err != nil {
 		return nil, o.wrap("count the events", err)
 	}
@@ -119,7 +119,7 @@ func (o *Outbox) prepare(ctx context.Context, operation Operation, filter *Filte
 		}
 		change.Before = change.Before.UTC()
 	}
-	return o.half.Ready(ctx)
+	return o.backend.Ready(ctx)
 }
 
 // request is the request as the audit log records it.
@@ -141,7 +141,7 @@ func (o *Outbox) begin(ctx context.Context, operation Operation, actor string, r
 // end ends the entry. If events were changed it wakes the relays.
 func (o *Outbox) end(ctx context.Context, operation Operation, record *audit.Record, result *Result, err error) error {
 	if result.Events > 0 && operation != OperationPurge {
-		_ = o.half.Wake(context.WithoutCancel(ctx)) // if it fails relays poll
+		_ = o.backend.Wake(context.WithoutCancel(ctx)) // if it fails relays poll
 	}
 	return record.End(ctx, result.Interrupted, o.wrap(string(operation)+" events", err))
 }

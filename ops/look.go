@@ -13,14 +13,14 @@ import (
 
 // Overview returns the outbox's present state.
 func (o *Outbox) Overview(ctx context.Context) (*Overview, error) {
-	if err := o.half.Ready(ctx); err != nil {
+	if err := o.backend.Ready(ctx); err != nil {
 		return nil, err
 	}
 	overview := &Overview{ByState: make(map[State]Count), Relays: []Relay{}}
 	for _, state := range o.about.States {
 		overview.ByState[state] = Count{}
 	}
-	if err := o.half.Overview(ctx, overview); err != nil {
+	if err := o.backend.Overview(ctx, overview); err != nil {
 		return nil, o.wrap("look at the events", err)
 	}
 	overview.At = overview.At.UTC()
@@ -34,7 +34,7 @@ func (o *Outbox) Stats(ctx context.Context) (*Stats, error) {
 		return nil, err
 	}
 	stats := &Stats{Overview: overview}
-	if err := o.half.Stats(ctx, stats); err != nil {
+	if err := o.backend.Stats(ctx, stats); err != nil {
 		return nil, o.wrap("count the events", err)
 	}
 	return stats, nil
@@ -53,23 +53,23 @@ func (o *Outbox) List(ctx context.Context, filter Filter, page Page) (*Listing, 
 	if err != nil {
 		return nil, err
 	}
-	if err := o.half.Ready(ctx); err != nil {
+	if err := o.backend.Ready(ctx); err != nil {
 		return nil, err
 	}
-	listing, err := o.half.List(ctx, &filter, after, size)
+	listing, err := o.backend.List(ctx, &filter, after, size)
 	return listing, o.wrap("list the events", err)
 }
 
 // Show returns an event with its history, or ErrNotFound.
 func (o *Outbox) Show(ctx context.Context, id uuid.UUID) (*Details, error) {
-	if err := o.half.Ready(ctx); err != nil {
+	if err := o.backend.Ready(ctx); err != nil {
 		return nil, err
 	}
 	people, err := o.log.Moments(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	details, err := o.half.Show(ctx, id, people)
+	details, err := o.backend.Show(ctx, id, people)
 	if err != nil {
 		return nil, o.wrap("read an event", err)
 	}
@@ -79,10 +79,10 @@ func (o *Outbox) Show(ctx context.Context, id uuid.UUID) (*Details, error) {
 
 // DeadGroups groups the dead events by their type and their error.
 func (o *Outbox) DeadGroups(ctx context.Context) (*DeadGroups, error) {
-	if err := o.half.Ready(ctx); err != nil {
+	if err := o.backend.Ready(ctx); err != nil {
 		return nil, err
 	}
-	groups, err := o.half.DeadGroups(ctx)
+	groups, err := o.backend.DeadGroups(ctx)
 	return groups, o.wrap("group the dead events", err)
 }
 

@@ -23,11 +23,11 @@ import (
 
 // Outbox is a queue table or a subscription of a stream, made by Table or Stream. It is safe for concurrent use.
 type Outbox struct {
-	pool  *pgxpool.Pool
-	half  half
-	about Description
-	log   *audit.Log
-	place Place
+	pool    *pgxpool.Pool
+	backend backend
+	about   Description
+	log     *audit.Log
+	place   Place
 }
 
 // Place says where an outbox's tables are. One of its fields is set.
@@ -40,25 +40,25 @@ type Place struct {
 
 // Table returns the queue table of a layout. It does not connect.
 func Table(pool *pgxpool.Pool, layout layouts.Layout) (*Outbox, error) {
-	half, err := table.New(pool, layout)
+	backend, err := table.New(pool, layout)
 	if err != nil {
 		return nil, err
 	}
-	return newOutbox(pool, half, layout.Schema, Place{Layout: &layout}), nil
+	return newOutbox(pool, backend, layout.Schema, Place{Layout: &layout}), nil
 }
 
 // Stream returns a subscription of a stream; an empty name is the default subscription. It does not connect.
 func Stream(pool *pgxpool.Pool, place pgstream.Stream, subscription string) (*Outbox, error) {
-	half, err := stream.New(pool, place, cmp.Or(subscription, pgstream.DefaultSubscription))
+	backend, err := stream.New(pool, place, cmp.Or(subscription, pgstream.DefaultSubscription))
 	if err != nil {
 		return nil, err
 	}
-	return newOutbox(pool, half, place.Schema, Place{Stream: &place}), nil
+	return newOutbox(pool, backend, place.Schema, Place{Stream: &place}), nil
 }
 
-func newOutbox(pool *pgxpool.Pool, half half, schema string, place Place) *Outbox {
-	about := half.Describe()
-	return &Outbox{pool, half, about, audit.New(pool, schema, about.Name), place}
+func newOutbox(pool *pgxpool.Pool, backend backend, schema string, place Place) *Outbox {
+	about := backend.Describe()
+	return &Outbox{pool, backend, about, audit.New(pool, schema, about.Name), place}
 }
 
 // Describe says what the outbox is and what it can do. It does not query the database.
@@ -71,7 +71,7 @@ func (o *Outbox) Pool() *pgxpool.Pool { return o.pool }
 func (o *Outbox) Place() Place { return o.place }
 
 // Verify checks that the tables, and the subscription of a stream, exist and are what this program needs.
-func (o *Outbox) Verify(ctx context.Context) error { return o.half.Verify(ctx) }
+func (o *Outbox) Verify(ctx context.Context) error { return o.backend.Verify(ctx) }
 
 // wrap adds what failed to an error. Errors of our own packages already say it.
 func (o *Outbox) wrap(doing string, err error) error {

@@ -17,7 +17,7 @@ type purgeRequest struct {
 // Purge deletes delivered events older than their retention, and dead ones older than theirs. It works in steps and
 // writes the audit log after each, so after a crash the log may lack the last step.
 func (o *Outbox) Purge(ctx context.Context, purge outbox.Purge, change Change) (*Result, error) {
-	store, done, err := o.half.Purger(ctx, purge, change.Logger)
+	store, done, err := o.backend.Purger(ctx, purge, change.Logger)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (o *Outbox) Replay(ctx context.Context, filter Filter, replay Replay) (*Res
 	if err != nil {
 		return nil, err
 	}
-	result.Events, err = o.half.Replay(ctx, &filter, view.Replay{
+	result.Events, err = o.backend.Replay(ctx, &filter, view.Replay{
 		Rate: replay.Rate, Publisher: replay.Publisher, DefaultTopic: replay.DefaultTopic, Progress: replay.Progress,
 		Note: func(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) error {
 			return record.Note(ctx, tx, int64(len(ids)), ids)

@@ -11,9 +11,9 @@ import (
 	"github.com/packfinderz/outbox/ops/view"
 )
 
-// half is what differs between a queue table and a subscription of a stream. It checks nothing that an Outbox checks
+// backend is what differs between a queue table and a subscription of a stream. It checks nothing that an Outbox checks
 // for both, and writes no audit log.
-type half interface {
+type backend interface {
 	Describe() Description
 	// Verify checks that the tables are what this program needs.
 	Verify(ctx context.Context) error

@@ -12,9 +12,9 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// shelf is a store in memory, for tests on a bubble's clock, which no database can follow. The first field changes
+// memStore is a store in memory, for tests on a bubble's clock, which no database can follow. The first field changes
 // its traits, the functions its behaviour.
-type shelf struct {
+type memStore struct {
 	traits outbox.Traits
 	// oneOut makes it hand out one message at a time: no other before that one is settled.
 	oneOut bool
@@ -42,13 +42,13 @@ type shelved struct {
 	due time.Time
 }
 
-func newShelf(messages ...outbox.Message) *shelf {
-	s := &shelf{traits: outbox.Traits{Name: "shelf", Lease: 3 * time.Hour, Backoff: true, Exclusive: true}}
+func newMemStore(messages ...outbox.Message) *memStore {
+	s := &memStore{traits: outbox.Traits{Name: "memory", Lease: 3 * time.Hour, Backoff: true, Exclusive: true}}
 	s.add(messages...)
 	return s
 }
 
-func (s *shelf) add(messages ...outbox.Message) {
+func (s *memStore) add(messages ...outbox.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, message := range messages {
@@ -57,13 +57,13 @@ func (s *shelf) add(messages ...outbox.Message) {
 }
 
 // settled returns the outcomes of each batch so far.
-func (s *shelf) settled() []string {
+func (s *memStore) settled() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.outcomes)
 }
 
-func (s *shelf) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.Batch, error) {
+func (s *memStore) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.Batch, error) {
 	n := request.Limit
 	if s.onClaim != nil {
 		if err := s.onClaim(ctx); err != nil {
@@ -88,11 +88,11 @@ func (s *shelf) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.
 	return batch, nil
 }
 
-func (s *shelf) Sweep(context.Context) (int64, error)               { return s.swept, nil }
-func (s *shelf) Purge(context.Context, outbox.Purge) (int64, error) { return 0, nil }
-func (s *shelf) Traits() outbox.Traits                              { return s.traits }
+func (s *memStore) Sweep(context.Context) (int64, error)               { return s.swept, nil }
+func (s *memStore) Purge(context.Context, outbox.Purge) (int64, error) { return 0, nil }
+func (s *memStore) Traits() outbox.Traits                              { return s.traits }
 
-func (s *shelf) Stats(context.Context) (stats outbox.Stats, err error) {
+func (s *memStore) Stats(context.Context) (stats outbox.Stats, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats.Held = int64(s.out)
@@ -107,7 +107,7 @@ func (s *shelf) Stats(context.Context) (stats outbox.Stats, err error) {
 }
 
 type shelfBatch struct {
-	store               *shelf
+	store               *memStore
 	messages, exhausted []outbox.Message
 }
 
