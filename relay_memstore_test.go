@@ -72,7 +72,7 @@ func (s *memStore) Claim(ctx context.Context, request outbox.ClaimRequest) (outb
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	batch := &shelfBatch{store: s, exhausted: s.exhausted}
+	batch := &memBatch{store: s, exhausted: s.exhausted}
 	s.exhausted = nil
 	if s.oneOut {
 		n = 1 - s.out
@@ -106,25 +106,25 @@ func (s *memStore) Stats(context.Context) (stats outbox.Stats, err error) {
 	return stats, nil
 }
 
-type shelfBatch struct {
+type memBatch struct {
 	store               *memStore
 	messages, exhausted []outbox.Message
 }
 
-func (b *shelfBatch) Messages() []outbox.Message  { return b.messages }
-func (b *shelfBatch) Exhausted() []outbox.Message { return b.exhausted }
-func (b *shelfBatch) Unblocked() bool             { return b.store.unblocks }
+func (b *memBatch) Messages() []outbox.Message  { return b.messages }
+func (b *memBatch) Exhausted() []outbox.Message { return b.exhausted }
+func (b *memBatch) Unblocked() bool             { return b.store.unblocks }
 
-func (b *shelfBatch) Renew(context.Context) error {
+func (b *memBatch) Renew(context.Context) error {
 	if b.store.onRenew == nil {
 		return nil
 	}
 	return b.store.onRenew()
 }
 
-func (b *shelfBatch) Reclaimed() int { return min(b.store.reclaimed, len(b.messages)) }
+func (b *memBatch) Reclaimed() int { return min(b.store.reclaimed, len(b.messages)) }
 
-func (b *shelfBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) ([]uuid.UUID, error) {
+func (b *memBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) ([]uuid.UUID, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -155,7 +155,7 @@ func (b *shelfBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) ([]u
 }
 
 // Abandon puts back what was not settled.
-func (b *shelfBatch) Abandon() {
+func (b *memBatch) Abandon() {
 	b.store.mu.Lock()
 	b.store.out -= len(b.messages)
 	b.store.mu.Unlock()
