@@ -36,7 +36,11 @@ func (t *tree) check(ctx context.Context, out io.Writer) (err error) {
 	if err := t.consistent(); err != nil {
 		return err
 	}
-	if err := t.renumber(); err != nil {
+	files, err := t.files(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.renumber(files); err != nil {
 		return err
 	}
 	work, err := os.MkdirTemp("", "outbox-install-")
@@ -45,15 +49,11 @@ func (t *tree) check(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	proxy := filepath.Join(work, "proxy")
-	if err := t.publish(ctx, proxy); err != nil {
+	if err := t.publish(proxy, files); err != nil {
 		return err
 	}
 	known, err := goEnv(ctx)
 	if err != nil {
-		return err
-	}
-	// Another content had the same version the last time, if that did not end well.
-	if err := t.forget(known.modules); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.forget(known.modules)) }()

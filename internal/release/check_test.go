@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	modzip "golang.org/x/mod/zip"
 )
 
 // TestPublish reads the zips of a proxy: each module has its own files, and requires the version of the check.
@@ -15,18 +17,12 @@ func TestPublish(t *testing.T) {
 	t.Parallel()
 	root := repository(t, nil)
 	write(t, filepath.Join(root, "kafka", "kafka.go"), "package kafka\n") // not committed
-	tree, err := openTree(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tree.renumber(); err != nil {
-		t.Fatal(err)
-	}
-	if !regexp.MustCompile(`^v0\.1\.0-check-[0-9a-f]{8}$`).MatchString(tree.version) {
+	tree, files := renumbered(t, root)
+	if !regexp.MustCompile(`^v0\.1\.0-check-[0-9a-f]{12}$`).MatchString(tree.version) {
 		t.Fatalf("the version of the check is %s", tree.version)
 	}
 	proxy := t.TempDir()
-	if err := tree.publish(t.Context(), proxy); err != nil {
+	if err := tree.publish(proxy, files); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(proxy, "example.com", "shop", "bench")); err == nil {
@@ -57,16 +53,52 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestForget leaves nothing of the check in a cache of modules, and everything else.
-func TestForget(t *testing.T) {
+// TestRenumber has a version of its own for every content, new files included: go would not see them in a version that it
+// knows.
+func TestRenumber(t *testing.T) {
 	t.Parallel()
-	tree, err := openTree(repository(t, nil))
+	root := repository(t, nil)
+	seen := make(map[string]string)
+	for _, change := range []struct{ what, file, content string }{
+		{"nothing", "go.mod", rootMod},
+		{"a new file", "shop.go", "package shop\n"},
+		{"other words in it", "shop.go", "package shops\n"},
+		{"the file in another module", "kafka/shop.go", "package shop\n"},
+		{"a requirement", "kafka/go.mod", strings.ReplaceAll(kafkaMod, "v1.0.0", "v1.0.1")},
+	} {
+		write(t, filepath.Join(root, change.file), change.content)
+		tree, _ := renumbered(t, root)
+		if before, ok := seen[tree.version]; ok {
+			t.Errorf("%s changed, and the version is that of before: %s", change.what, before)
+		}
+		seen[tree.version] = change.what
+		if again, _ := renumbered(t, root); again.version != tree.version {
+			t.Errorf("%s: the versions of one content are %s and %s", change.what, tree.version, again.version)
+		}
+	}
+}
+
+// renumbered is a tree with the version of the check, and its files.
+func renumbered(t *testing.T, root string) (*tree, map[string][]modzip.File) {
+	t.Helper()
+	tree, err := openTree(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tree.renumber(); err != nil {
+	files, err := tree.files(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
+	if err := tree.renumber(files); err != nil {
+		t.Fatal(err)
+	}
+	return tree, files
+}
+
+// TestForget leaves nothing of the check in a cache of modules, and everything else.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	tree, _ := renumbered(t, repository(t, nil))
 	cache := t.TempDir()
 	downloads := filepath.Join("cache", "download", "example.com", "shop", "kafka", "@v")
 	own := []string{

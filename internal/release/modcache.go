@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
 )
 
 // goSettings are what go is told where the check is run.
@@ -39,14 +41,42 @@ func environment(known goSettings, work, proxy string) []string {
 		"GONOSUMDB=github.com/packfinderz/outbox", "GOBIN="+filepath.Join(work, "bin"))
 }
 
-// renumber gives the modules a version for the check that is never released, and that no other working tree has. It stays
-// the same, so that what has not changed since the last check is not compiled again.
-func (t *tree) renumber() error {
+// renumber gives the modules a version for the check that is never released. It is another one for every content and every
+// working tree: go takes what is in its cache of modules as it was when it first saw that version.
+func (t *tree) renumber(files map[string][]zip.File) error {
 	root, err := filepath.Abs(t.root)
 	if err != nil {
 		return err
 	}
-	return t.require(fmt.Sprintf("%s-check-%08x", t.version, crc32.ChecksumIEEE([]byte(root))))
+	sum := sha256.New()
+	_, _ = fmt.Fprintln(sum, root) // a hash takes everything
+	for _, m := range t.modules {
+		text, err := m.file.Format()
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(sum, "%s\n%s\n", m.path(), text)
+		for _, file := range files[m.folder] {
+			if err := hashFile(sum, file); err != nil {
+				return fmt.Errorf("read the files of %s: %w", m.folder, err)
+			}
+		}
+	}
+	return t.require(fmt.Sprintf("%s-check-%x", t.version, sum.Sum(nil)[:6]))
+}
+
+func hashFile(sum io.Writer, file zip.File) error {
+	in, err := file.Open()
+	if err != nil {
+		return err
+	}
+	content, err := io.ReadAll(in)
+	if err != nil {
+		_ = in.Close() // it says less
+		return err
+	}
+	_, _ = fmt.Fprintf(sum, "%s %d\n%s", file.Path(), len(content), content)
+	return in.Close()
 }
 
 // forget removes the modules of this version from a cache of modules.

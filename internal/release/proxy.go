@@ -23,11 +23,11 @@ func (f file) Path() string                 { return f.within }
 func (f file) Lstat() (os.FileInfo, error)  { return os.Lstat(f.onDisk) }
 func (f file) Open() (io.ReadCloser, error) { return os.Open(f.onDisk) }
 
-// publish makes a module proxy in a folder: every module that is released, as the working tree has it, committed or not.
-func (t *tree) publish(ctx context.Context, proxy string) error {
+// files are those of each module, by its folder, as the working tree has them, committed or not.
+func (t *tree) files(ctx context.Context) (map[string][]zip.File, error) {
 	listed, err := t.git(ctx, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	files := make(map[string][]zip.File)
 	for name := range strings.SplitSeq(strings.TrimRight(listed, "\x00"), "\x00") {
@@ -45,6 +45,11 @@ func (t *tree) publish(ctx context.Context, proxy string) error {
 		}
 		files[folder] = append(files[folder], file{within, onDisk})
 	}
+	return files, nil
+}
+
+// publish makes a module proxy in a folder, with every module that is released.
+func (t *tree) publish(proxy string, files map[string][]zip.File) error {
 	for _, m := range t.modules {
 		if m.released() {
 			if err := t.put(proxy, m, files[m.folder]); err != nil {
