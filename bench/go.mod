@@ -6,7 +6,7 @@ require (
 	github.com/ThreeDotsLabs/watermill v1.5.2
 	github.com/ThreeDotsLabs/watermill-sql/v4 v4.1.2
 	github.com/google/uuid v1.6.0
-	github.com/jackc/pgx/v5 v5.11.0
+	github.com/jackc/pgx/v5 v5.12.0
 	github.com/packfinderz/outbox v0.1.0
 	github.com/packfinderz/outbox/consume/inbox/redisinbox v0.1.0
 	github.com/redis/go-redis/v9 v9.23.0

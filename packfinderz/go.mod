@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	cloud.google.com/go/pubsub/v2 v2.8.0
 	github.com/google/uuid v1.6.0
-	github.com/jackc/pgx/v5 v5.11.0
+	github.com/jackc/pgx/v5 v5.12.0
 	github.com/packfinderz/outbox v0.1.0
 	github.com/packfinderz/outbox/consume/inbox/redisinbox v0.1.0
 	github.com/packfinderz/outbox/destinations/gcppubsub v0.1.0

@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/google/uuid v1.6.0
-	github.com/jackc/pgx/v5 v5.11.0
+	github.com/jackc/pgx/v5 v5.12.0
 	github.com/packfinderz/outbox v0.1.0
 	github.com/packfinderz/outbox/layouts/layoutfile v0.1.0
 	github.com/pressly/goose/v3 v3.29.0

@@ -170,6 +170,9 @@ func (r *results) take() error {
 	return nil
 }
 
+// Tx is nil: what is sent here begins no transaction for the caller.
+func (r *results) Tx() pgx.Tx { return nil }
+
 // Exec reads the answer to the next statement.
 func (r *results) Exec() (tag pgconn.CommandTag, err error) {
 	if err := r.take(); err != nil {

@@ -80,3 +80,4 @@ func (r failedResults) Exec() (pgconn.CommandTag, error) { return pgconn.Command
 func (r failedResults) Query() (pgx.Rows, error)         { return failedRows(r), r.err }
 func (r failedResults) QueryRow() pgx.Row                { return row{failedRows(r)} }
 func (r failedResults) Close() error                     { return r.err }
+func (r failedResults) Tx() pgx.Tx                       { return nil }
