@@ -10,6 +10,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/redis/redistest"
+	"github.com/packfinderz/outbox/outboxtest/await"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
 )
 
@@ -225,10 +226,33 @@ func TestManyHeaders(t *testing.T) {
 	}
 }
 
-// TestSlowBroker has a deadline pass while Redis holds its answer back: a call ends with its
+// TestSlowBroker has a deadline pass, or the call cancelled, while Redis holds its answer back: a call ends with its
 // context, and what was not sent by then is not counted as tried.
 func TestSlowBroker(t *testing.T) {
 	t.Parallel()
+	t.Run("deadline", func(t *testing.T) {
+		t.Parallel()
+		endsSilent(t, func(ctx context.Context, _ *redistest.Broker) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Second) // nothing has to happen in it
+		})
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		t.Parallel()
+		endsSilent(t, func(ctx context.Context, broker *redistest.Broker) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			go func() {
+				defer cancel()
+				await.Check(t, "Redis to hold a call back", func() bool {
+					return strings.Contains(broker.Client().Info(t.Context(), "clients").Val(), "blocked_clients:1")
+				})
+			}()
+			return ctx, cancel
+		})
+	})
+}
+
+func endsSilent(t *testing.T, end func(context.Context, *redistest.Broker) (context.Context, context.CancelFunc)) {
+	t.Helper()
 	broker := redistest.New(t)
 	publisher := open(t, broker.URL())
 	publisher.WaitForAnswers()
@@ -243,7 +267,7 @@ func TestSlowBroker(t *testing.T) {
 		}
 	})
 	messages := publishertest.Messages(1500)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // nothing has to happen in it
+	ctx, cancel := end(t.Context(), broker)
 	defer cancel()
 	errs := publishertest.Ends(t, func() []error { return publisher.Publish(ctx, messages) })
 	publishertest.Fails(t, errs[0], outbox.ClassUnclear, "no answer of Redis in time")

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -79,7 +80,7 @@ func (p *Publisher) run(ctx context.Context, calls []*call) {
 	})
 	var again []*call
 	for _, c := range calls {
-		if goredis.HasErrorPrefix(c.reply.Err(), "NOSCRIPT") {
+		if goredis.HasErrorPrefix(c.err, "NOSCRIPT") {
 			again = append(again, c)
 		}
 	}
@@ -100,7 +101,13 @@ func (p *Publisher) send(ctx context.Context, calls []*call, evaluate func(gored
 		// It counts the replicas that have what this connection wrote.
 		wait = pipe.Do(ctx, "wait", p.config.Wait, p.config.WaitTimeout.Milliseconds())
 	}
-	_, failure := pipe.Exec(ctx)
+	answered, failure := execute(ctx, pipe)
+	if !answered { // the replies may still be written to
+		for _, c := range calls {
+			c.err = failure
+		}
+		return
+	}
 	for _, c := range calls {
 		if c.err = c.reply.Err(); c.err == nil && c.reply.Val() == nil {
 			c.err = failure // no command got as far as to have an error of its own
@@ -114,6 +121,28 @@ func (p *Publisher) send(ctx context.Context, calls []*call, evaluate func(gored
 		if c.err == nil {
 			c.err = few
 		}
+	}
+}
+
+// execute sends what a pipeline holds. The client heeds a context's deadline, but not its cancellation, so execute
+// does not wait for an answer after that; answered is false then.
+func execute(ctx context.Context, pipe goredis.Pipeliner) (answered bool, failure error) {
+	done := make(chan error, 1)
+	go func() {
+		_, err := pipe.Exec(ctx)
+		done <- err
+	}()
+	cancelled := make(chan struct{})
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			close(cancelled)
+		}
+	})()
+	select {
+	case failure = <-done:
+		return true, failure
+	case <-cancelled:
+		return false, ctx.Err()
 	}
 }
 
