@@ -20,7 +20,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 
 // Migrate makes the stream, and its schema if that is missing, or brings it up to date. A zero field of shape stands for
 // the default in a new stream, and for what it is in an existing one; an existing stream of another shape is an error. So
-// is a table of the stream's name that these migrations have not made.
+// is a table of the stream's name that these migrations have not made, and a stream of which something is gone.
 //
 // It does the same as outbox migrate up and notes it in the same place, so that either can go on where the other ended.
 // It may run in several processes at once.
@@ -51,7 +51,7 @@ func (s Stream) Migrate(ctx context.Context, pool *pgxpool.Pool, shape Shape) er
 	if err := set.Up(ctx, pool); err != nil {
 		return fmt.Errorf("outbox: migrate the stream: %w", err)
 	}
-	return nil
+	return s.CheckSchema(ctx, pool)
 }
 
 // Allows reports whether a stream of shape is has what s asks for. What is zero in s asks for nothing.

@@ -437,3 +437,16 @@ func TestSettingsOfAnotherShape(t *testing.T) {
 		}
 	}
 }
+
+// TestMigrateFindsWhatIsGone migrates a stream that has lost a table: success would be a lie.
+func TestMigrateFindsWhatIsGone(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	if err := pgstream.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, pool, `DROP TABLE outbox_parked CASCADE`)
+	if err := pgstream.Migrate(t.Context(), pool); !errors.Is(err, pgstream.ErrSchemaIncomplete) {
+		t.Errorf("a stream without outbox_parked: %v", err)
+	}
+}

@@ -38,17 +38,28 @@ func RefuseElsewhere(ctx context.Context, db DB, table string) error {
 	return fmt.Errorf("%w: table %q, schema %q", ErrElsewhere, table, found)
 }
 
-// RefuseForeign refuses a table that is there although its first migration is not noted as applied.
+// ErrTableLost says that the table was made by these migrations and is gone.
+var ErrTableLost = errors.New("the table is gone, though its migrations are recorded as applied")
+
+// RefuseForeign refuses a table that is there although its first migration is not recorded as applied, and one that is
+// gone although it is.
 func RefuseForeign(ctx context.Context, db DB, layout, table string) error {
 	exists, err := exists(ctx, db, table)
-	if err != nil || !exists {
+	if err != nil {
 		return err
 	}
-	noted, err := applied(ctx, db, VersionTable(layout, table))
-	if err == nil && !noted[1] {
+	versions := VersionTable(layout, table)
+	noted, err := applied(ctx, db, versions)
+	switch {
+	case err != nil:
+		return err
+	case exists && !noted[1]:
 		return fmt.Errorf("%w: %q", ErrTableExists, table)
+	case !exists && noted[1]:
+		return fmt.Errorf("%w: %q, in %[3]s; restore it from a backup, or drop what is left of it and run DROP TABLE %[3]s to make it again, empty",
+			ErrTableLost, table, pgx.Identifier{versions}.Sanitize())
 	}
-	return err
+	return nil
 }
 
 // exists looks for a table where the migrations would make it, and nowhere else on the search path.

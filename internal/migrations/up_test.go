@@ -170,6 +170,25 @@ func TestUpRefuses(t *testing.T) {
 	}
 }
 
+// TestUpLost says that the table is gone, and its advice makes it again.
+func TestUpLost(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	if err := shop("").Up(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, pool, `DROP TABLE orders`)
+	err := shop("").Up(t.Context(), pool)
+	const advice = `DROP TABLE "orders_shop_goose"`
+	if !errors.Is(err, migrations.ErrTableLost) || !strings.Contains(err.Error(), advice) {
+		t.Fatalf("a table that is gone: %v", err)
+	}
+	pgtest.Exec(t, pool, `DROP TABLE lines; `+advice)
+	if err := shop("").Up(t.Context(), pool); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestUpBesideGoose has goose make the version table, which it does without the lock, while Up applies the first file.
 func TestUpBesideGoose(t *testing.T) {
 	t.Parallel()
