@@ -61,15 +61,15 @@ func (r *Relay) Nudge() {
 }
 
 // Run relays until ctx ends. Then it stops claiming, finishes and settles what is being published, releases the
-// rest, and returns nil, after RelayConfig.Grace at the latest. It ends the same way, with ErrGone, when what the
-// store serves was removed.
+// rest, and returns nil, or an error if not everything was settled. That takes RelayConfig.Grace at most, unless the
+// publisher ignores its context. It ends the same way, with ErrGone, when what the store serves was removed.
 func (r *Relay) Run(ctx context.Context) error {
 	run, err := r.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer r.end(run)
-	return r.serve(run)
+	return cmp.Or(r.serve(run), run.result())
 }
 
 // Start is Run in the background. Stop, or the end of ctx, stops it.
@@ -86,14 +86,14 @@ func (r *Relay) Start(ctx context.Context) error {
 }
 
 // Drain relays until no event is due, held or waiting for a retry, and returns nil. It leaves events scheduled for
-// later. If ctx ends first, Drain returns its error.
+// later. If ctx ends or Stop is called first, Drain returns an error.
 func (r *Relay) Drain(ctx context.Context) error {
 	run, err := r.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer r.end(run)
-	return cmp.Or(r.relay(run, true), ctx.Err())
+	return cmp.Or(r.relay(run, true), run.claiming.Err())
 }
 
 // begin starts a run, unless the relay is already running.

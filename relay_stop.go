@@ -32,10 +32,7 @@ func (r *Relay) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", errUnsettled, ctx.Err())
 	}
-	if run.unsettled.Load() {
-		return errUnsettled
-	}
-	return nil
+	return run.result()
 }
 
 // run is one run of a relay. It ends in three steps: it stops claiming, then publishing, then settling.
@@ -76,6 +73,14 @@ func (r *run) missed(err error) {
 	if r.claiming.Err() != nil && !errors.Is(err, ErrLeaseLost) {
 		r.unsettled.Store(true)
 	}
+}
+
+// result returns an error if something could not be settled before the end.
+func (r *run) result() error {
+	if r.unsettled.Load() {
+		return errUnsettled
+	}
+	return nil
 }
 
 func (r *run) cut() {

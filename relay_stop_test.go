@@ -105,3 +105,38 @@ func TestStopDeaf(t *testing.T) {
 		}
 	})
 }
+
+// TestStopIsTold has the callers of Run and Drain hear what Stop hears: that something was not settled, or not drained.
+func TestStopIsTold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		do             func(*outbox.Relay, context.Context) error
+		hangs          time.Duration // the database
+		stops, returns bool          // with an error
+	}{
+		"run":                    {(*outbox.Relay).Run, 0, false, false},
+		"run that cannot settle": {(*outbox.Relay).Run, time.Hour, true, true},
+		"drain":                  {(*outbox.Relay).Drain, 0, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store, publishing := newMemStore(many(1)...), make(chan struct{}, 1)
+				store.onSettle = func(ctx context.Context, _ []outbox.Outcome) error { return wait(ctx, c.hangs) }
+				relay := newOrderedRelay(t, outbox.RelayConfig{Store: store, Poll: calm, Publisher: handOver(func(ctx context.Context, _ []outbox.Message) []error {
+					publishing <- struct{}{}
+					return []error{wait(ctx, time.Hour)}
+				})})
+				ended := make(chan error, 1)
+				go func() { ended <- c.do(relay, t.Context()) }()
+				<-publishing
+				if err := relay.Stop(t.Context()); (err != nil) != c.stops {
+					t.Errorf("Stop returns %v", err)
+				}
+				if err := <-ended; (err != nil) != c.returns {
+					t.Errorf("it returns %v", err)
+				}
+			})
+		})
+	}
+}
