@@ -142,6 +142,9 @@ func apiChanges(operation ops.Operation) func(*Console, http.ResponseWriter, *re
 		if err != nil {
 			return err
 		}
+		if state := begun.state(); state.failed != 0 {
+			return writeJSON(w, state.failed, state)
+		}
 		return writeJob(w, begun)
 	}
 }

@@ -48,6 +48,8 @@ type jobState struct {
 	Result *ops.Result `json:"result,omitempty"`
 	// Error says why it failed.
 	Error string `json:"error,omitempty"`
+	// failed is the status of the answer for that; zero if it did not fail.
+	failed int
 }
 
 // jobs are the changes of an outbox, oldest first.
@@ -142,7 +144,7 @@ func (j *job) state() jobState {
 		s.Events = j.result.Events
 	}
 	if j.err != nil {
-		_, s.Error, _ = explain(j.err)
+		s.failed, s.Error, _ = explain(j.err)
 	}
 	return s
 }

@@ -255,6 +255,13 @@ func TestAPIChanges(t *testing.T) {
 	retry(`{"topik":"usage"}`).want(t, http.StatusBadRequest, "topik")
 	retry(`{"topic":"usage"} {}`).want(t, http.StatusBadRequest, "after the JSON")
 	retry(`{"topic"`).want(t, http.StatusBadRequest, "")
+	// What only the job finds out is no success, either.
+	var refused answer
+	await.Until(t, "the job to end", func() bool {
+		refused = retry(`{"since":"2030-01-01T00:00:00Z","until":"2020-01-01T00:00:00Z"}`)
+		return refused.StatusCode != http.StatusAccepted
+	})
+	refused.want(t, http.StatusBadRequest, "the filter cannot be used")
 	b.send("POST", "/api/v1/targets/shop/retry", `{"topic":"usage"}`, bearer(p.operator)).want(t, http.StatusUnsupportedMediaType, "application/json")
 	begun := retry(`{"topic":"usage"}`) // it may be done, or take a little longer
 	var job struct{ ID, Actor string }

@@ -107,14 +107,15 @@ func parseTime(flag, text string) (time.Time, error) {
 
 func (a *app) replay(ctx context.Context, events *ops.Outbox, f *replayFlags, filter ops.Filter) error {
 	is := events.Describe()
-	done, goOn := "replaying", "--since with the time of the last event that arrived"
+	// A stream's events are not replayed in the order of their times, so no time says where to go on.
+	done, goOn := "replaying", "the same command, which replays these once more"
 	if !is.RelayReplays && !f.replay.DryRun {
 		destination, err := dest.Open(f.to, a.Out)
 		if err != nil {
 			return &usageError{err}
 		}
 		defer func() { _ = destination.Close() }() // every event was acknowledged, or the replay has failed
-		f.replay.Publisher, done = destination, "replayed"
+		f.replay.Publisher, done, goOn = destination, "replayed", "--since with the time of the last event that arrived"
 	}
 	screen := a.Err
 	if f.to == "stdout:" && isTerminal(a.Out) {
