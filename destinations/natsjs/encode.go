@@ -24,8 +24,8 @@ func (c *Config) encode(m *outbox.Message) (request, error) {
 		return request{}, err
 	}
 	attributes := header.Binding.Attributes(c.Format, m)
-	headers := make(nats.Header, len(attributes)+2)
-	values := make([]string, 0, len(attributes)+2)
+	headers := make(nats.Header, len(attributes)+3)
+	values := make([]string, 0, len(attributes)+3)
 	// One array for all values: a slice of its own for each would be most of the work.
 	set := func(name, value string) {
 		values = append(values, value)
@@ -36,6 +36,10 @@ func (c *Config) encode(m *outbox.Message) (request, error) {
 			return request{}, outbox.Rejected(err)
 		}
 		set(a.Name, a.Value)
+	}
+	// A key that cannot be a header is no reason to refuse the event: only its consumers' order depends on it.
+	if !c.Format.CloudEvents && m.Key != "" && checkHeader(wire.EventKey, m.Key) == nil {
+		set(wire.EventKey, m.Key)
 	}
 	// A dead letter has the id of its event, which may be in the same stream, and several consumers may make one:
 	// the stream would drop it as a duplicate.

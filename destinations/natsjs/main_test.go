@@ -21,7 +21,7 @@ func open(t testing.TB, url string) *natsjs.Publisher {
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	publishertest.Run(t, publishertest.Features{
-		Ordered: true, Attributes: true, Binary: true,
+		Ordered: true, Attributes: true, Keys: true, Binary: true,
 		Poison: func(m *outbox.Message) { m.Payload = make([]byte, 1<<20+1) },
 	}, func(t *testing.T) publishertest.Harness {
 		t.Helper()

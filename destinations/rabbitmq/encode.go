@@ -7,6 +7,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/wire"
 )
 
 const (
@@ -37,7 +38,11 @@ func (c *Config) encode(place int, message *outbox.Message) (*item, error) {
 	}
 	headers := make(amqp.Table)
 	size := 0
-	for _, a := range c.Format.Attributes(message, cloudEventsPrefix) {
+	attributes := c.Format.Attributes(message, cloudEventsPrefix)
+	if !c.Format.CloudEvents && message.Key != "" {
+		attributes = append(attributes, wire.Attribute{Name: wire.EventKey, Value: message.Key})
+	}
+	for _, a := range attributes {
 		if len(a.Name) > maxShort {
 			return nil, outbox.Rejected(fmt.Errorf("the name of the header %.40q... has %d bytes; AMQP takes %d", a.Name, len(a.Name), maxShort))
 		}

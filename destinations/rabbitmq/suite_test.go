@@ -71,7 +71,7 @@ func TestServer(t *testing.T) {
 func testConformance(t *testing.T, server *rabbittest.Broker) {
 	t.Helper()
 	features := publishertest.Features{
-		Ordered: true, Attributes: true, ContentType: true, Binary: true,
+		Ordered: true, Attributes: true, Keys: true, ContentType: true, Binary: true,
 		Poison: func(m *outbox.Message) { m.Payload = make([]byte, 400_001) },
 	}
 	publishertest.Run(t, features, func(t *testing.T) publishertest.Harness {

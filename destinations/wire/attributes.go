@@ -25,6 +25,10 @@ const (
 	ContentType   = "content_type"
 )
 
+// EventKey is the attribute with the key of a plain event at brokers that have no place of their own for it. Attributes
+// leaves it out.
+const EventKey = "event_key"
+
 // DeadReason is an attribute of a consumer's dead letter only: why the event is dead. Package consume writes it and
 // defines the others.
 const DeadReason = "dead_letter_reason"

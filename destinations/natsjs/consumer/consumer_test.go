@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
 	"github.com/packfinderz/outbox"
@@ -25,6 +26,29 @@ func TestOrdered(t *testing.T) {
 	publishertest.Deliver(t, open(t, broker.URL()), consumetest.Events(12, 2))
 	start(t, config)
 	stubborn.Check(t)
+}
+
+// TestKeyAlone brings an event's key to the consumer where no aggregate stands for it, whatever it is made of.
+func TestKeyAlone(t *testing.T) {
+	t.Parallel()
+	broker, handled := ordersAndDead(t), make(chan outbox.Message, 2)
+	config := settings(t, broker.URL(), consumetest.Handler(func(_ context.Context, m outbox.Message) error {
+		handled <- m
+		return nil
+	}))
+	sent := consumetest.Events(2, 1)
+	for i, key := range []string{"order/42", "broken\nkey"} {
+		sent[i].AggregateType, sent[i].AggregateID, sent[i].Key = "", "", key
+	}
+	publishertest.Deliver(t, open(t, broker.URL()), sent)
+	start(t, config)
+	for range sent {
+		m := <-handled
+		want := map[uuid.UUID]string{sent[0].ID: "order/42"}[m.ID] // the other one cannot be a header
+		if _, left := m.Headers["event_key"]; m.Key != want || left {
+			t.Errorf("the key is %q, want %q; the headers are %v", m.Key, want, m.Headers)
+		}
+	}
 }
 
 // TestSlowHandler handles for long, with others of the key behind: the server is told again and again

@@ -9,6 +9,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/destinations/natsjs/internal/header"
+	"github.com/packfinderz/outbox/destinations/wire"
 )
 
 // decode makes an event of a message of the stream, as the publisher wrote it.
@@ -26,6 +27,10 @@ func (c *Config) decode(msg jetstream.Msg) (*delivered, error) {
 	message, err := header.Binding.Decode(attributes, msg.Data())
 	message.Topic = strings.TrimPrefix(msg.Subject(), c.Broker.SubjectPrefix)
 	message.Attempt = int(meta.NumDelivered)
+	if key := message.Headers[wire.EventKey]; err == nil && key != "" && message.Key == "" {
+		message.Key = key
+		delete(message.Headers, wire.EventKey)
+	}
 	message.Key = cmp.Or(message.Key, keyOf(&message))
 	return &delivered{msg: msg, sequence: meta.Sequence.Stream, delivery: consume.Delivery{Message: message, Err: err}}, nil
 }

@@ -177,6 +177,8 @@ func received(msg jetstream.Msg) publishertest.Received {
 			r.Attributes[name] = values[0]
 		}
 	}
+	r.Key = r.Attributes[wire.EventKey]
+	delete(r.Attributes, wire.EventKey)
 	for _, name := range []string{wire.EventID, "ce-id"} {
 		if id, err := uuid.Parse(r.Attributes[name]); err == nil {
 			r.ID = id

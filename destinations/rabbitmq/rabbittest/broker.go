@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/packfinderz/outbox/destinations/wire"
 	"github.com/packfinderz/outbox/outboxtest/publishertest"
 )
 
@@ -167,5 +168,7 @@ func received(t testing.TB, queue string, delivery *amqp.Delivery) publishertest
 		}
 		r.Attributes[name] = text
 	}
+	r.Key = r.Attributes[wire.EventKey]
+	delete(r.Attributes, wire.EventKey)
 	return r
 }
