@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -26,10 +25,12 @@ func newMigratePrint(a *app) *cobra.Command {
 folder with --out. No database is needed. The files make their tables in the first schema of the
 search path. A table that another tool made is migrated by that tool: outbox migrate up refuses it.
 
---first is the version of the first file, so that they fit behind your own. Versions of Atlas are
-times, such as 20260131120000. Atlas and Flyway get no way down.`,
+With --out only the files that the folder lacks are written, and numbered after all files in it.
+After an update of Outbox the same command adds what is new. --first is the version of the first
+file instead; a version that another file has is refused, and then nothing is written. Versions of
+Atlas are times, such as 20260131120000. Atlas and Flyway get no way down.`,
 		Example: `  outbox migrate print
-  outbox migrate print --format tern --first 12 --out migrations
+  outbox migrate print --format tern --out migrations
   outbox migrate print --format flyway --layout modkit --out src/main/resources/db/migration`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,6 +42,9 @@ times, such as 20260131120000. Atlas and Flyway get no way down.`,
 				return err
 			}
 			printed, err := migrate.Print(files, tool, first, time.Now())
+			if err == nil && out != "" {
+				printed, err = migrate.Missing(out, printed, first)
+			}
 			if err != nil {
 				return &usageError{err}
 			}
@@ -52,7 +56,7 @@ times, such as 20260131120000. Atlas and Flyway get no way down.`,
 	options.shapeFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&tool, "format", "goose", "the `tool`: "+migrate.Formats)
-	f.Int64Var(&first, "first", 0, "`version` of the first file (default 1; for Atlas, the time)")
+	f.Int64Var(&first, "first", 0, "`version` of the first file (default: after the files in --out; for Atlas, the time)")
 	f.StringVar(&out, "out", "", "`folder` to write the files to; it has to be there, and no file in it is overwritten")
 	return cmd
 }
@@ -69,25 +73,12 @@ func migrationFiles(from *source, options migrationOptions) (fs.FS, error) {
 	return found.files(options)
 }
 
-// printFiles prints files, or writes the missing ones into a folder. If one exists with other content, it writes
-// none.
+// printFiles prints files, or writes them into a folder.
 func (a *app) printFiles(files []migrate.File, folder string) error {
 	if folder == "" {
 		return a.showFiles(files)
 	}
-	var missing []migrate.File
 	for _, file := range files {
-		path := filepath.Join(folder, file.Name)
-		switch content, err := os.ReadFile(path); {
-		case errors.Is(err, fs.ErrNotExist):
-			missing = append(missing, file)
-		case err != nil:
-			return usagef("look for %s: %w", path, err)
-		case string(content) != file.Content:
-			return usagef("%s is there already and is another one; choose another --out or --first", path)
-		}
-	}
-	for _, file := range missing {
 		path := filepath.Join(folder, file.Name)
 		if err := os.WriteFile(path, []byte(file.Content), 0o644); err != nil { //nolint:gosec // they are to be read by others
 			return fmt.Errorf("write a migration: %w", err)
@@ -95,6 +86,9 @@ func (a *app) printFiles(files []migrate.File, folder string) error {
 		if err := a.printf("%s\n", path); err != nil {
 			return err
 		}
+	}
+	if !a.json && len(files) == 0 {
+		return a.printf("nothing is missing in %s\n", folder)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,11 +109,11 @@ func schema(t *testing.T, url string) string {
 // TestMigratePrintFirst numbers the files behind those of the user, and overwrites none.
 func TestMigratePrintFirst(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
 	args := func(tool, first string, more ...string) []string {
 		return append([]string{"migrate", "print", "--layout", "modkit", "--format", tool, "--first", first}, more...)
 	}
 	for tool, want := range map[string]string{"goose": "00099_modkit_outbox_events.sql", "tern": "100_claim_index.sql", "flyway": "V100__claim_index.sql.conf"} {
+		folder := t.TempDir()
 		if got := ok(t, "", args(tool, "99", "--out", folder)...); !strings.Contains(got, filepath.Join(folder, want)+"\n") {
 			t.Errorf("%s wrote %s", tool, got)
 		}
@@ -128,6 +129,7 @@ func TestMigratePrintFirst(t *testing.T) {
 		}
 		refused(t, "is another one", "", args(tool, "99", "--out", folder)...)
 	}
+	refused(t, "there is no folder nowhere; make it first", "", args("tern", "99", "--out", "nowhere")...)
 	if got := ok(t, "", args("atlas", "20261231235959")...); !strings.Contains(got, "-- 20270101000000_claim_index.sql\n") {
 		t.Errorf("Atlas goes on after the last second of the year with %s", got)
 	}
@@ -139,4 +141,58 @@ func TestMigratePrintFirst(t *testing.T) {
 	refused(t, "versions begin at 1", "", args("tern", "0")...)
 	refused(t, "versions begin at 1", "", args("tern", "-1")...)
 	refused(t, "shape of a stream", "", args("tern", "1", "--slots", "4")...)
+}
+
+// TestMigratePrintIntoFolder prints into a folder with migrations of the user, before and after those of Outbox.
+func TestMigratePrintIntoFolder(t *testing.T) {
+	t.Parallel()
+	for tool, name := range map[string]string{"goose": "%05d_%s.sql", "tern": "%03d_%s.sql", "flyway": "V%d__%s.sql"} {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			file := func(version int, of string) string { return filepath.Join(folder, fmt.Sprintf(name, version, of)) }
+			write := func(path string) {
+				t.Helper()
+				if err := os.WriteFile(path, []byte("SELECT 1;\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			args := func(more ...string) []string {
+				return slices.Concat([]string{"migrate", "print", "--layout", "modkit", "--format", tool, "--out", folder}, more)
+			}
+			write(file(12, "mine"))
+			refused(t, filepath.Base(file(12, "mine"))+" has the version of", "", args("--first", "11")...)
+			if files := sqlFiles(t, folder); len(files) != 1 {
+				t.Fatalf("a refused print leaves %q", files)
+			}
+			ok(t, "", args()...)
+			want := []string{file(12, "mine"), file(13, "modkit_outbox_events"), file(14, "claim_index"), file(15, "stray_index")}
+			if files := sqlFiles(t, folder); !slices.Equal(files, want) {
+				t.Fatalf("the folder has %q, want %q", files, want)
+			}
+			for _, again := range [][]string{{}, {"--first", "13"}, {"--first", "40"}} {
+				if got := ok(t, "", args(again...)...); got != "nothing is missing in "+folder+"\n" {
+					t.Errorf("print %q again says %s", again, got)
+				}
+			}
+
+			// The next release has a third migration, and the user has one more of his own.
+			for _, path := range []string{want[3], want[3] + ".conf"} {
+				if err := os.Remove(path); err != nil && tool == "flyway" {
+					t.Fatal(err)
+				}
+			}
+			write(file(15, "mine_too"))
+			refused(t, filepath.Base(file(15, "mine_too"))+" has the version of", "", args("--first", "13")...)
+			if got := ok(t, "", args()...); !strings.HasSuffix(got, file(16, "stray_index")+"\n") {
+				t.Errorf("the new migration is written to %s", got)
+			}
+			if err := os.Remove(want[2]); err != nil {
+				t.Fatal(err)
+			}
+			refused(t, "which comes before it", "", args()...)
+			write(want[2])
+			refused(t, "is another one", "", args()...)
+		})
+	}
 }

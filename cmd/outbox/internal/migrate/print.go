@@ -96,14 +96,14 @@ func atlas(m migrations.Migration, version int64) File {
 	return File{fmt.Sprintf("%d_%s.sql", version, m.Name), head + m.Comment + script(m.Up)}
 }
 
-// flyway has no down migrations, and reads settings of a file from another file.
+// flyway has no down migrations, and reads settings of a file from another file, which has to be there first.
 func flyway(m migrations.Migration, version int64) []File {
 	name := fmt.Sprintf("V%d__%s.sql", version, m.Name)
-	files := []File{{name, m.Comment + script(m.Up)}}
+	file := File{name, m.Comment + script(m.Up)}
 	if m.NoTransaction {
-		files = append(files, File{name + ".conf", "executeInTransaction=false\n"})
+		return []File{{name + ".conf", "executeInTransaction=false\n"}, file}
 	}
-	return files
+	return []File{file}
 }
 
 // script joins statements.
