@@ -175,13 +175,13 @@ func (c Column) SQLType(field Field) string {
 		return c.Type
 	}
 	switch field {
-	case FieldID, FieldTenantID, FieldLockedBy:
+	case FieldID, FieldTenantID, FieldLockedBy, "eventId":
 		return "uuid"
 	case FieldPayload, FieldHeaders:
 		return "jsonb"
 	case FieldMaxAttempts, FieldAttempts:
 		return "integer"
-	case FieldNextAttemptAt, FieldLockedUntil, FieldCreatedAt, FieldUpdatedAt, FieldDeliveredAt:
+	case FieldNextAttemptAt, FieldLockedUntil, FieldCreatedAt, FieldUpdatedAt, FieldDeliveredAt, "failedAt", "retriedAt":
 		return "timestamptz"
 	default:
 		return "text"

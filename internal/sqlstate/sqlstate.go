@@ -24,5 +24,14 @@ func ExplainMissing(err error, layout string) error {
 	if Of(err) != undefinedTable {
 		return err
 	}
-	return fmt.Errorf("%w; make the table with outbox migrate up --layout %s, or mend the search path", err, layout)
+	return fmt.Errorf("%w; %s, or mend the search path", err, HowToMake(layout))
+}
+
+// HowToMake says how to make a layout's table. The program has migrations only for the shipped layouts.
+func HowToMake(layout string) string {
+	switch layout {
+	case "doorito", "modkit", "packfinderz":
+		return "make the table with outbox migrate up --layout " + layout
+	}
+	return "make the table of layout " + layout + " yourself; outbox doctor prints the statement"
 }

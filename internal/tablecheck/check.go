@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/packfinderz/outbox/internal/sqlstate"
 	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/layouts"
 )
@@ -136,7 +137,7 @@ func inspect(ctx context.Context, db Querier, of layouts.Layout, table string, c
 		return nil, fmt.Errorf("outbox: read the description of table %s: %w", in.table, err)
 	}
 	if len(in.found) == 0 {
-		return nil, fmt.Errorf("outbox: %w: %w %s; make it with outbox migrate up --layout %s", ErrMismatch, ErrNoTable, in.table, l.Name)
+		return nil, fmt.Errorf("outbox: %w: %w %s; %s", ErrMismatch, ErrNoTable, in.table, sqlstate.HowToMake(l.Name))
 	}
 	return in, nil
 }

@@ -122,6 +122,11 @@ func (l *Layout) CountUnknown(and string, limit int) string {
 	return fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s AS t WHERE %s AND %s LIMIT %d) AS unknown", l.Events(), l.Unknown(T), and, limit)
 }
 
+// IndexUnknown makes an index of the rows that are Unknown, without blocking writers.
+func (l *Layout) IndexUnknown() string {
+	return fmt.Sprintf("CREATE INDEX CONCURRENTLY ON %s (%s) WHERE %s;", l.Events(), Name(l.Columns.ID), l.Unknown(Name))
+}
+
 // Timeless selects the rows that a time decides about and that have none, if they meet another condition, up to limit of
 // each kind. It is empty if no time decides.
 func (l *Layout) Timeless(and string, limit int) string {

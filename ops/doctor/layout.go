@@ -10,16 +10,23 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/packfinderz/outbox/internal/sqlname"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
 func (t tablePatient) verify(ctx context.Context, e *exam) error {
-	remedy := "Check --layout, --schema and --table, or make the table: outbox migrate up --layout " + t.layout.Name
+	remedy := "Check --layout, --schema and --table, or make the table: "
+	if _, ok := shipped.Find(t.layout.Name); ok {
+		remedy += "outbox migrate up " + t.flags(e)
+	} else {
+		remedy += t.layout.Create()
+	}
 	list, err := pgstore.Mismatches(ctx, e.tx, t.layout.Layout)
 	if errors.Is(err, pgstore.ErrMismatch) { // there is no table
 		e.unfit = true
-		e.add(Problem, strings.TrimPrefix(err.Error(), "outbox: "), remedy)
+		seen, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "outbox: "), "; ")
+		e.add(Problem, seen, remedy)
 		return nil
 	}
 	if err != nil {
@@ -31,7 +38,7 @@ func (t tablePatient) verify(ctx context.Context, e *exam) error {
 			continue
 		}
 		e.unfit = true
-		e.add(Problem, m.Problem, "Change the column or the layout. "+remedy)
+		e.add(Problem, m.Problem, "Change the column or the layout, or check --layout, --schema and --table.")
 	}
 	if e.unfit {
 		return nil

@@ -34,6 +34,14 @@ SELECT quote_ident(current_user), EXISTS (SELECT FROM pg_namespace WHERE nspname
 	if err != nil {
 		return err
 	}
+	missing, err := missingTable(ctx, e.tx, relations)
+	if err != nil {
+		return err
+	}
+	if missing != "" {
+		e.add(Note, "not looked at: there is no table "+missing, "See the check layout.")
+		return nil
+	}
 	relations = append(relations, auditLog(e.patient.schema())...)
 	relay, err := lacking(ctx, e.tx, relations, func(r relation) []string { return r.relay })
 	if err != nil {
@@ -63,6 +71,16 @@ SELECT quote_ident(current_user), EXISTS (SELECT FROM pg_namespace WHERE nspname
 		}
 	}
 	return nil
+}
+
+// missingTable returns a table that does not exist, if there is one. Nobody has rights to it, and nobody lacks any.
+func missingTable(ctx context.Context, db querier, relations []relation) (name string, err error) {
+	var all []string
+	for _, r := range relations {
+		all = append(all, r.name)
+	}
+	err = db.QueryRow(ctx, `SELECT coalesce(min(name), '') FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL`, all).Scan(&name)
+	return name, err
 }
 
 // judgeRole says what a role may do, by the rights it lacks to relay and to emit. Producers and relays have their

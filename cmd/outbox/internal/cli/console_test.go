@@ -130,7 +130,7 @@ func TestConsoleRefuses(t *testing.T) {
 	s.refuses("there is no such subscription", "console", "--subscription", "nowhere")
 	s.refuses("such as 127.0.0.1:8090", "console", "--listen", "nowhere")
 	s.refuses("there is no destination", "console", "--to", "nowhere:")
-	refused(t, "make it with outbox migrate up", "", "console", "--from", s.url, "--layout", "modkit")
+	refused(t, "make the table with outbox migrate up", "", "console", "--from", s.url, "--layout", "modkit")
 }
 
 // TestConsoleCredentials: the lines that the commands make let in who has the password or the token.

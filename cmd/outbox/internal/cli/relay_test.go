@@ -233,7 +233,7 @@ func TestRelayRefuses(t *testing.T) {
 	refuses("not a UUID", "--to", "discard:", "--tenant", "x")
 	refuses("--log-level", "--to", "discard:", "--log-level", "loud")
 	refuses("--log-format", "--to", "discard:", "--log-format", "xml")
-	refuses("make it with outbox migrate up --layout modkit", "--to", "discard:", "--table", "elsewhere")
+	refuses("make the table with outbox migrate up --layout modkit", "--to", "discard:", "--table", "elsewhere")
 	refuses("no dead-letter table", "--to", "discard:", "--dlq-retention", "1h")
 	refuses("listen on", "--to", "discard:", "--listen", "256.0.0.1:1")
 	refuses("cannot reach the database", "--to", "discard:", "--from", "postgres://u:hunter2@127.0.0.1:1/x")
