@@ -65,7 +65,7 @@ func (a *app) printDrained(ctx context.Context, on *running, delivered int64) er
 	if strings.HasPrefix(dest.Name(on.to), "stdout:") {
 		out = a.Err // nothing comes between the events
 	}
-	line := drainedLine(delivered, left, failed)
+	line := drainedLine(delivered, left, strays, failed)
 	if a.json {
 		doc := struct {
 			Delivered int64               `json:"delivered"`
@@ -91,7 +91,7 @@ func (a *app) printDrained(ctx context.Context, on *running, delivered int64) er
 	return nil
 }
 
-func drainedLine(delivered int64, left map[ops.State]int64, failed error) string {
+func drainedLine(delivered int64, left map[ops.State]int64, strays int64, failed error) string {
 	line := "delivered " + plural(delivered, "event")
 	if failed != nil {
 		return line + "; what is left cannot be counted: " + message(failed)
@@ -101,6 +101,9 @@ func drainedLine(delivered int64, left map[ops.State]int64, failed error) string
 		if n := left[state]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, state))
 		}
+	}
+	if strays > 0 {
+		parts = append(parts, fmt.Sprintf("%d in no known state", strays))
 	}
 	return line + "; left: " + cmp.Or(strings.Join(parts, ", "), "nothing")
 }

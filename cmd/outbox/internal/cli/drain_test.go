@@ -122,7 +122,7 @@ func TestDrainTellsOfStrays(t *testing.T) {
 	pgtest.Exec(t, pool, `UPDATE modkit_outbox_events SET status = 'archived' WHERE id = (SELECT min(id::text)::uuid FROM modkit_outbox_events)`)
 	drain := slices.Concat([]string{"drain", "--to", "discard:"}, source)
 	got := run(t, "", drain...)
-	if got.code != 1 || got.out != "delivered 1 event; left: nothing\n" || !strings.Contains(got.err, "left for ever: 1 row in no state that a relay knows") {
+	if got.code != 1 || got.out != "delivered 1 event; left: 1 in no known state\n" || !strings.Contains(got.err, "left for ever: 1 row in no state that a relay knows") {
 		t.Errorf("exit code %d: %s%s", got.code, got.out, got.err)
 	}
 	if got := ok(t, "", slices.Concat([]string{"stats"}, source)...); !regexp.MustCompile(`in no known state +1\n`).MatchString(got) {
