@@ -16,7 +16,7 @@ func newHold(a *app) *cobra.Command {
 events of its key, until they are released. An event that has not failed is not parked and
 cannot be held. Queue tables have no such state.`,
 		Example: "  outbox hold --from postgres://localhost/shop --key order/42",
-	}, "held", "would hold", "parked", (*ops.Outbox).Hold)
+	}, "held", "would hold", "parked", "no matching event is parked; one that has not failed cannot be held", (*ops.Outbox).Hold)
 }
 
 func newRelease(a *app) *cobra.Command {
@@ -24,12 +24,12 @@ func newRelease(a *app) *cobra.Command {
 		Use:     "release [ID…]",
 		Short:   "Make held events due",
 		Example: "  outbox release --from postgres://localhost/shop --key order/42",
-	}, "released", "would release", "held", (*ops.Outbox).Release)
+	}, "released", "would release", "held", "no matching event is held", (*ops.Outbox).Release)
 }
 
-// holdCommand is hold or release.
+// holdCommand is hold or release. none is what it says if it finds no event in the state.
 func (a *app) holdCommand(
-	cmd *cobra.Command, done, would, state string,
+	cmd *cobra.Command, done, would, state, none string,
 	do func(*ops.Outbox, context.Context, ops.Filter, ops.Change) (*ops.Result, error),
 ) *cobra.Command {
 	var from operated
@@ -52,7 +52,10 @@ func (a *app) holdCommand(
 			if err := a.printResult(result, done, would, "the same command"); err != nil || result.DryRun {
 				return err
 			}
-			return leftAlone(state, wanted.IDs, result.IDs)
+			if result.Events == 0 && len(wanted.IDs) == 0 {
+				a.note(none)
+			}
+			return leftAlone(cmd.Context(), events, state, wanted.IDs, result.IDs)
 		})
 	}
 	from.changeFlags(cmd, &change)

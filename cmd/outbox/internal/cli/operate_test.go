@@ -97,8 +97,11 @@ func TestHoldCommands(t *testing.T) {
 		t.Errorf("after the release %v arrives", got)
 	}
 	other := "01890000-0000-7000-8000-000000000000"
-	if got := run(t, "", s.args("hold", []string{other})...); got.code != 1 || !strings.Contains(got.err, "not parked") {
+	if got := run(t, "", s.args("hold", []string{other})...); got.code != 1 || !strings.Contains(got.err, "there is no such event: "+other) {
 		t.Errorf("hold of an unknown event: %+v", got)
+	}
+	if got := run(t, "", s.args("hold", []string{"--key", "k4"})...); got.code != 0 || got.out != "held 0 events\n" || !strings.Contains(got.err, "no matching event is parked") {
+		t.Errorf("hold of a key without failures: %+v", got)
 	}
 	s.refuses("takes the ids of events, or a filter", "hold")
 	s.refuses("takes the ids of events, or a filter", "release")

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,19 +74,31 @@ func (a *app) retry(ctx context.Context, events *ops.Outbox, filter ops.Filter, 
 	if err := a.finish(result, goOn); err != nil {
 		return err
 	}
-	return leftAlone("dead", filter.IDs, result.IDs)
+	return leftAlone(ctx, events, "dead", filter.IDs, result.IDs)
 }
 
-// leftAlone returns an error that names the unchanged events.
-func leftAlone(state string, wanted, changed []uuid.UUID) error {
-	var others []string
+// leftAlone returns an error that names the unchanged events, and those that do not exist.
+func leftAlone(ctx context.Context, events *ops.Outbox, state string, wanted, changed []uuid.UUID) error {
+	var others, unknown []string
 	for _, id := range wanted {
-		if !slices.Contains(changed, id) {
+		if slices.Contains(changed, id) {
+			continue
+		}
+		if _, err := events.Show(ctx, id); errors.Is(err, ops.ErrNotFound) {
+			unknown = append(unknown, id.String())
+		} else {
 			others = append(others, id.String())
 		}
 	}
-	if len(others) == 0 {
+	var parts []string
+	if len(unknown) > 0 {
+		parts = append(parts, "there is no such event: "+strings.Join(unknown, ", "))
+	}
+	if len(others) > 0 {
+		parts = append(parts, fmt.Sprintf("not %s, and left alone: %s", state, strings.Join(others, ", ")))
+	}
+	if len(parts) == 0 {
 		return nil
 	}
-	return fmt.Errorf("not %s, and left alone: %s", state, strings.Join(others, ", "))
+	return errors.New(strings.Join(parts, "; "))
 }

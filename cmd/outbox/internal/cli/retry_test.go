@@ -27,11 +27,14 @@ func TestRetry(t *testing.T) {
 	other := "01890000-0000-7000-8000-000000000000"
 	var got result
 	s.hears(func() { got = run(t, "", s.args("retry", []string{id, other})...) })
-	if got.code != 1 || got.out != "retrying 1 event\n" || !strings.Contains(got.err, other) || strings.Contains(got.err, id) {
+	if got.code != 1 || got.out != "retrying 1 event\n" || !strings.Contains(got.err, "there is no such event: "+other) || strings.Contains(got.err, id) {
 		t.Errorf("retry of a dead event and another: %+v", got)
 	}
 	if got := delivered(t, s.run("", "drain"+quiet)); len(got) != 1 || got[0].ID != id {
 		t.Errorf("after the retry %v arrives", got)
+	}
+	if got := run(t, "", s.args("retry", []string{id})...); got.code != 1 || !strings.Contains(got.err, "not dead, and left alone: "+id) {
+		t.Errorf("retry of a delivered event: %+v", got)
 	}
 	s.refuses("takes the ids", "retry")
 	s.refuses("is not the id of an event", "retry 7")
