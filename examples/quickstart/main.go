@@ -54,8 +54,8 @@ func run(ctx context.Context, url string, out io.Writer) (err error) {
 		return fmt.Errorf("make the shop's table: %w", err)
 	}
 
-	// The other end: a function for each type of event. With a broker it would be a publisher of
-	// the brokers folder instead, and the function would be in a consumer.
+	// The other end: a function for each type of event. With a broker, the relay would publish to a
+	// package of destinations instead, and the function would be in a consumer.
 	handled := make(chan order)
 	set, err := handlers.New(handlers.Config{})
 	if err != nil {
