@@ -2,6 +2,7 @@ package pgstream_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -61,6 +62,62 @@ func Example() {
 	defer done()
 
 	fmt.Println(deliver(ctx, pool, pgstream.DefaultSubscription))
+	// Output:
+	// order/42 order_placed {"total": 1999}
+	// order/42 order_paid {}
+	// order/42 order_shipped {}
+	// <nil>
+}
+
+// runService is an example of docs/relay.md: a relay beside the producers of the same process.
+func runService(ctx context.Context, pool *pgxpool.Pool, broker outbox.Publisher, serve func(context.Context) error) error {
+	store, err := pgstream.Open(ctx, pool, pgstream.Stream{}, pgstream.Config{})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	relay, err := outbox.NewRelay(outbox.RelayConfig{Store: store, Publisher: broker, Listen: true})
+	if err != nil {
+		return err
+	}
+	running := context.WithoutCancel(ctx) // the relay outlives the producers
+	if err := relay.Start(running); err != nil {
+		return err
+	}
+	err = serve(ctx) // until ctx ends, and no producer is left
+	return errors.Join(err, relay.Stop(running))
+}
+
+// counter is a printer that tells of every event.
+type counter struct {
+	printer
+	published chan struct{}
+}
+
+func (c counter) Publish(ctx context.Context, messages []outbox.Message) []error {
+	errs := c.printer.Publish(ctx, messages)
+	for range messages {
+		c.published <- struct{}{}
+	}
+	return errs
+}
+
+// A service stops its producers first, then its relay, and closes the store last.
+func Example_service() {
+	pool, done, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+
+	broker := counter{published: make(chan struct{}, 3)}
+	fmt.Println(runService(context.Background(), pool, broker, func(context.Context) error {
+		for range cap(broker.published) {
+			<-broker.published
+		}
+		return nil
+	}))
 	// Output:
 	// order/42 order_placed {"total": 1999}
 	// order/42 order_paid {}
