@@ -24,7 +24,7 @@ func Main(m *testing.M, options ...goleak.Option) {
 	code := m.Run()
 	if code == 0 {
 		if err := findLeaks(options); err != nil {
-			fmt.Fprintln(os.Stderr, "pgtest: the tests left goroutines behind:", err)
+			fmt.Fprintln(os.Stderr, "testdb: the tests left goroutines behind (a pgstream.Store that was not closed?):", err)
 			code = 1
 		}
 	}
