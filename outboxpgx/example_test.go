@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/consume/inbox/pginbox"
+	"github.com/packfinderz/outbox/destinations/handlers"
 	"github.com/packfinderz/outbox/internal/testing/pgtest"
 	"github.com/packfinderz/outbox/layouts/modkit"
 	"github.com/packfinderz/outbox/outboxpgx"
@@ -49,6 +52,24 @@ func run(ctx context.Context, pool *pgxpool.Pool, broker outbox.Publisher, serve
 	return relay.Run(ctx)
 }
 
+// billing is the third: a consumer's handler, whose effect happens once however often its event is delivered. The fourth,
+// which reads from a broker, is in destinations/natsjs/consumer.
+func billing(pool *pgxpool.Pool, inbox *pginbox.Inbox) (*handlers.Publisher, error) {
+	set, err := handlers.New(handlers.Config{})
+	if err != nil {
+		return nil, err
+	}
+	type order struct{ Order, Total int }
+	err = handlers.Handle(set, "order_placed", "billing", func(ctx context.Context, o order, event outbox.Message) error {
+		_, err := inbox.Handle(ctx, pool, "billing", event.ID, func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `INSERT INTO invoices (order_id, amount) VALUES ($1, $2)`, o.Order, o.Total)
+			return err
+		})
+		return err
+	})
+	return set, err
+}
+
 // printer publishes to the screen, and tells that it did.
 type printer struct{ published func() }
 
@@ -80,6 +101,43 @@ func Example() {
 	// Output:
 	// orders order_placed order/42
 	// <nil>
+}
+
+// An event that is delivered twice makes one invoice.
+func Example_consumer() {
+	ctx := context.Background()
+	pool, done, err := exampleDatabase()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+	if err := pginbox.Migrate(ctx, pool, pginbox.Config{}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	inbox, err := pginbox.New(pginbox.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	set, err := billing(pool, inbox)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	event := outbox.Event{ID: uuid.New(), Type: "order_placed", Payload: []byte(`{"order": 42, "total": 1999}`)}
+	for range 2 {
+		fmt.Println(set.Publish(ctx, []outbox.Message{{Event: event}}))
+	}
+	var invoices, amount int
+	err = pool.QueryRow(ctx, `SELECT count(*), sum(amount) FROM invoices`).Scan(&invoices, &amount)
+	fmt.Println(invoices, amount, err)
+	// Output:
+	// [<nil>]
+	// [<nil>]
+	// 1 1999 <nil>
 }
 
 // Emitting the same dedupe key again is no error, and no second event.
@@ -140,7 +198,7 @@ func ExampleEmitter_EmitMany() {
 	// <nil>
 }
 
-// exampleDatabase is a PostgreSQL with a shop's orders, a stream and the ModKit outbox table.
+// exampleDatabase is a PostgreSQL with a shop's orders and invoices, a stream and the ModKit outbox table.
 func exampleDatabase() (*pgxpool.Pool, func(), error) {
 	stream, err := pgstream.Migrations(pgstream.Shape{})
 	if err != nil {
@@ -150,5 +208,7 @@ func exampleDatabase() (*pgxpool.Pool, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return pgtest.Example(`CREATE TABLE orders (id bigint PRIMARY KEY, total int NOT NULL)`, stream, table)
+	return pgtest.Example(`
+		CREATE TABLE orders (id bigint PRIMARY KEY, total int NOT NULL);
+		CREATE TABLE invoices (order_id bigint NOT NULL, amount int NOT NULL)`, stream, table)
 }

@@ -16,6 +16,21 @@ import (
 	"github.com/packfinderz/outbox/outboxtest/testserver"
 )
 
+// consumeOrders is an example of the README: it consumes until ctx ends.
+func consumeOrders(ctx context.Context, broker natsjs.Config, set *handlers.Publisher, dead outbox.Publisher) error {
+	billing, err := consumer.New(consumer.Config{
+		Broker: broker, Topics: []string{"orders"}, Durable: "billing",
+		Process: consume.Config{
+			Handlers: set, Unknown: consume.IgnoreUnknown,
+			DeadLetters: dead, DeadLetterTopic: "orders.dead",
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return billing.Run(ctx)
+}
+
 // A consumer of the orders, with a handler for each event type. What cannot be handled is
 // published to orders.dead.
 func Example() {
@@ -52,17 +67,9 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	billing, err := consumer.New(consumer.Config{
-		Broker: config, Topics: []string{publishertest.Topic}, Durable: "billing",
-		Process: consume.Config{Handlers: set, Unknown: consume.IgnoreUnknown, DeadLetters: publisher, DeadLetterTopic: "orders.dead"},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	message := outbox.Message{Event: outbox.Event{ID: uuid.New(), Topic: publishertest.Topic, Type: "order_created", Payload: []byte(`{"total": 20}`)}}
 	fmt.Println(publisher.Publish(ctx, []outbox.Message{message}))
-	fmt.Println(billing.Run(ctx))
+	fmt.Println(consumeOrders(ctx, config, set, publisher))
 	// Output:
 	// [<nil>]
 	// an order of 20
