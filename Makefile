@@ -43,10 +43,12 @@ build: ## build the outbox program into bin/
 	@start=$$(date +%s); go build -o bin/outbox ./cmd/outbox && \
 		echo "bin/outbox: $$(($$(wc -c <bin/outbox) / 1000000)) MB, built in $$(($$(date +%s) - start)) s"
 
+# A package may take longer than the usual ten minutes where the disk is slow: every test makes a database.
+LIMIT := -timeout 30m
 test: servers ## run all tests of all modules, on private servers
-	go test -p 4 $(TESTFLAGS) $$(go list $(OTHERS) | grep -v $(COPIED))
-	go test -p 4 $(TESTFLAGS) $(WAITING) $(BROKERS)
-	go test $(TESTFLAGS) ./$(COPIED)
+	go test -p 4 $(LIMIT) $(TESTFLAGS) $$(go list $(OTHERS) | grep -v $(COPIED))
+	go test -p 4 $(LIMIT) $(TESTFLAGS) $(WAITING) $(BROKERS)
+	go test $(LIMIT) $(TESTFLAGS) ./$(COPIED)
 
 test-busy: servers ## run all tests while every core is busy otherwise: none may depend on speed
 	scripts/busy $(MAKE) --no-print-directory test TESTFLAGS=-count=1
@@ -62,8 +64,8 @@ mutants: servers ## put known faults into a copy, one by one, and see a test not
 UNRACED := bench internal/testing/system ops/doctor internal/testing/copied internal/testing/mutants \
 	examples/django layouts/layoutfile outboxgorm outboxsql packfinderz/internal/e2e
 race: servers ## run the tests with the race detector, but for those that it cannot see into
-	go test -race -p 4 -skip '^Test(Plan|Fault|Model$$|States$$)' $$(go list $(OTHERS) | grep -v $(patsubst %,-e outbox/%,$(UNRACED)))
-	go test -race $(WAITING) $(BROKERS)
+	go test -race -p 4 $(LIMIT) -skip '^Test(Plan|Fault|Model$$|States$$)' $$(go list $(OTHERS) | grep -v $(patsubst %,-e outbox/%,$(UNRACED)))
+	go test -race $(LIMIT) $(WAITING) $(BROKERS)
 
 chaos: servers ## kill, stop and restart relays, consumers, PostgreSQL and destinations under load, the long form
 	OUTBOX_CHAOS=long go test -count=1 -v -timeout 60m ./internal/testing/system/chaos

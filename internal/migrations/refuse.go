@@ -41,29 +41,37 @@ func RefuseElsewhere(ctx context.Context, db DB, table string) error {
 // ErrTableLost says that the table was made by these migrations and is gone.
 var ErrTableLost = errors.New("the table is gone, though its migrations are recorded as applied")
 
-// RefuseForeign refuses a table that is there although its first migration is not recorded as applied, and one that is
-// gone although it is.
+// RefuseForeign refuses a table that is there although its first migration is not recorded as applied.
 func RefuseForeign(ctx context.Context, db DB, layout, table string) error {
-	exists, err := exists(ctx, db, table)
-	if err != nil {
-		return err
-	}
-	versions := VersionTable(layout, table)
-	noted, err := applied(ctx, db, versions)
-	switch {
-	case err != nil:
-		return err
-	case exists && !noted[1]:
+	exists, recorded, err := look(ctx, db, layout, table)
+	if err == nil && exists && !recorded {
 		return fmt.Errorf("%w: %q", ErrTableExists, table)
-	case !exists && noted[1]:
-		return fmt.Errorf("%w: %q, in %[3]s; restore it from a backup, or drop what is left of it and run DROP TABLE %[3]s to make it again, empty",
-			ErrTableLost, table, pgx.Identifier{versions}.Sanitize())
 	}
-	return nil
+	return err
 }
 
-// exists looks for a table where the migrations would make it, and nowhere else on the search path.
-func exists(ctx context.Context, db DB, table string) (exists bool, err error) {
+// RefuseLost refuses a table that is gone although its first migration is recorded as applied.
+func RefuseLost(ctx context.Context, db DB, layout, table string) error {
+	exists, recorded, err := look(ctx, db, layout, table)
+	if err == nil && !exists && recorded {
+		return fmt.Errorf("%w: %q, in %[3]s; restore it from a backup, or drop what is left of it and run DROP TABLE %[3]s to make it again, empty",
+			ErrTableLost, table, pgx.Identifier{VersionTable(layout, table)}.Sanitize())
+	}
+	return err
+}
+
+// look looks for a table, and for the record that its first migration was applied.
+func look(ctx context.Context, db DB, layout, table string) (exists, recorded bool, err error) {
+	exists, err = isThere(ctx, db, table)
+	if err != nil {
+		return false, false, err
+	}
+	noted, err := applied(ctx, db, VersionTable(layout, table))
+	return exists, noted[1], err
+}
+
+// isThere looks for a table where the migrations would make it, and nowhere else on the search path.
+func isThere(ctx context.Context, db DB, table string) (exists bool, err error) {
 	err = db.QueryRow(ctx,
 		`SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = current_schema() AND tablename = $1)`, table).Scan(&exists)
 	if err != nil {

@@ -17,6 +17,8 @@ type Set struct {
 	Schema string
 	// Layout and Table name the version table. Version 1 makes the table.
 	Layout, Table string
+	// Lost has Up refuse if the table was made and is gone.
+	Lost bool
 	// Files returns the goose files. It is called with the lock held, and may look at what is there.
 	Files func(ctx context.Context, db DB) (fs.FS, error)
 }
@@ -74,6 +76,11 @@ func (s Set) next(ctx context.Context, db DB) (*Migration, error) {
 	}
 	if err := RefuseForeign(ctx, db, s.Layout, s.Table); err != nil {
 		return nil, err
+	}
+	if s.Lost {
+		if err := RefuseLost(ctx, db, s.Layout, s.Table); err != nil {
+			return nil, err
+		}
 	}
 	noted, err := applied(ctx, db, VersionTable(s.Layout, s.Table))
 	if err != nil {

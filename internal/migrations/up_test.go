@@ -174,17 +174,19 @@ func TestUpRefuses(t *testing.T) {
 func TestUpLost(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	if err := shop("").Up(t.Context(), pool); err != nil {
+	set := shop("")
+	set.Lost = true
+	if err := set.Up(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
 	pgtest.Exec(t, pool, `DROP TABLE orders`)
-	err := shop("").Up(t.Context(), pool)
+	err := set.Up(t.Context(), pool)
 	const advice = `DROP TABLE "orders_shop_goose"`
 	if !errors.Is(err, migrations.ErrTableLost) || !strings.Contains(err.Error(), advice) {
 		t.Fatalf("a table that is gone: %v", err)
 	}
 	pgtest.Exec(t, pool, `DROP TABLE lines; `+advice)
-	if err := shop("").Up(t.Context(), pool); err != nil {
+	if err := set.Up(t.Context(), pool); err != nil {
 		t.Error(err)
 	}
 }

@@ -27,7 +27,7 @@ func VersionTable(layout, table string) string {
 
 // applied are the versions that are noted as applied in a version table; nil if there is no such table.
 func applied(ctx context.Context, db DB, versions string) (map[int64]bool, error) {
-	exists, err := exists(ctx, db, versions)
+	exists, err := isThere(ctx, db, versions)
 	if err != nil || !exists {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func applied(ctx context.Context, db DB, versions string) (map[int64]bool, error
 
 // note writes down that a version is applied.
 func note(ctx context.Context, db DB, versions string, version int64) error {
-	exists, err := exists(ctx, db, versions)
+	exists, err := isThere(ctx, db, versions)
 	if err == nil && !exists {
 		err = makeVersions(ctx, db, versions)
 	}

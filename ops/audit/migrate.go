@@ -16,7 +16,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	if err != nil {
 		return err
 	}
-	set := migrations.Set{Schema: schema, Layout: "log", Table: Table, Files: migrations.Static(files)}
+	set := migrations.Set{Schema: schema, Layout: "log", Table: Table, Files: migrations.Static(files), Lost: true}
 	if err := set.Up(ctx, pool); err != nil {
 		return fmt.Errorf("outbox: migrate the audit log: %w", err)
 	}

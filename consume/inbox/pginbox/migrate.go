@@ -16,7 +16,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, config Config) error {
 	if err != nil {
 		return err
 	}
-	set := migrations.Set{Schema: config.Schema, Layout: "inbox", Table: config.table(), Files: migrations.Static(files)}
+	set := migrations.Set{Schema: config.Schema, Layout: "inbox", Table: config.table(), Files: migrations.Static(files), Lost: true}
 	if err := set.Up(ctx, pool); err != nil {
 		return fmt.Errorf("inbox: migrate: %w", err)
 	}

@@ -116,7 +116,10 @@ func (m *Migrator) Up(ctx context.Context) ([]Step, error) {
 			return err
 		}
 		// A stream, an inbox or an audit log is not adopted.
-		return migrations.RefuseForeign(ctx, conn, m.config.Layout, m.config.Table)
+		if err := migrations.RefuseForeign(ctx, conn, m.config.Layout, m.config.Table); err != nil {
+			return err
+		}
+		return migrations.RefuseLost(ctx, conn, m.config.Layout, m.config.Table)
 	})
 	if err == nil && m.config.Queue != nil {
 		err = m.survey(ctx)
