@@ -27,11 +27,19 @@ func ExplainMissing(err error, layout string) error {
 	return fmt.Errorf("%w; %s, or mend the search path", err, HowToMake(layout))
 }
 
-// HowToMake says how to make a layout's table. The program has migrations only for the shipped layouts.
+// HowToMake says how to make a layout's table.
 func HowToMake(layout string) string {
-	switch layout {
-	case "doorito", "modkit", "packfinderz":
+	if HasMigrations(layout) {
 		return "make the table with outbox migrate up --layout " + layout
 	}
 	return "make the table of layout " + layout + " yourself; outbox doctor prints the statement"
+}
+
+// HasMigrations reports whether the program has migrations for a layout: the stream, and the shipped ones.
+func HasMigrations(layout string) bool {
+	switch layout {
+	case "standard", "doorito", "modkit", "packfinderz":
+		return true
+	}
+	return false
 }

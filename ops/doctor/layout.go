@@ -10,14 +10,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/packfinderz/outbox/internal/sqlname"
-	"github.com/packfinderz/outbox/layouts/shipped"
+	"github.com/packfinderz/outbox/internal/sqlstate"
 	"github.com/packfinderz/outbox/pgstore"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
 func (t tablePatient) verify(ctx context.Context, e *exam) error {
 	remedy := "Check --layout, --schema and --table, or make the table: "
-	if _, ok := shipped.Find(t.layout.Name); ok {
+	if sqlstate.HasMigrations(t.layout.Name) {
 		remedy += "outbox migrate up " + t.flags(e)
 	} else {
 		remedy += t.layout.Create()
