@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/layouttest"
-	"github.com/packfinderz/outbox/layouts/shipped"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxtest"
-	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -42,21 +43,13 @@ func TestDrain(t *testing.T) {
 // TestDrainTables delivers the events of every shipped layout.
 func TestDrainTables(t *testing.T) {
 	t.Parallel()
-	for _, l := range shipped.All() {
-		t.Run(l.Layout.Name, func(t *testing.T) {
-			t.Parallel()
-			files, err := l.Migrations(l.Layout)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pool := testdb.Pool(t)
-			testdb.Migrate(t, pool, files)
-			emit(t, pool, l.Layout, layouttest.Event(l.Layout.Name), layouttest.Event(l.Layout.Name))
-			if have := outboxtest.Drain(t, pool, l.Layout, &outboxtest.Broker{}); len(have) != 2 {
-				t.Errorf("delivered %d events, want 2", len(have))
-			}
-		})
-	}
+	forEachLayout(t, func(t *testing.T, pool *pgxpool.Pool, layout layouts.Layout) {
+		t.Helper()
+		emit(t, pool, layout, layouttest.Event(layout.Name), layouttest.Event(layout.Name))
+		if have := outboxtest.Drain(t, pool, layout, &outboxtest.Broker{}); len(have) != 2 {
+			t.Errorf("delivered %d events, want 2", len(have))
+		}
+	})
 }
 
 // TestDrainFailures repeats what failed, and leaves out what is dead.

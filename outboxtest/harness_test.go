@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/layouts"
+	"github.com/packfinderz/outbox/layouts/shipped"
 	"github.com/packfinderz/outbox/outboxpgx"
 	"github.com/packfinderz/outbox/outboxtest/testdb"
 	"github.com/packfinderz/outbox/pgstream"
@@ -84,4 +86,21 @@ func begin(t *testing.T, pool *pgxpool.Pool) pgx.Tx {
 	}
 	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
 	return tx
+}
+
+// forEachLayout runs a test on the tables of every shipped layout.
+func forEachLayout(t *testing.T, test func(t *testing.T, pool *pgxpool.Pool, layout layouts.Layout)) {
+	t.Helper()
+	for _, l := range shipped.All() {
+		t.Run(l.Layout.Name, func(t *testing.T) {
+			t.Parallel()
+			files, err := l.Migrations(l.Layout)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pool := testdb.Pool(t)
+			testdb.Migrate(t, pool, files)
+			test(t, pool, l.Layout)
+		})
+	}
 }

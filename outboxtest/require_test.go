@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/testing/layouttest"
-	"github.com/packfinderz/outbox/layouts/shipped"
+	"github.com/packfinderz/outbox/layouts"
 	"github.com/packfinderz/outbox/outboxsql"
 	"github.com/packfinderz/outbox/outboxtest"
 	"github.com/packfinderz/outbox/outboxtest/testdb"
@@ -111,31 +112,23 @@ func TestRequireNotEmitted(t *testing.T) {
 // TestRequireReadsEveryField emits events with all fields that a target has, and finds them by these.
 func TestRequireReadsEveryField(t *testing.T) {
 	t.Parallel()
-	for _, l := range shipped.All() {
-		t.Run(l.Layout.Name, func(t *testing.T) {
-			t.Parallel()
-			files, err := l.Migrations(l.Layout)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pool := testdb.Pool(t)
-			testdb.Migrate(t, pool, files)
-			event, other := layouttest.Event(l.Layout.Name), layouttest.Event(l.Layout.Name)
-			event.ID, other.Payload = uuid.New(), []byte(`{"amount": 13}`)
-			emit(t, pool, l.Layout, event, other)
-			found := outboxtest.RequireEmitted(t, pool, l.Layout, event, other)
-			if !found[1].NotBefore.IsZero() {
-				t.Errorf("the event may be tried at once, and is read as not before %s", found[1].NotBefore)
-			}
-			if event.AggregateID != "" {
-				outboxtest.RequireEmitted(t, pool, l.Layout, outbox.Event{ID: event.ID, Key: event.AggregateType + "/" + event.AggregateID})
-			}
-			event.Payload = other.Payload
-			if said := failure(t, func(t *failing) { outboxtest.RequireEmitted(t, pool, l.Layout, event) }); !strings.Contains(said, "payload.amount is 12, want 13") {
-				t.Errorf("said %q", said)
-			}
-		})
-	}
+	forEachLayout(t, func(t *testing.T, pool *pgxpool.Pool, layout layouts.Layout) {
+		t.Helper()
+		event, other := layouttest.Event(layout.Name), layouttest.Event(layout.Name)
+		event.ID, other.Payload = uuid.New(), []byte(`{"amount": 13}`)
+		emit(t, pool, layout, event, other)
+		found := outboxtest.RequireEmitted(t, pool, layout, event, other)
+		if !found[1].NotBefore.IsZero() {
+			t.Errorf("the event may be tried at once, and is read as not before %s", found[1].NotBefore)
+		}
+		if event.AggregateID != "" {
+			outboxtest.RequireEmitted(t, pool, layout, outbox.Event{ID: event.ID, Key: event.AggregateType + "/" + event.AggregateID})
+		}
+		event.Payload = other.Payload
+		if said := failure(t, func(t *failing) { outboxtest.RequireEmitted(t, pool, layout, event) }); !strings.Contains(said, "payload.amount is 12, want 13") {
+			t.Errorf("said %q", said)
+		}
+	})
 	t.Run("stream", func(t *testing.T) {
 		t.Parallel()
 		pool := testdb.Pool(t)
