@@ -103,14 +103,15 @@ func TestServerCrash(t *testing.T) {
 	b := newBedOn(t, "modkit", server.URL("postgres"))
 	relay := b.start(b.quickly(time.Second))
 	// Enough that the relay is at work when the server goes.
-	ids := b.emit(2000)
+	const some = 2000
+	ids := b.emit(some)
 	for range 2 {
-		b.waitReceived(len(b.broker.Received()) + 1)
+		b.waitReceived(len(ids) - some + 1)
 		if err := server.Restart(b.Context(), pgserver.Immediate); err != nil {
 			b.Fatal(err)
 		}
 		b.pool.Reset() // the test's own connections are gone, too
-		ids = append(ids, b.emit(2000)...)
+		ids = append(ids, b.emit(some)...)
 	}
 	b.waitDelivered(len(ids))
 	outboxtest.Stop(t, relay)

@@ -187,13 +187,20 @@ func (b *bed) drain(config outbox.RelayConfig) {
 	}
 }
 
-// waitReceived waits until n messages have arrived.
+// waitReceived waits until n events have arrived, however often each of them.
 func (b *bed) waitReceived(n int) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
-	if err := b.broker.Wait(ctx, func(received []outbox.Message) bool { return len(received) >= n }); err != nil {
-		b.Fatalf("%d messages arrived, want %d; the log: %s", len(b.broker.Received()), n, b.logs.Text())
+	events, seen := map[uuid.UUID]bool{}, 0
+	err := b.broker.Wait(ctx, func(received []outbox.Message) bool {
+		for ; seen < len(received); seen++ {
+			events[received[seen].ID] = true
+		}
+		return len(events) >= n
+	})
+	if err != nil {
+		b.Fatalf("%d events arrived, want %d; the log: %s", len(events), n, b.logs.Text())
 	}
 }
 
