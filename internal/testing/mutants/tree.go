@@ -81,7 +81,7 @@ func (t tree) apply(ctx context.Context, p patch, options ...string) error {
 // test runs tests of a package and returns what they print. The error is go test's: nil if
 // they passed.
 func (t tree) test(ctx context.Context, pkg string, options ...string) (string, error) {
-	command := exec.CommandContext(ctx, "go", append(append([]string{"test", "-count=1", "-v"}, options...), pkg)...)
+	command := exec.CommandContext(ctx, "go", append(append([]string{"test", "-count=1", "-v", "-vet=off", "-ldflags=-w"}, options...), pkg)...)
 	command.Dir = t.root
 	// An interrupted go leaves its folder behind; here it goes with the copies.
 	command.Env = append(os.Environ(), "GOTMPDIR="+filepath.Dir(t.root))
