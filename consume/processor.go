@@ -16,6 +16,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume/inbox"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 // fatal times MaxDeliveries is how often an event is delivered before it is made a dead letter unhandled. Every
@@ -52,7 +53,7 @@ type Processor struct {
 	config Config
 	// ended counts the events with a delivery that ended here and that come again. Whatever keeps them from being
 	// handled, they do not kill their consumer.
-	ended *Recent[uuid.UUID]
+	ended *consuming.Recent[uuid.UUID]
 }
 
 // New returns a processor.
@@ -61,7 +62,7 @@ func New(config Config) (*Processor, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	return &Processor{config: config, ended: NewRecent[uuid.UUID](rememberEnded)}, nil
+	return &Processor{config: config, ended: consuming.NewRecent[uuid.UUID](rememberEnded)}, nil
 }
 
 // Config returns the processor's configuration, with defaults.

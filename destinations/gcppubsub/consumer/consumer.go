@@ -21,6 +21,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 // Consumer receives the messages of a subscription and has them handled.
@@ -29,7 +30,7 @@ type Consumer struct {
 	options   []option.ClientOption
 	processor *consume.Processor
 	logger    *slog.Logger
-	failures  *consume.Recent[string] // of messages, where the service does not count deliveries
+	failures  *consuming.Recent[string] // of messages, where the service does not count deliveries
 	holds     *holds
 	running   atomic.Bool
 	reception atomic.Pointer[reception] // of the run
@@ -49,7 +50,7 @@ func New(config Config) (*Consumer, error) {
 	config.Process = processor.Config()
 	return &Consumer{
 		config: config, options: options, processor: processor, logger: config.Process.Logger.With("subscription", config.Subscription),
-		failures: consume.NewRecent[string](remembered / 2), holds: newHolds(remembered),
+		failures: consuming.NewRecent[string](remembered / 2), holds: newHolds(remembered),
 	}, nil
 }
 
@@ -81,7 +82,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 		if reception.opened.Load() != opened {
 			failures = 1
 		}
-		consume.Pause(ctx, reconnect.Delay(failures))
+		consuming.Pause(ctx, reconnect.Delay(failures))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"cloud.google.com/go/pubsub/v2"
 
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 const (
@@ -154,7 +155,7 @@ func (r *receiver) wait(after time.Duration) {
 	}
 	select {
 	case r.room <- struct{}{}:
-		consume.Pause(r.ctx, min(after, longestWait))
+		consuming.Pause(r.ctx, min(after, longestWait))
 		<-r.room
 	default:
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 // Consumer handles the records of some topics.
@@ -55,7 +56,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 		return fmt.Errorf("kafka consumer: %w", err)
 	}
 	r.client = client
-	stopCommitting := consume.Every(commitInterval, r.commit)
+	stopCommitting := consuming.Every(commitInterval, r.commit)
 	r.receive(ctx)
 	grace := time.AfterFunc(c.config.Process.Grace, abandon)
 	r.settle(r.ending(r.all()))

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/destinations/kafka"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 // awaitTopics waits until the topics exist, and creates them with Create: the client would silently read nothing.
@@ -30,7 +30,7 @@ func (c *Consumer) awaitTopics(ctx context.Context) error {
 			told = true
 			c.log.Warn("the topics cannot be read; waiting", "error", err)
 		}
-		consume.Pause(ctx, retry.Delay(tries))
+		consuming.Pause(ctx, retry.Delay(tries))
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 // maxAhead is how far a partition is read beyond an unhandled record. All of it comes again after a kill.
@@ -15,7 +15,7 @@ const maxAhead = 1000
 // holdings are this consumer's partitions, with the records it has of them.
 type holdings struct {
 	concurrency int
-	changed     consume.Signal // sent when something has ended
+	changed     consuming.Signal // sent when something has ended
 
 	committing sync.Mutex // held while a commit is under way
 	mu         sync.Mutex
@@ -57,7 +57,7 @@ type entry struct {
 }
 
 func newHoldings(concurrency int) *holdings {
-	return &holdings{concurrency: concurrency, changed: consume.NewSignal(), partitions: make(map[place]*partition)}
+	return &holdings{concurrency: concurrency, changed: consuming.NewSignal(), partitions: make(map[place]*partition)}
 }
 
 // room is for how many records there is room; 0 while these are too few to ask for.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 const (
@@ -22,14 +23,14 @@ type run struct {
 	stopping context.Context // ends when no more is to be begun
 	handling context.Context // of the handlers
 	client   *kgo.Client
-	queues   *consume.Queues
+	queues   *consuming.Queues
 	*holdings
 }
 
 func newRun(c *Consumer, stopping, handling context.Context) *run {
 	return &run{
 		Consumer: c, stopping: stopping, handling: handling,
-		queues: consume.NewQueues(c.config.Process.Concurrency), holdings: newHoldings(c.config.Process.Concurrency),
+		queues: consuming.NewQueues(c.config.Process.Concurrency), holdings: newHoldings(c.config.Process.Concurrency),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 // Consumer handles the messages of a stream.
@@ -49,10 +50,10 @@ func (c *Consumer) Run(ctx context.Context) error {
 	handling, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	r := &run{
-		Consumer: c, ctx: handling, queues: consume.NewQueues(c.config.Process.Concurrency),
+		Consumer: c, ctx: handling, queues: consuming.NewQueues(c.config.Process.Concurrency),
 		hand: newHand(2 * c.config.Process.Concurrency),
 	}
-	stopBeating := consume.Every(feed.ackWait/3, r.hand.beat)
+	stopBeating := consuming.Every(feed.ackWait/3, r.hand.beat)
 	r.receive(ctx, feed)
 	grace := time.AfterFunc(c.config.Process.Grace, abandon)
 	r.queues.Stop()

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 // feed is a connection, with the durable consumer on it that messages come from.
@@ -19,7 +19,7 @@ type feed struct {
 	conn     *nats.Conn
 	durable  jetstream.Consumer // nil when it has to be looked up again
 	ackWait  time.Duration
-	changed  consume.Signal // sent when the connection is back
+	changed  consuming.Signal // sent when the connection is back
 
 	log   *slog.Logger
 	away  bool // as it was logged
@@ -29,7 +29,7 @@ type feed struct {
 // open waits for the server and for its word on the durable consumer. It returns nil without an error if the
 // context ended first.
 func (c *Consumer) open(ctx context.Context) (*feed, error) {
-	f := &feed{consumer: c, changed: consume.NewSignal(), log: c.log}
+	f := &feed{consumer: c, changed: consuming.NewSignal(), log: c.log}
 	for ctx.Err() == nil {
 		err := f.connect()
 		if err == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 // delivered is a message that the server waits to hear about.
@@ -23,14 +24,14 @@ type delivered struct {
 // progress, waiting ones included: otherwise the server would deliver them again.
 type hand struct {
 	size  int
-	freed consume.Signal // sent when a message has left
+	freed consuming.Signal // sent when a message has left
 
 	mu   sync.Mutex
 	held map[uint64]*delivered
 }
 
 func newHand(size int) *hand {
-	return &hand{size: size, freed: consume.NewSignal(), held: make(map[uint64]*delivered)}
+	return &hand{size: size, freed: consuming.NewSignal(), held: make(map[uint64]*delivered)}
 }
 
 // room waits until there is room for some messages, and says for how many; 0 if the context

@@ -6,7 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 type run struct {
 	*Consumer
 	ctx    context.Context // of the handlers
-	queues *consume.Queues
+	queues *consuming.Queues
 	hand   *hand
 }
 

@@ -11,6 +11,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 // Consumer handles the entries of a stream as a member of a consumer group.
@@ -48,7 +49,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 		g.member, g.heir = newMember(), returned
 	}
 	r := newRun(c, g)
-	stopKeeping := consume.Every(c.config.MinIdle/4, func() { r.keepAlive(ctx) })
+	stopKeeping := consuming.Every(c.config.MinIdle/4, func() { r.keepAlive(ctx) })
 	r.read(ctx)
 	r.finish()
 	stopKeeping()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 // item is an entry in hand.
@@ -109,7 +110,7 @@ func (r *run) ack(i *item) {
 		if err == nil {
 			return
 		}
-		consume.Pause(r.handling, pause)
+		consuming.Pause(r.handling, pause)
 		if r.handling.Err() != nil {
 			r.log.Error("an event was handled and could not be acknowledged; it is delivered again",
 				"event_id", i.delivery.Message.ID, "error", outbox.ErrorText(err))

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 // run is one call of Run: the entries in hand, and who handles them.
@@ -22,12 +22,12 @@ type run struct {
 	// handling is the context of all handlers. It ends after the grace.
 	handling context.Context
 	abandon  context.CancelFunc
-	queues   *consume.Queues
+	queues   *consuming.Queues
 	unheard  atomic.Bool // an entry could not be given back
 
 	mu     sync.Mutex
 	inHand map[string]*item
-	freed  consume.Signal // sent when an entry is done with
+	freed  consuming.Signal // sent when an entry is done with
 
 	// The reader's own.
 	resume   bool      // our own entries come first
@@ -38,7 +38,7 @@ type run struct {
 func newRun(c *Consumer, g *group) *run {
 	r := &run{
 		Consumer: c, group: g, log: c.config.Process.Logger.With("stream", g.stream, "group", g.name, "consumer", g.member),
-		queues: consume.NewQueues(c.config.Process.Concurrency), inHand: make(map[string]*item), freed: consume.NewSignal(), resume: true,
+		queues: consuming.NewQueues(c.config.Process.Concurrency), inHand: make(map[string]*item), freed: consuming.NewSignal(), resume: true,
 	}
 	r.handling, r.abandon = context.WithCancel(context.Background())
 	return r
@@ -63,7 +63,7 @@ func (r *run) read(ctx context.Context) {
 			// What was on its way to us is ours, and older than what is new.
 			r.resume = true
 			r.tell(err)
-			consume.Pause(ctx, pause)
+			consuming.Pause(ctx, pause)
 			pause = min(2*pause, lastPause)
 			continue
 		}

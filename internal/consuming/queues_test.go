@@ -1,4 +1,4 @@
-package consume_test
+package consuming_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/packfinderz/outbox/consume"
+	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 // TestQueues gives work of some keys, each of which has to run twice, and sees each key's in
@@ -17,7 +17,7 @@ import (
 func TestQueues(t *testing.T) {
 	t.Parallel()
 	const atOnce, keys, each = 4, 10, 50
-	q := consume.NewQueues(atOnce)
+	q := consuming.NewQueues(atOnce)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	ran := make(map[string][]int)
@@ -59,7 +59,7 @@ func TestQueuesBound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const atOnce, each = 3, 5
-		q := consume.NewQueues(atOnce)
+		q := consuming.NewQueues(atOnce)
 		var running atomic.Int64
 		release := make(chan struct{})
 		for n := range each {
@@ -87,7 +87,7 @@ func TestQueuesBound(t *testing.T) {
 // another's nor work without a key; after Stop none of it runs.
 func TestQueuesWait(t *testing.T) {
 	t.Parallel()
-	q := consume.NewQueues(1)
+	q := consuming.NewQueues(1)
 	failed, passed := make(chan struct{}), make(chan string, 2)
 	q.Add("a", func() (bool, time.Duration) { close(failed); return true, time.Hour })
 	q.Add("a", func() (bool, time.Duration) { t.Error("it overtook its key"); return false, 0 })
@@ -108,7 +108,7 @@ func TestQueuesWait(t *testing.T) {
 func TestQueuesStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := consume.NewQueues(1)
+		q := consuming.NewQueues(1)
 		release, stopped := make(chan struct{}), make(chan struct{})
 		ended := false
 		q.Add("a", func() (bool, time.Duration) { <-release; ended = true; return false, 0 })
