@@ -3,6 +3,7 @@ package calls
 
 import (
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/packfinderz/outbox"
@@ -30,6 +31,15 @@ func (c *Calls) Begin() error {
 
 // End ends a call.
 func (c *Calls) End() { c.running.Done() }
+
+// Publish makes a call for n messages. If the publisher is closed, each of them gets that error.
+func (c *Calls) Publish(n int, publish func() []error) []error {
+	if err := c.Begin(); err != nil {
+		return slices.Repeat([]error{err}, n)
+	}
+	defer c.End()
+	return publish()
+}
 
 // Close refuses further calls and waits for the running ones, which have their own deadlines. It reports whether it
 // was the first to close.
