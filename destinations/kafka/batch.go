@@ -3,12 +3,12 @@ package kafka
 import (
 	"context"
 	"errors"
-	"iter"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/internal/failure"
 )
 
 // maxWaveRecords is below the number of records that the client buffers.
@@ -17,10 +17,9 @@ const maxWaveRecords = 4000
 // batch publishes one call's messages in waves.
 //
 // Kafka stores a record batch entirely or not at all. When it refuses one, the client fails everything it has
-// buffered for the partition, but goes on with what it gets later: a later message of a key would overtake. So a
-// wave is buffered before any of it is sent, is small enough to be a single record batch in each partition, and the
-// next wave is sent after all of it is answered. A refused record batch means that something in it, or all of it
-// together, is too large or invalid. It is halved until the message to blame is alone; the others are not blamed.
+// buffered for the partition, but sends what it gets later: a later message of a key would overtake. So a wave fits
+// one record batch per partition, is buffered before any of it is sent, and is answered before the next is sent. A
+// refused record batch is halved until the message to blame is alone.
 type batch struct {
 	publisher *Publisher
 	client    *kgo.Client
@@ -33,25 +32,21 @@ type batch struct {
 	away      bool            // the whole cluster is unavailable
 }
 
-func newBatch(p *Publisher, messages []outbox.Message) *batch {
-	return &batch{
-		publisher: p, messages: messages, errs: make([]error, len(messages)),
-		records: make([]*kgo.Record, len(messages)), sizes: make([]int, len(messages)),
-		failed: make(map[string]bool), closed: make(map[string]bool),
-	}
-}
-
-// publish fills in the errors.
-func (b *batch) publish(ctx context.Context) {
+// publish returns the messages' errors.
+func (b *batch) publish(ctx context.Context) []error {
 	if len(b.messages) == 0 {
-		return
+		return nil
 	}
 	b.client = b.publisher.renew(ctx)
-	topics := b.publisher.checkTopics(ctx, b.topics(), kmsg.ACLOperationWrite)
+	topics := make([]string, len(b.messages))
+	for i := range b.messages {
+		topics[i] = b.messages[i].Topic
+	}
+	bad := b.publisher.checkTopics(ctx, topics, kmsg.ACLOperationWrite)
 	left := make([]int, 0, len(b.messages))
 	for i := range b.messages {
 		m := &b.messages[i]
-		if err := topics[m.Topic]; err != nil {
+		if err := bad[m.Topic]; err != nil {
 			b.fail(i, err)
 			continue
 		}
@@ -63,17 +58,7 @@ func (b *batch) publish(ctx context.Context) {
 		left = left[len(wave):]
 		b.send(ctx, wave)
 	}
-}
-
-// topics are those of the messages.
-func (b *batch) topics() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for i := range b.messages {
-			if !yield(b.messages[i].Topic) {
-				return
-			}
-		}
-	}
+	return b.errs
 }
 
 // cut returns the messages of the next wave. If the client does not know the partitions of a topic yet, it fills
@@ -87,7 +72,7 @@ func (b *batch) cut(left []int) []int {
 			return left[:n]
 		}
 		key := b.messages[i].Key
-		if key == "" || b.publisher.isWarm(b.messages[i].Topic) {
+		if _, warm := b.publisher.warm.Load(b.messages[i].Topic); warm || key == "" {
 			continue
 		}
 		if cold[key] {
@@ -125,7 +110,8 @@ func (b *batch) send(ctx context.Context, wave []int) {
 		told := classify(err, b.messages[i].Topic)
 		switch class := outbox.Classify(told); {
 		case told == nil:
-			b.publisher.warmed(b.messages[i].Topic)
+			b.publisher.warm.Store(b.messages[i].Topic, nil)
+			b.publisher.silent.Delete(b.messages[i].Topic)
 		case isAnswer(err) && class != outbox.ClassUnavailable:
 			refused, refusals = append(refused, i), append(refusals, told)
 		case errors.Is(told, outbox.ErrNotAttempted):
@@ -161,9 +147,8 @@ func (b *batch) fail(i int, err error) {
 	if key != "" {
 		b.failed[key] = true
 	}
-	var away *outbox.UnavailableError
 	switch {
-	case errors.As(err, &away) && away.Topic:
+	case failure.OfTopic(err):
 		b.closed[b.messages[i].Topic] = true
 	case outbox.Classify(err) == outbox.ClassUnavailable:
 		b.away = true
@@ -173,18 +158,16 @@ func (b *batch) fail(i int, err error) {
 // learn records a topic that does not answer. A missing topic is asked for again before the next message to it. A
 // client that met a refusal is replaced, and so is one that heard from nobody: it may keep to a broker that hangs.
 func (b *batch) learn(i int, err error) {
-	var unclear *outbox.UnclearError
-	var unreachable unreachableError
 	switch {
 	case !isAnswer(err):
-		b.publisher.silence(b.messages[i].Topic)
-		if errors.As(err, &unreachable) && !unreachable.partial {
+		b.publisher.silent.Store(b.messages[i].Topic, nil)
+		if unreachable, ok := errors.AsType[unreachableError](err); ok && !unreachable.partial {
 			b.publisher.wear(b.client)
 		}
 	case outbox.IsMisconfigured(err):
 		b.publisher.forget(b.messages[i].Topic)
 		b.publisher.wear(b.client)
-	case errors.As(err, &unclear):
+	case failure.Is[*outbox.UnclearError](err):
 		b.publisher.wear(b.client)
 	}
 }

@@ -8,7 +8,6 @@ package kafka
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -17,8 +16,7 @@ import (
 	"github.com/packfinderz/outbox/destinations/internal/calls"
 )
 
-// Publisher publishes to the topics of a Kafka cluster. It is safe for concurrent use; calls
-// that overlap are sent one after the other.
+// Publisher publishes to the topics of a Kafka cluster. It is safe for concurrent use; overlapping calls take turns.
 type Publisher struct {
 	config  Config
 	options []kgo.Opt
@@ -28,11 +26,13 @@ type Publisher struct {
 
 	mu      sync.Mutex
 	client  *kgo.Client
-	worn    bool            // the next batch is sent by a new client
-	silent  map[string]bool // topics with messages that got no answer, and none that did since
-	known   map[string]bool // topics that are there
-	warm    map[string]bool // topics whose partitions the client knows
-	closing sync.WaitGroup  // clients that were replaced
+	worn    bool           // the next batch is sent by a new client
+	closing sync.WaitGroup // clients that were replaced
+
+	// Sets of topics, as far as the client knows them.
+	known  sync.Map // they exist
+	warm   sync.Map // the client knows their partitions
+	silent sync.Map // a message got no answer, and none did since
 }
 
 // New returns a publisher. It connects at its first use, and again whenever a connection is lost.
@@ -55,20 +55,17 @@ func New(config Config) (*Publisher, error) {
 // KeepsOrder returns true; see batch.
 func (p *Publisher) KeepsOrder() bool { return true }
 
-// Publish publishes the messages, each to its topic, and waits until the in-sync replicas
-// have them.
+// Publish publishes the messages, each to its topic, and waits until the in-sync replicas have them.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
-	if err := p.calls.Begin(); err != nil {
-		return slices.Repeat([]error{err}, len(messages))
+	b := &batch{
+		publisher: p, messages: messages, errs: make([]error, len(messages)),
+		records: make([]*kgo.Record, len(messages)), sizes: make([]int, len(messages)),
+		failed: make(map[string]bool), closed: make(map[string]bool),
 	}
-	defer p.calls.End()
-	b := newBatch(p, messages)
-	b.publish(ctx)
-	return b.errs
+	return p.calls.Publish(len(messages), func() []error { return b.publish(ctx) })
 }
 
-// Close waits for running calls, which have their own deadlines, and ends the
-// connections.
+// Close waits for running calls, which have their own deadlines, and closes the connections.
 func (p *Publisher) Close() error {
 	p.calls.Close()
 	p.closing.Wait()

@@ -13,7 +13,9 @@ func (p *Publisher) connect() error {
 		return err
 	}
 	p.client, p.worn = client, false
-	p.known, p.warm, p.silent = make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	p.known.Clear()
+	p.warm.Clear()
+	p.silent.Clear()
 	return nil
 }
 
@@ -24,10 +26,9 @@ func (p *Publisher) current() *kgo.Client {
 	return p.client
 }
 
-// wear makes the next batch use a new client. As long as it lives, a client keeps to the topic that it found first,
-// even if that was deleted and created again, and to a refusal of a producer id. Purging the topic from the client
-// would restart the sequence numbers of its records; if the partitions are still the old ones, the client's
-// documentation warns of errors and dropped records. A new client has its own numbers.
+// wear makes the next batch use a new client. A client never notices that a topic was deleted and created again, and
+// never forgets a refused producer id. Purging the topic from the client would restart the sequence numbers of its
+// records; its documentation warns of errors and dropped records if the partitions are still the old ones.
 func (p *Publisher) wear(client *kgo.Client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

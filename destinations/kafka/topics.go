@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -31,7 +29,7 @@ func (p *Publisher) askTopics(ctx context.Context, topics []string, right kmsg.A
 		return err
 	}
 	defer p.calls.End()
-	bad := p.checkTopics(ctx, slices.Values(topics), right)
+	bad := p.checkTopics(ctx, topics, right)
 	errs := make([]error, len(topics))
 	for i, topic := range topics {
 		errs[i] = bad[topic]
@@ -41,13 +39,12 @@ func (p *Publisher) askTopics(ctx context.Context, topics []string, right kmsg.A
 
 // checkTopics returns the topics that cannot be published to, and why. It asks for a topic that was not used
 // before: the client itself would wait for it to appear.
-func (p *Publisher) checkTopics(ctx context.Context, topics iter.Seq[string], right kmsg.ACLOperation) map[string]error {
+func (p *Publisher) checkTopics(ctx context.Context, topics []string, right kmsg.ACLOperation) map[string]error {
 	bad := make(map[string]error)
 	var unknown []string
-	p.mu.Lock()
 	seen := make(map[string]bool)
-	for topic := range topics {
-		if p.known[topic] || seen[topic] {
+	for _, topic := range topics {
+		if _, known := p.known.Load(topic); known || seen[topic] {
 			continue
 		}
 		seen[topic] = true
@@ -57,7 +54,6 @@ func (p *Publisher) checkTopics(ctx context.Context, topics iter.Seq[string], ri
 		}
 		unknown = append(unknown, topic)
 	}
-	p.mu.Unlock()
 	if len(unknown) == 0 {
 		return bad
 	}
@@ -116,15 +112,15 @@ func (p *Publisher) examine(ctx context.Context, topics []string, right kmsg.ACL
 			continue
 		}
 		err := stateOf(t, right)
-		if err == nil && leaders && p.isSilent(*t.Topic) {
-			if bad[*t.Topic] = p.askLeaders(ctx, t); bad[*t.Topic] != nil {
+		if _, silent := p.silent.Load(*t.Topic); err == nil && leaders && silent {
+			if unled := p.askLeaders(ctx, t); unled != nil {
+				bad[*t.Topic] = unled
 				continue
 			}
-			delete(bad, *t.Topic)
 		}
 		switch {
 		case err == nil, errors.Is(err, kerr.LeaderNotAvailable) && !leaders:
-			p.setKnown(*t.Topic)
+			p.known.Store(*t.Topic, nil)
 		case errors.Is(err, kerr.UnknownTopicOrPartition) && p.config.Create:
 			missing = append(missing, *t.Topic)
 		default:
@@ -178,7 +174,7 @@ func (p *Publisher) create(ctx context.Context, topics []string, bad map[string]
 		told := fmt.Errorf("create topic %s: %w", t.Topic, err)
 		switch {
 		case err == nil, errors.Is(err, kerr.TopicAlreadyExists):
-			p.setKnown(t.Topic)
+			p.known.Store(t.Topic, nil)
 		case errors.Is(err, kerr.InvalidTopicException):
 			bad[t.Topic] = outbox.Rejected(told)
 		case kerr.IsRetriable(err):
@@ -189,42 +185,8 @@ func (p *Publisher) create(ctx context.Context, topics []string, bad map[string]
 	}
 }
 
-func (p *Publisher) setKnown(topic string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.known[topic] = true
-}
-
 // forget is for a topic that is gone: it is asked for again.
 func (p *Publisher) forget(topic string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.known, topic)
-	delete(p.warm, topic)
-}
-
-func (p *Publisher) isWarm(topic string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.warm[topic]
-}
-
-func (p *Publisher) warmed(topic string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.warm[topic] = true
-	delete(p.silent, topic)
-}
-
-// silence records that a message to a topic got no answer.
-func (p *Publisher) silence(topic string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.silent[topic] = true
-}
-
-func (p *Publisher) isSilent(topic string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.silent[topic]
+	p.known.Delete(topic)
+	p.warm.Delete(topic)
 }

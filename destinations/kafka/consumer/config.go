@@ -19,8 +19,7 @@ type Config struct {
 	Broker kafka.Config
 	// Topics are the topics to read.
 	Topics []string
-	// Group is the consumer group. Programs of the same group share the partitions. A new group
-	// begins with the oldest records.
+	// Group is the consumer group. Its members share the partitions. A new group begins with the oldest records.
 	Group string
 	// SessionTimeout is how long after the death of a consumer its partitions go to another. Default 45 s. A
 	// handler may take longer.

@@ -1,10 +1,11 @@
 // Package consumer consumes from Apache Kafka, as a member of a consumer group.
 //
-// Kafka knows of a group only how far it has read each partition. Which records behind that are
-// handled, and which have failed and are tried again, is kept here.
+// Kafka only knows how far a group has read each partition. This package knows which records after that are handled,
+// and which have failed and are tried again.
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -17,7 +18,7 @@ import (
 	"github.com/packfinderz/outbox/internal/consuming"
 )
 
-// Consumer handles the records of some topics.
+// Consumer handles the records of its topics.
 type Consumer struct {
 	config    Config
 	options   []kgo.Opt
@@ -25,32 +26,31 @@ type Consumer struct {
 	log       *slog.Logger
 }
 
-// New checks the configuration. The cluster need not be there.
+// New returns a consumer. It does not connect.
 func New(config Config) (*Consumer, error) {
 	config = config.withDefaults()
 	options, brokerErr := config.Broker.ClientOptions()
 	processor, processErr := consume.New(config.Process)
-	for _, err := range []error{brokerErr, config.validate(), processErr} {
-		if err != nil {
-			return nil, fmt.Errorf("kafka consumer: %w", err)
-		}
+	if err := cmp.Or(brokerErr, config.validate(), processErr); err != nil {
+		return nil, fmt.Errorf("kafka consumer: %w", err)
 	}
 	config.Process = processor.Config()
 	return &Consumer{config, options, processor, config.Process.Logger.With("group", config.Group)}, nil
 }
 
-// Run handles records until the context ends. Then it takes no more, waits for what is being
-// handled, commits it, leaves the group and returns nil. While the cluster is away, or a topic
-// is not there, it waits.
-//
-// When the grace is over the context of the handlers ends, and Run waits until they have seen it.
+// Run handles records until ctx ends. Then it takes no more, waits for running handlers, commits what they handled,
+// leaves the group and returns nil. It waits while the cluster is unavailable or a topic is missing. After the grace
+// it cancels the handlers' context, and waits until they return.
 func (c *Consumer) Run(ctx context.Context) error {
 	if err := c.awaitTopics(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
 	handling, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
-	r := newRun(c, ctx, handling)
+	r := &run{
+		Consumer: c, stopping: ctx, handling: handling, changed: consuming.NewSignal(),
+		queues: consuming.NewQueues(c.config.Process.Concurrency), partitions: make(map[place]*partition),
+	}
 	client, err := kgo.NewClient(slices.Concat(c.options, r.options())...)
 	if err != nil {
 		return fmt.Errorf("kafka consumer: %w", err)
@@ -59,7 +59,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	stopCommitting := consuming.Every(commitInterval, r.commit)
 	r.receive(ctx)
 	grace := time.AfterFunc(c.config.Process.Grace, abandon)
-	r.settle(r.ending(r.all()))
+	r.settle(r.ending(func(place) bool { return true }))
 	r.queues.Stop()
 	grace.Stop()
 	stopCommitting()
@@ -68,7 +68,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	return nil
 }
 
-// options are the client's, beside those by which it reaches the cluster.
+// options returns the client's options, besides those by which it reaches the cluster.
 func (r *run) options() []kgo.Opt {
 	c := &r.config
 	return []kgo.Opt{

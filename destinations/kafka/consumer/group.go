@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -10,18 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// all are the partitions that are this consumer's.
-func (r *run) all() map[string][]int32 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	list := make(map[string][]int32)
-	for at := range r.partitions {
-		list[at.topic] = append(list[at.topic], at.partition)
-	}
-	return list
-}
-
-// assign takes partitions that are this consumer's from now on.
+// assign takes partitions that belong to this consumer from now on.
 func (r *run) assign(list map[string][]int32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,7 +29,7 @@ func (r *run) assign(list map[string][]int32) {
 // revoke gives up partitions: what is being handled is finished, within the grace, and committed. Nobody else has
 // them before it returns.
 func (r *run) revoke(list map[string][]int32) {
-	leaving := r.ending(list)
+	leaving := r.ending(in(list))
 	r.settle(leaving)
 	r.commit()
 	r.remove(leaving)
@@ -60,18 +50,19 @@ func (r *run) settle(leaving []*partition) {
 }
 
 // lose drops partitions that may already belong to another consumer: nothing of them is committed.
-func (r *run) lose(list map[string][]int32) { r.remove(r.ending(list)) }
+func (r *run) lose(list map[string][]int32) { r.remove(r.ending(in(list))) }
 
-// ending stops starting records of some partitions.
-func (r *run) ending(list map[string][]int32) (leaving []*partition) {
+// in returns a function that reports whether a partition is in a list.
+func in(list map[string][]int32) func(place) bool {
+	return func(at place) bool { return slices.Contains(list[at.topic], at.partition) }
+}
+
+// ending stops starting records of some partitions, and returns these.
+func (r *run) ending(some func(place) bool) (leaving []*partition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for topic, numbers := range list {
-		for _, number := range numbers {
-			p := r.partitions[place{topic, number}]
-			if p == nil {
-				continue
-			}
+	for at, p := range r.partitions {
+		if some(at) {
 			p.ending = true
 			p.checkIdle()
 			leaving = append(leaving, p)
@@ -117,7 +108,7 @@ func (r *run) commit() {
 	}
 }
 
-// handled are the offsets to commit.
+// handled returns the offsets to commit.
 func (r *run) handled() map[string]map[int32]kgo.EpochOffset {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,26 +2,12 @@ package consumer
 
 import (
 	"context"
-	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"github.com/packfinderz/outbox/internal/consuming"
 )
 
 // maxAhead is how far a partition is read beyond an unhandled record. All of it comes again after a kill.
 const maxAhead = 1000
-
-// holdings are this consumer's partitions, with the records it has of them.
-type holdings struct {
-	concurrency int
-	changed     consuming.Signal // sent when something has ended
-
-	committing sync.Mutex // held while a commit is under way
-	mu         sync.Mutex
-	partitions map[place]*partition
-	serial     uint64
-}
 
 type place struct {
 	topic     string
@@ -56,31 +42,27 @@ type entry struct {
 	failing bool
 }
 
-func newHoldings(concurrency int) *holdings {
-	return &holdings{concurrency: concurrency, changed: consuming.NewSignal(), partitions: make(map[place]*partition)}
-}
-
-// room is for how many records there is room; 0 while these are too few to ask for.
-func (h *holdings) room() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n := 2 * h.concurrency
-	for _, p := range h.partitions {
+// room returns for how many records there is room; 0 while that is too few to ask for.
+func (r *run) room() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 2 * r.config.Process.Concurrency
+	for _, p := range r.partitions {
 		if !p.paused {
 			n -= p.unfinished
 		}
 	}
-	if n < h.concurrency/2 {
+	if n < r.config.Process.Concurrency/2 {
 		return 0
 	}
 	return n
 }
 
 // add takes a record; nil if its partition is not held.
-func (h *holdings) add(record *kgo.Record) (*partition, *entry) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	p := h.partitions[place{record.Topic, record.Partition}]
+func (r *run) add(record *kgo.Record) (*partition, *entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.partitions[place{record.Topic, record.Partition}]
 	if p == nil || p.ending {
 		return nil, nil
 	}
@@ -90,13 +72,12 @@ func (h *holdings) add(record *kgo.Record) (*partition, *entry) {
 	return p, e
 }
 
-// begin reports whether a record may be handled now. If its partition is being given up, or the consumer stops,
-// only records that one of another key overtook may be: what is behind a gap cannot be committed, and would come
-// again.
-func (h *holdings) begin(p *partition, e *entry, stopping bool) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if (p.ending || stopping) && !p.isGap(e) {
+// begin reports whether a record may be handled now. If its partition is being given up, or the consumer stops, only
+// overtaken records may be: what comes after a gap cannot be committed, and would come again.
+func (r *run) begin(p *partition, e *entry) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if (p.ending || r.stopping.Err() != nil) && !p.isGap(e) {
 		return false
 	}
 	p.running++
@@ -104,8 +85,8 @@ func (h *holdings) begin(p *partition, e *entry, stopping bool) bool {
 	return true
 }
 
-// isGap reports whether a record lies before one that was begun, and can be handled: neither it
-// nor an earlier one of its key has failed.
+// isGap reports whether a record lies before one that was begun, and can be handled: neither it nor an earlier one of
+// its key has failed.
 func (p *partition) isGap(e *entry) bool {
 	if e.done || e.failing || e.offset >= p.highest {
 		return false
@@ -139,10 +120,10 @@ func (p *partition) checkIdle() {
 }
 
 // end notes what became of a record: it is done, or failed.
-func (h *holdings) end(p *partition, e *entry, done bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	defer h.changed.Send()
+func (r *run) end(p *partition, e *entry, done bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer r.changed.Send()
 	p.running--
 	defer p.checkIdle()
 	if !done {
@@ -172,21 +153,21 @@ func (p *partition) isStuck(concurrency int) bool {
 
 // sortStuck pauses the partitions that must wait, so that others can go on, and resumes those that need not wait
 // any more.
-func (h *holdings) sortStuck(client *kgo.Client) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, p := range h.partitions {
-		stuck := p.isStuck(h.concurrency)
+func (r *run) sortStuck() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.partitions {
+		stuck := p.isStuck(r.config.Process.Concurrency)
 		if stuck == p.paused {
 			continue
 		}
 		p.paused = stuck
 		list := map[string][]int32{p.topic: {p.partition}}
 		if stuck {
-			client.PauseFetchPartitions(list)
+			r.client.PauseFetchPartitions(list)
 		} else {
-			client.ResumeFetchPartitions(list)
+			r.client.ResumeFetchPartitions(list)
 		}
-		h.changed.Send()
+		r.changed.Send()
 	}
 }

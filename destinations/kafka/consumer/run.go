@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -17,21 +18,19 @@ const (
 	commitTimeout  = 5 * time.Second
 )
 
-// run is one Run of a consumer.
+// run is one Run of a consumer, with its partitions and the records it has of them.
 type run struct {
 	*Consumer
 	stopping context.Context // ends when no more is to be begun
 	handling context.Context // of the handlers
 	client   *kgo.Client
 	queues   *consuming.Queues
-	*holdings
-}
+	changed  consuming.Signal // sent when something has ended
 
-func newRun(c *Consumer, stopping, handling context.Context) *run {
-	return &run{
-		Consumer: c, stopping: stopping, handling: handling,
-		queues: consuming.NewQueues(c.config.Process.Concurrency), holdings: newHoldings(c.config.Process.Concurrency),
-	}
+	committing sync.Mutex // held while a commit is under way
+	mu         sync.Mutex
+	partitions map[place]*partition
+	serial     uint64
 }
 
 // receive takes records while there is room for them, until the context ends.
@@ -45,7 +44,7 @@ func (r *run) receive(ctx context.Context) {
 		fetches := r.client.PollRecords(ctx, n)
 		r.complain(ctx, fetches, told)
 		fetches.EachRecord(r.take)
-		r.sortStuck(r.client)
+		r.sortStuck()
 		r.client.AllowRebalance()
 	}
 }
@@ -54,7 +53,7 @@ func (r *run) receive(ctx context.Context) {
 func (r *run) complain(ctx context.Context, fetches kgo.Fetches, told map[place]string) {
 	fetches.EachError(func(topic string, partition int32, err error) {
 		at := place{topic, partition}
-		// Connections that fail are watch's to tell of.
+		// watch logs failing connections.
 		if ctx.Err() != nil || told[at] == err.Error() || outbox.Classify(err) == outbox.ClassUnavailable {
 			return
 		}
@@ -72,8 +71,8 @@ func (r *run) take(record *kgo.Record) {
 	delivery := decode(record)
 	key := ""
 	if len(record.Key) > 0 {
-		// A partition that was lost and is back is read again from the last commit, and must not
-		// wait behind what is left of the first time.
+		// A partition that was lost and is back is read again from the last commit. It must not wait behind what is
+		// left of the first time.
 		key = fmt.Sprintf("%d/%s", p.serial, record.Key)
 	}
 	r.queues.Add(key, func() (bool, time.Duration) { return r.handle(p, e, &delivery) })
@@ -82,17 +81,17 @@ func (r *run) take(record *kgo.Record) {
 // handle handles a record once, and asks to be called again if it failed: Kafka itself never delivers it a second
 // time.
 func (r *run) handle(p *partition, e *entry, delivery *consume.Delivery) (again bool, after time.Duration) {
-	if !r.begin(p, e, r.stopping.Err() != nil) {
+	if !r.begin(p, e) {
 		return false, 0 // it is not committed, and comes again
 	}
 	verdict := r.processor.Process(p.ctx, *delivery)
 	r.end(p, e, verdict.Ack)
-	r.sortStuck(r.client)
+	r.sortStuck()
 	delivery.Message.Attempt++
 	return !verdict.Ack && p.ctx.Err() == nil, verdict.After
 }
 
-// leave leaves the group, so that others need not wait for the session to end.
+// leave leaves the group, so that others need not wait for the end of the session.
 func (r *run) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	defer cancel()

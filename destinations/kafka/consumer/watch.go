@@ -29,28 +29,19 @@ var (
 
 // OnBrokerConnect records a connection that could not be made.
 func (w *watch) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
-	if err != nil {
-		w.failed(err)
-	}
-}
-
-// OnBrokerRead records a connection that works.
-func (w *watch) OnBrokerRead(_ kgo.BrokerMetadata, _ int16, _ int, _, _ time.Duration, err error) {
-	if err == nil {
-		w.answered()
-	}
-}
-
-func (w *watch) failed(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.away && time.Since(w.good) > silence {
+	if err != nil && !w.away && time.Since(w.good) > silence {
 		w.away = true
 		w.log.Warn("Kafka cannot be reached; waiting", "error", err)
 	}
 }
 
-func (w *watch) answered() {
+// OnBrokerRead records a connection that works.
+func (w *watch) OnBrokerRead(_ kgo.BrokerMetadata, _ int16, _ int, _, _ time.Duration, err error) {
+	if err != nil {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.good = time.Now()

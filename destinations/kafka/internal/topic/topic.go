@@ -1,18 +1,17 @@
 // Package topic knows the names that topics can have.
 package topic
 
-import "fmt"
+import (
+	"fmt"
+	"regexp"
+)
 
-const longest = 249
+var legal = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 
-// Check refuses a name that no topic can have.
+// Check rejects a name that no topic can have.
 func Check(name string) error {
-	legal := name != "" && len(name) <= longest && name != "." && name != ".."
-	for _, r := range name {
-		legal = legal && (r == '.' || r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
-	}
-	if !legal {
-		return fmt.Errorf("topic %.100q cannot be one of Kafka's: up to %d letters, digits, dots, hyphens and underscores", name, longest)
+	if !legal.MatchString(name) || name == "." || name == ".." {
+		return fmt.Errorf("topic %.100q cannot be one of Kafka's: up to 249 letters, digits, dots, hyphens and underscores", name)
 	}
 	return nil
 }
