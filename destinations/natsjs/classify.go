@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/internal/failure"
 )
 
 // The server's error codes that mean something else than "who knows".
@@ -52,10 +53,9 @@ func (e *apiError) isTooLarge() bool {
 }
 
 // disconnectedError is a connection that was lost before the answer came.
-type disconnectedError struct{ err error }
+type disconnectedError struct{ error }
 
-func (e disconnectedError) Error() string { return e.err.Error() }
-func (e disconnectedError) Unwrap() error { return e.err }
+func (e disconnectedError) Unwrap() error { return e.error }
 
 // unreadableError is a user who may not read acknowledgements.
 type unreadableError struct{ err error }
@@ -66,10 +66,9 @@ func (e unreadableError) Error() string {
 func (e unreadableError) Unwrap() error { return e.err }
 
 // deniedError is a subject that the user may not publish to.
-type deniedError struct{ err error }
+type deniedError struct{ error }
 
-func (e deniedError) Error() string { return e.err.Error() }
-func (e deniedError) Unwrap() error { return e.err }
+func (e deniedError) Unwrap() error { return e.error }
 
 // behindError is a message that timed out while others to its subject were answered. A stream answers each message,
 // so this one was lost on the way, or the stream is slow.
@@ -85,12 +84,11 @@ var errUnknownStream = errors.New("no stream has this subject; create one, or le
 
 // uncreatedError is a stream that the server refuses to create.
 type uncreatedError struct {
-	err  error
+	error
 	code int
 }
 
-func (e uncreatedError) Error() string { return e.err.Error() }
-func (e uncreatedError) Unwrap() error { return e.err }
+func (e uncreatedError) Unwrap() error { return e.error }
 
 // leaderlessError is a stream that accepts nothing until it has elected a leader.
 type leaderlessError struct{ stream string }
@@ -125,15 +123,12 @@ func (a answer) failure() error {
 // Unclear; everything else says nothing about the message.
 func classify(err error, subject string) error {
 	told := fmt.Errorf("publish to %s: %w", subject, err)
-	var behind behindError
-	var denied deniedError
-	var api *apiError
-	var leaderless leaderlessError
-	var uncreated uncreatedError
+	api, isAPI := errors.AsType[*apiError](err)
+	uncreated, isUncreated := errors.AsType[uncreatedError](err)
 	switch {
 	case err == nil, errors.Is(err, outbox.ErrNotAttempted):
 		return err
-	case errors.As(err, &behind), errors.As(err, &leaderless):
+	case failure.Is[behindError](err), failure.Is[leaderlessError](err):
 		return outbox.TopicUnavailable(told)
 	case isAway(err):
 		return away(told)
@@ -141,16 +136,15 @@ func classify(err error, subject string) error {
 		return fmt.Errorf("publish to %s: no acknowledgement: %w", subject, err)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return outbox.Rejected(told)
-	case errors.As(err, &denied):
+	case failure.Is[deniedError](err):
 		return outbox.TopicMissing(fmt.Errorf("%w; allow this user to publish to the subject", told))
 	case errors.Is(err, errUnknownStream):
 		return outbox.TopicMissing(told)
-	case errors.As(err, &uncreated):
-		if isShort(uncreated.code) {
-			return outbox.TopicUnavailable(told)
-		}
+	case isUncreated && isShort(uncreated.code):
+		return outbox.TopicUnavailable(told)
+	case isUncreated:
 		return outbox.TopicMissing(told)
-	case errors.As(err, &api):
+	case isAPI:
 		return classifyAnswer(api, told)
 	}
 	return outbox.Unclear(told)
@@ -180,36 +174,30 @@ func isShort(code int) bool {
 
 // isOver reports whether the caller stopped waiting.
 func isOver(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	return failure.IsAny(err, context.DeadlineExceeded, context.Canceled)
 }
 
 // isAway reports whether the server accepts nothing from us at all.
 func isAway(err error) bool {
-	var lost disconnectedError
-	var api *apiError
-	return errors.As(err, &lost) || isSetting(err) || errors.Is(err, errNoJetStream) ||
-		errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
-		errors.Is(err, nats.ErrConnectionDraining) || errors.Is(err, nats.ErrHeadersNotSupported) ||
-		errors.As(err, &api) && api.ErrCode == codeUnavailable ||
+	api, isAPI := errors.AsType[*apiError](err)
+	return failure.Is[disconnectedError](err) || isSetting(err) || isAPI && api.ErrCode == codeUnavailable ||
+		failure.IsAny(err, errNoJetStream, nats.ErrReconnectBufExceeded, nats.ErrConnectionClosed, nats.ErrConnectionDraining, nats.ErrHeadersNotSupported) ||
 		!errors.Is(err, nats.ErrNoResponders) && outbox.Classify(err) == outbox.ClassUnavailable // it could not be written
 }
 
 // away marks the error of a server that accepts nothing from us: a wrong setting, if the server says so.
 func away(err error) error {
-	var lost disconnectedError
 	switch {
 	case isSetting(err):
 		return outbox.Misconfigured(err)
-	case errors.As(err, &lost), errors.Is(err, nats.ErrConnectionClosed):
+	case failure.Is[disconnectedError](err), errors.Is(err, nats.ErrConnectionClosed):
 		return outbox.Broken(err)
 	}
 	return outbox.Unavailable(err)
 }
 
 func isSetting(err error) bool {
-	var unreadable unreadableError
-	var api *apiError
-	return errors.As(err, &unreadable) || errors.As(err, &api) && (api.ErrCode == codeNotForAccount || api.ErrCode == codeNotEnabled) ||
-		errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) ||
-		errors.Is(err, nats.ErrAccountAuthExpired) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
+	api, isAPI := errors.AsType[*apiError](err)
+	return failure.Is[unreadableError](err) || isAPI && (api.ErrCode == codeNotForAccount || api.ErrCode == codeNotEnabled) ||
+		failure.IsAny(err, nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired, fs.ErrNotExist, fs.ErrPermission)
 }

@@ -13,15 +13,14 @@ import (
 	"github.com/packfinderz/outbox/destinations/wire"
 )
 
-// maxSubject keeps a subject, with what stands beside it, within a server's control line, which
-// has 4,096 bytes unless it is set lower.
+// maxSubject keeps a subject well within a server's control line, which has 4,096 bytes by default.
 const maxSubject = 1024
 
 // encode makes a NATS message of an event's.
-func (c *Config) encode(m *outbox.Message) (request, error) {
+func (c *Config) encode(m *outbox.Message) (*nats.Msg, error) {
 	subject, err := c.subject(m.Topic)
 	if err != nil {
-		return request{}, err
+		return nil, err
 	}
 	attributes := header.Binding.Attributes(c.Format, m)
 	headers := make(nats.Header, len(attributes)+3)
@@ -33,7 +32,7 @@ func (c *Config) encode(m *outbox.Message) (request, error) {
 	}
 	for _, a := range attributes {
 		if err := checkHeader(a.Name, a.Value); err != nil {
-			return request{}, outbox.Rejected(err)
+			return nil, outbox.Rejected(err)
 		}
 		set(a.Name, a.Value)
 	}
@@ -49,7 +48,7 @@ func (c *Config) encode(m *outbox.Message) (request, error) {
 	if c.Stream != "" {
 		set(jetstream.ExpectedStreamHeader, c.Stream)
 	}
-	return request{msg: &nats.Msg{Subject: subject, Header: headers, Data: m.Payload}}, nil
+	return &nats.Msg{Subject: subject, Header: headers, Data: m.Payload}, nil
 }
 
 // subject is where a topic's messages go.

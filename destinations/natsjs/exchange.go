@@ -14,9 +14,6 @@ import (
 // The client's own asynchronous publish keeps unanswered messages until its own timer ends, and may send one again
 // after the caller has given up. Here a call owns what it sent, and forgets it when it returns.
 
-// request is a message that is answered.
-type request struct{ msg *nats.Msg }
-
 // answer is what came back: data, or why nothing did.
 type answer struct {
 	data []byte
@@ -26,7 +23,7 @@ type answer struct {
 
 // round is one call's requests and their answers.
 type round struct {
-	requests []request
+	requests []*nats.Msg
 	window   chan struct{}
 
 	mu      sync.Mutex
@@ -36,9 +33,8 @@ type round struct {
 	done    chan struct{}
 }
 
-// exchange sends the requests, in order, and waits for an answer to each. It returns when all
-// are there, or when the context ends.
-func (l *link) exchange(ctx context.Context, requests []request) []answer {
+// exchange sends the requests, in order, and waits for an answer to each, at most until ctx ends.
+func (l *link) exchange(ctx context.Context, requests []*nats.Msg) []answer {
 	r := &round{
 		requests: requests, window: l.window,
 		answers: make([]answer, len(requests)), sent: make([]bool, len(requests)),
@@ -87,7 +83,7 @@ func (l *link) send(ctx context.Context, r *round, reply string) {
 			<-l.window
 			continue
 		}
-		msg := r.requests[i].msg
+		msg := r.requests[i]
 		msg.Reply = reply + strconv.Itoa(i)
 		if err := l.conn.PublishMsg(msg); err != nil {
 			r.settle(i, answer{err: err})
@@ -108,14 +104,10 @@ func (r *round) sending(i int) bool {
 
 // answered takes the server's answer to one request.
 func (l *link) answered(msg *nats.Msg) {
-	place := strings.TrimPrefix(msg.Subject, l.inbox)
-	first, second, _ := strings.Cut(place, ".")
-	id, err := strconv.ParseUint(first, 36, 64)
-	if err != nil {
-		return // nobody's
-	}
-	i, err := strconv.Atoi(second)
-	if err != nil {
+	round, place, _ := strings.Cut(strings.TrimPrefix(msg.Subject, l.inbox), ".")
+	id, err := strconv.ParseUint(round, 36, 64)
+	i, placeErr := strconv.Atoi(place)
+	if err != nil || placeErr != nil {
 		return // nobody's
 	}
 	l.mu.Lock()
@@ -138,13 +130,12 @@ func (r *round) settle(i int, a answer) {
 	r.note(i, a)
 }
 
-// fail gives every request that has no answer this error; only those of a subject, if it is
-// named.
+// fail gives this error to every request without an answer, or only to those of a subject.
 func (r *round) fail(err error, subject string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.answers {
-		if subject == "" || r.requests[i].msg.Subject == subject {
+		if subject == "" || r.requests[i].Subject == subject {
 			r.note(i, answer{err: err})
 		}
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -127,9 +130,9 @@ func (l *link) complaint(err error) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return // of a connection that ends, which is told by lost
 	}
-	if subject, ok := between(err.Error(), `Publish to "`, `"`); ok {
+	if match := deniedSubject.FindStringSubmatch(err.Error()); match != nil {
 		for _, r := range l.waiting() {
-			r.fail(deniedError{err}, subject)
+			r.fail(deniedError{err}, match[1])
 		}
 		return
 	}
@@ -144,21 +147,10 @@ func (l *link) complaint(err error) {
 	}
 }
 
-func between(text, before, after string) (string, bool) {
-	_, rest, found := strings.Cut(text, before)
-	if !found {
-		return "", false
-	}
-	part, _, found := strings.Cut(rest, after)
-	return part, found
-}
+var deniedSubject = regexp.MustCompile(`Publish to "([^"]*)"`)
 
 func (l *link) waiting() []*round {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rounds := make([]*round, 0, len(l.rounds))
-	for _, r := range l.rounds {
-		rounds = append(rounds, r)
-	}
-	return rounds
+	return slices.Collect(maps.Values(l.rounds))
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/packfinderz/outbox/destinations/internal/failure"
 )
 
 // Ping checks that JetStream works on the server. For a user who may not ask, it only checks that the server
@@ -21,8 +23,7 @@ func (p *Publisher) Ping(ctx context.Context) error {
 		return err
 	}
 	_, err = l.ask(ctx, apiAccount, nil)
-	var denied deniedError
-	if err == nil || errors.As(err, &denied) {
+	if err == nil || failure.Is[deniedError](err) {
 		return nil
 	}
 	return away(fmt.Errorf("ping NATS: %w", err))
@@ -44,11 +45,10 @@ func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
 		return err
 	}
 	info, err := p.infoOf(ctx, l, subject)
-	var denied deniedError
 	switch {
-	case errors.As(err, &denied):
+	case failure.Is[deniedError](err):
 		return nil
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case isOver(err):
 		return away(fmt.Errorf("ping %s: %w", subject, err))
 	case err != nil:
 		return classify(err, subject)
@@ -87,11 +87,11 @@ func (p *Publisher) infoOf(ctx context.Context, l *link, subject string) (*strea
 // infoOf asks a stream for itself, and for how many messages a subject has in it.
 func (l *link) infoOf(ctx context.Context, name, subject string) (*streamInfo, error) {
 	data, err := l.ask(ctx, apiStream+name, map[string]string{"subjects_filter": subject})
-	var api *apiError
+	api, isAPI := errors.AsType[*apiError](err)
 	switch {
-	case errors.As(err, &api) && api.Code == 404:
+	case isAPI && api.Code == 404:
 		return nil, errUnknownStream // deleted meanwhile
-	case errors.Is(err, errNoJetStream), errors.As(err, &api), errors.Is(err, context.DeadlineExceeded):
+	case isAPI, errors.Is(err, errNoJetStream), errors.Is(err, context.DeadlineExceeded):
 		return nil, leaderlessError{name} // only the leader answers this
 	case err != nil:
 		return nil, err

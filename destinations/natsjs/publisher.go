@@ -36,17 +36,12 @@ func New(config Config) (*Publisher, error) {
 	return &Publisher{config: config, options: options}, nil
 }
 
-// KeepsOrder returns true: of each key at most one message is under way, and none after one that
-// failed.
+// KeepsOrder returns true: at most one message of a key is under way, and none after a failed one.
 func (p *Publisher) KeepsOrder() bool { return true }
 
 // Publish publishes each message to the subject of its topic, and waits for the streams' acknowledgements.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
-	if err := p.calls.Begin(); err != nil {
-		return slices.Repeat([]error{err}, len(messages))
-	}
-	defer p.calls.End()
-	return outbox.PublishByKey(ctx, messages, p.publish)
+	return p.calls.Publish(len(messages), func() []error { return outbox.PublishByKey(ctx, messages, p.publish) })
 }
 
 // publish sends messages whose keys differ.
@@ -62,7 +57,7 @@ func (p *Publisher) publish(ctx context.Context, messages []outbox.Message) []er
 		return slices.Repeat([]error{err}, len(messages))
 	}
 	errs := make([]error, len(messages))
-	requests := make([]request, 0, len(messages))
+	requests := make([]*nats.Msg, 0, len(messages))
 	places := make([]int, 0, len(messages))
 	for i := range messages {
 		r, err := p.config.encode(&messages[i])
@@ -76,10 +71,10 @@ func (p *Publisher) publish(ctx context.Context, messages []outbox.Message) []er
 	p.resolveUnknown(ctx, l, requests, answers)
 	heard := make(map[string]bool)
 	for i, a := range answers {
-		heard[requests[i].msg.Subject] = heard[requests[i].msg.Subject] || a.err == nil
+		heard[requests[i].Subject] = heard[requests[i].Subject] || a.err == nil
 	}
 	for i, a := range answers {
-		subject := requests[i].msg.Subject
+		subject := requests[i].Subject
 		err := a.failure()
 		if isOver(err) && heard[subject] {
 			err = behindError{err}
@@ -89,8 +84,7 @@ func (p *Publisher) publish(ctx context.Context, messages []outbox.Message) []er
 	return errs
 }
 
-// Close waits for running calls, which have their own deadlines, and ends the
-// connection.
+// Close waits for running calls, which have their own deadlines, and closes the connection.
 func (p *Publisher) Close() error {
 	p.calls.Close()
 	// Looked at only now: a call that was under way may have made it.

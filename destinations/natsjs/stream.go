@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/packfinderz/outbox/destinations/internal/failure"
 	"github.com/packfinderz/outbox/destinations/natsjs/internal/streams"
 )
 
@@ -27,14 +28,14 @@ const askTimeout = 5 * time.Second
 // resolveUnknown finds out why nobody accepted a message: its subject has no stream, the stream has no leader, or
 // the server has no JetStream. A publisher sees the same answer for all three. With Create it creates a missing
 // stream and sends the messages again.
-func (p *Publisher) resolveUnknown(ctx context.Context, l *link, requests []request, answers []answer) {
+func (p *Publisher) resolveUnknown(ctx context.Context, l *link, requests []*nats.Msg, answers []answer) {
 	var again []int
 	verdicts := make(map[string]error)
 	for i := range answers {
 		if !errors.Is(answers[i].err, nats.ErrNoResponders) {
 			continue
 		}
-		subject := requests[i].msg.Subject
+		subject := requests[i].Subject
 		verdict, known := verdicts[subject]
 		if !known {
 			verdict = p.resolve(ctx, l, subject)
@@ -48,7 +49,7 @@ func (p *Publisher) resolveUnknown(ctx context.Context, l *link, requests []requ
 	if len(again) == 0 {
 		return
 	}
-	retry := make([]request, len(again))
+	retry := make([]*nats.Msg, len(again))
 	for i, place := range again {
 		retry[i] = requests[place]
 	}
@@ -65,9 +66,8 @@ func (p *Publisher) resolve(ctx context.Context, l *link, subject string) error 
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	stream, err := l.streamOf(ctx, subject)
-	var denied deniedError
 	switch {
-	case errors.As(err, &denied):
+	case failure.Is[deniedError](err):
 		return errUnknownStream // as far as this user may know
 	case err != nil:
 		return disconnectedError{err}
@@ -83,8 +83,7 @@ func (p *Publisher) create(ctx context.Context, l *link, subject string) error {
 		return errUnknownStream
 	}
 	err := streams.Create(ctx, l.conn, p.config.streamName(subject), subject)
-	var refusal *jetstream.APIError
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return uncreatedError{err, int(refusal.ErrorCode)}
 	}
 	if err != nil {
@@ -103,7 +102,7 @@ func (l *link) ask(ctx context.Context, subject string, question any) ([]byte, e
 		}
 		msg.Data = data
 	}
-	a := l.exchange(ctx, []request{{msg}})[0]
+	a := l.exchange(ctx, []*nats.Msg{msg})[0]
 	if errors.Is(a.err, nats.ErrNoResponders) {
 		return nil, errNoJetStream
 	}

@@ -27,8 +27,8 @@ type Config struct {
 	// Durable is the name of the stream's durable pull consumer. Programs with the same name share the
 	// messages. A new one begins with the oldest messages.
 	Durable string
-	// Ordered keeps the order of a key when a message fails: it is tried again here, and the later
-	// ones of its key wait behind it. Otherwise the stream delivers it again, after them.
+	// Ordered keeps the order of a key when a message fails: it is tried again here, and the later ones of its key
+	// wait. Otherwise the stream delivers it again, after them.
 	Ordered bool
 	// AckWait is how long after the death of a consumer its messages come again, in a durable consumer that Create
 	// creates. Default 30 s. A handler may take longer.

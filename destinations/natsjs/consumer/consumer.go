@@ -2,6 +2,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -21,26 +22,22 @@ type Consumer struct {
 	log       *slog.Logger
 }
 
-// New checks the configuration. The server need not be there.
+// New returns a consumer. It does not connect.
 func New(config Config) (*Consumer, error) {
 	config = config.withDefaults()
 	options, brokerErr := config.Broker.ClientOptions()
 	processor, processErr := consume.New(config.Process)
-	for _, err := range []error{brokerErr, config.validate(), processErr} {
-		if err != nil {
-			return nil, fmt.Errorf("natsjs consumer: %w", err)
-		}
+	if err := cmp.Or(brokerErr, config.validate(), processErr); err != nil {
+		return nil, fmt.Errorf("natsjs consumer: %w", err)
 	}
 	config.Process = processor.Config()
 	log := config.Process.Logger.With("topics", config.Topics, "consumer", config.Durable)
 	return &Consumer{config, options, processor, log}, nil
 }
 
-// Run handles messages until the context ends. Then it takes no more, waits for what is being
-// handled, gives the rest back to the stream and returns nil. While the server is away it waits.
-// It fails only when there is no such durable consumer to begin with, or one that cannot do.
-//
-// When the grace is over the context of the handlers ends, and Run waits until they have seen it.
+// Run handles messages until ctx ends. Then it takes no more, waits for running handlers, gives the rest back to the
+// stream and returns nil. It waits while the server is unavailable, and fails only if the durable consumer is missing
+// or unfit at the start. After the grace it cancels the handlers' context, and waits until they return.
 func (c *Consumer) Run(ctx context.Context) error {
 	feed, err := c.open(ctx)
 	if feed == nil {
@@ -51,7 +48,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	defer abandon()
 	r := &run{
 		Consumer: c, ctx: handling, queues: consuming.NewQueues(c.config.Process.Concurrency),
-		hand: newHand(2 * c.config.Process.Concurrency),
+		hand: &hand{size: 2 * c.config.Process.Concurrency, freed: consuming.NewSignal(), held: make(map[uint64]*delivered)},
 	}
 	stopBeating := consuming.Every(feed.ackWait/3, r.hand.beat)
 	r.receive(ctx, feed)

@@ -1,12 +1,10 @@
 package consumer
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/consume"
 	"github.com/packfinderz/outbox/destinations/natsjs/internal/header"
 	"github.com/packfinderz/outbox/destinations/wire"
@@ -31,14 +29,8 @@ func (c *Config) decode(msg jetstream.Msg) (*delivered, error) {
 		message.Key = key
 		delete(message.Headers, wire.EventKey)
 	}
-	message.Key = cmp.Or(message.Key, keyOf(&message))
-	return &delivered{msg: msg, sequence: meta.Sequence.Stream, delivery: consume.Delivery{Message: message, Err: err}}, nil
-}
-
-// keyOf is the key of a message that says none: that of its aggregate.
-func keyOf(message *outbox.Message) string {
-	if message.AggregateID == "" {
-		return ""
+	if message.Key == "" && message.AggregateID != "" {
+		message.Key = message.AggregateType + "/" + message.AggregateID
 	}
-	return message.AggregateType + "/" + message.AggregateID
+	return &delivered{msg: msg, sequence: meta.Sequence.Stream, delivery: consume.Delivery{Message: message, Err: err}}, nil
 }

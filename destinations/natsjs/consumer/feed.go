@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,7 +20,6 @@ type feed struct {
 	ackWait  time.Duration
 	changed  consuming.Signal // sent when the connection is back
 
-	log   *slog.Logger
 	away  bool // as it was logged
 	tries int  // in a row that failed
 }
@@ -29,18 +27,18 @@ type feed struct {
 // open waits for the server and for its word on the durable consumer. It returns nil without an error if the
 // context ended first.
 func (c *Consumer) open(ctx context.Context) (*feed, error) {
-	f := &feed{consumer: c, changed: consuming.NewSignal(), log: c.log}
+	f := &feed{consumer: c, changed: consuming.NewSignal()}
 	for ctx.Err() == nil {
 		err := f.connect()
 		if err == nil {
 			err = f.find(ctx)
 		}
-		var unfit unfitError
+		_, unfit := errors.AsType[unfitError](err)
 		switch {
 		case err == nil:
 			f.note(nil)
 			return f, nil
-		case errors.As(err, &unfit):
+		case unfit:
 			f.close()
 			return nil, fmt.Errorf("natsjs consumer: %w", err)
 		case ctx.Err() == nil:
@@ -103,7 +101,7 @@ func (f *feed) ready(ctx context.Context) bool {
 func (f *feed) note(err error) {
 	if err == nil {
 		if f.away {
-			f.log.Info("messages can be read again")
+			f.consumer.log.Info("messages can be read again")
 		}
 		f.away, f.tries = false, 0
 		return
@@ -111,7 +109,7 @@ func (f *feed) note(err error) {
 	f.durable = nil
 	f.tries++
 	if !f.away {
-		f.log.Warn("no messages can be read; waiting", "error", err)
+		f.consumer.log.Warn("no messages can be read; waiting", "error", err)
 	}
 	f.away = true
 }

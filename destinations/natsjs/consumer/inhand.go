@@ -30,12 +30,7 @@ type hand struct {
 	held map[uint64]*delivered
 }
 
-func newHand(size int) *hand {
-	return &hand{size: size, freed: consuming.NewSignal(), held: make(map[uint64]*delivered)}
-}
-
-// room waits until there is room for some messages, and says for how many; 0 if the context
-// ended first.
+// room waits until there is room for some messages, and returns for how many; 0 if ctx ended first.
 func (h *hand) room(ctx context.Context, some int) int {
 	return h.freed.Await(ctx, func() int {
 		h.mu.Lock()
