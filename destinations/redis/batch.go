@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/internal/failure"
 )
 
 // The limits of one round trip. A server does nothing else while it runs a script.
@@ -101,7 +102,7 @@ func (b *batch) fail(i int, err error) {
 	if key := b.messages[i].Key; key != "" {
 		b.failed[key] = true
 	}
-	b.away = b.away || outbox.Classify(err) == outbox.ClassUnavailable && !isOfStream(err)
+	b.away = b.away || outbox.Classify(err) == outbox.ClassUnavailable && !failure.OfTopic(err)
 }
 
 // giveUp answers for messages that are not sent, because nothing more would be acknowledged.

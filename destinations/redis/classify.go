@@ -10,24 +10,24 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/internal/failure"
 )
 
 // classify marks an error of Redis, or of the way to it.
 func classify(ctx context.Context, stream string, err error) error {
-	var reply goredis.Error
-	var few *tooFewReplicasError
-	var timeout net.Error
-	var op *net.OpError
+	reply, isReply := errors.AsType[goredis.Error](err)
+	op, isOp := errors.AsType[*net.OpError](err)
+	timeout, isNet := errors.AsType[net.Error](err)
 	switch {
-	case errors.As(err, &few):
+	case failure.Is[*tooFewReplicasError](err):
 		return outbox.Unavailable(err)
-	case errors.As(err, &reply):
-		return classifyReply(stream, err, reply)
-	case errors.As(err, &op) && op.Op == "dial":
+	case isReply:
+		return classifyReply(stream, err, reply.Error())
+	case isOp && op.Op == "dial":
 		return outbox.Unavailable(err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("no answer of Redis in time: %w", ctx.Err())
-	case errors.Is(err, goredis.ErrPoolTimeout), errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(err, goredis.ErrPoolTimeout), isNet && timeout.Timeout():
 		return fmt.Errorf("no answer of Redis in time: %w", err)
 	}
 	// All the rest is a connection that broke.
@@ -35,8 +35,7 @@ func classify(ctx context.Context, stream string, err error) error {
 }
 
 // classifyReply sorts what Redis answered.
-func classifyReply(stream string, err, reply error) error {
-	text := reply.Error()
+func classifyReply(stream string, err error, text string) error {
 	if text == missing {
 		return outbox.TopicMissing(fmt.Errorf("unknown stream %q: add an entry to it once, or have it created with ?create=true", stream))
 	}
@@ -65,29 +64,24 @@ func classifyReply(stream string, err, reply error) error {
 	case "MOVED", "ASK":
 		return outbox.Misconfigured(fmt.Errorf("this Redis is a node of a cluster; use ?cluster=true: %w", err))
 	}
-	for _, words := range []string{"ERR AUTH", "ERR Client sent AUTH", "ERR DB index", "ERR Protocol error: unauthenticated"} {
-		if strings.HasPrefix(text, words) {
-			return outbox.Misconfigured(err)
-		}
-	}
+	begins := func(words string) bool { return strings.HasPrefix(text, words) }
 	switch {
-	case strings.HasPrefix(text, "ERR max number of clients"):
+	case begins("ERR AUTH"), begins("ERR Client sent AUTH"), begins("ERR DB index"), begins("ERR Protocol error: unauthenticated"):
+		return outbox.Misconfigured(err)
+	case begins("ERR max number of clients"):
 		return outbox.Unavailable(err)
-	case strings.HasPrefix(text, "ERR Protocol error"): // it closes the connection
+	case begins("ERR Protocol error"): // it closes the connection
 		return outbox.Broken(err)
-	}
-	if strings.Contains(text, "exhausted the last possible ID") {
+	case strings.Contains(text, "exhausted the last possible ID"):
 		return outbox.TopicMissing(fmt.Errorf("the stream %q takes no more: %w", stream, err))
-	}
-	if strings.Contains(text, "too large") { // "Elements are too large to be stored"
+	case strings.Contains(text, "too large"): // "Elements are too large to be stored"
 		return outbox.Rejected(err)
 	}
 	// The cause is unknown: a proxy without scripts says it to everybody.
 	return outbox.Unclear(fmt.Errorf("adding to the stream %q: %w", stream, err))
 }
 
-// code is the word that an error begins with. Before version 7, errors within a script begin with
-// the place in the script.
+// code returns the first word of an error. Before version 7, an error in a script begins with the place in the script.
 func code(text string) string {
 	words := strings.Fields(text)
 	if len(words) > 2 && strings.HasPrefix(words[0], "@user_script") {
@@ -99,16 +93,9 @@ func code(text string) string {
 	return strings.TrimPrefix(words[0], "-")
 }
 
-// isDenied tells of a user who may not run the command, or not on this key. Within a script it has
-// words of its own.
+// isDenied reports whether the user may not run the command, or not on this key. A script words it differently.
 func isDenied(text string) bool {
 	return code(text) == "NOPERM" || strings.Contains(text, "The user executing the script can't")
-}
-
-// isOfStream reports whether an error concerns one stream only.
-func isOfStream(err error) bool {
-	var away *outbox.UnavailableError
-	return errors.As(err, &away) && away.Topic
 }
 
 // replyError is an error of Redis that the script has passed on.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/packfinderz/outbox/destinations/internal/failure"
 	"github.com/packfinderz/outbox/destinations/redis/internal/field"
 )
 
@@ -18,7 +19,7 @@ func (p *Publisher) Ping(ctx context.Context) error {
 	if last := p.last.Load(); last != nil {
 		stream = *last
 	}
-	if err := p.probe(ctx, stream); err != nil && !isOfStream(err) {
+	if err := p.probe(ctx, stream); err != nil && !failure.OfTopic(err) {
 		return err
 	}
 	return nil

@@ -70,8 +70,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []er
 	return b.errs
 }
 
-// over reports whether there is no time left. A connection notices that a moment before the context
-// does.
+// over reports whether no time is left. A connection notices that a moment before the context does.
 func over(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -116,11 +117,14 @@ func (p *Publisher) send(ctx context.Context, calls []*call, evaluate func(gored
 	if wait == nil {
 		return
 	}
-	few := p.replicated(wait)
+	has, err := wait.Int()
+	if err != nil {
+		err = fmt.Errorf("waiting for replicas: %w", err)
+	} else if has < p.config.Wait {
+		err = &tooFewReplicasError{has: has, want: p.config.Wait}
+	}
 	for _, c := range calls {
-		if c.err == nil {
-			c.err = few
-		}
+		c.err = cmp.Or(c.err, err)
 	}
 }
 
@@ -144,15 +148,4 @@ func execute(ctx context.Context, pipe goredis.Pipeliner) (answered bool, failur
 	case <-cancelled:
 		return false, ctx.Err()
 	}
-}
-
-func (p *Publisher) replicated(wait *goredis.Cmd) error {
-	has, err := wait.Int()
-	if err != nil {
-		return fmt.Errorf("waiting for replicas: %w", err)
-	}
-	if has < p.config.Wait {
-		return &tooFewReplicasError{has: has, want: p.config.Wait}
-	}
-	return nil
 }

@@ -23,8 +23,7 @@ type Config struct {
 	Broker redis.Config
 	// Topic is the topic to read: the stream of that name, with the broker's Prefix before it.
 	Topic string
-	// Group is the consumer group. Programs of the same group share the entries. A new group begins
-	// with the oldest entries.
+	// Group is the consumer group. Its members share the entries. A new group begins with the oldest entries.
 	Group string
 	// Name is this consumer's name in its group. Running consumers must have different names. A consumer that comes
 	// back under its old name continues with its entries at once, and so keeps the order. Default: a new name, made

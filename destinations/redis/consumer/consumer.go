@@ -2,6 +2,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -21,23 +22,21 @@ type Consumer struct {
 	processor *consume.Processor
 }
 
-// New checks the configuration. Redis need not be there.
+// New returns a consumer. It does not connect.
 func New(config Config) (*Consumer, error) {
 	config = config.withDefaults()
 	options, brokerErr := config.Broker.ClientOptions()
 	processor, processErr := consume.New(config.Process)
-	for _, err := range []error{brokerErr, config.validate(), processErr} {
-		if err != nil {
-			return nil, fmt.Errorf("redis consumer: %w", err)
-		}
+	if err := cmp.Or(brokerErr, config.validate(), processErr); err != nil {
+		return nil, fmt.Errorf("redis consumer: %w", err)
 	}
 	config.Process = processor.Config()
 	return &Consumer{config, options, processor}, nil
 }
 
-// Run handles entries until ctx ends. It then takes no more, lets the handlers finish within the
-// grace, acknowledges what they finished, gives the rest back to the group and returns nil. A
-// Redis that is away is waited for.
+// Run handles entries until ctx ends. Then it takes no more, waits for running handlers, acknowledges what they
+// handled, gives the rest back to the group and returns nil. It waits while Redis is unavailable. After the grace it
+// cancels the handlers' context, and waits until they return.
 func (c *Consumer) Run(ctx context.Context) error {
 	client := goredis.NewUniversalClient(c.options)
 	g := &group{
@@ -48,7 +47,11 @@ func (c *Consumer) Run(ctx context.Context) error {
 	if passing {
 		g.member, g.heir = newMember(), returned
 	}
-	r := newRun(c, g)
+	r := &run{
+		Consumer: c, group: g, log: c.config.Process.Logger.With("stream", g.stream, "group", g.name, "consumer", g.member),
+		queues: consuming.NewQueues(c.config.Process.Concurrency), inHand: make(map[string]*item), freed: consuming.NewSignal(), resume: true,
+	}
+	r.handling, r.abandon = context.WithCancel(context.Background())
 	stopKeeping := consuming.Every(c.config.MinIdle/4, func() { r.keepAlive(ctx) })
 	r.read(ctx)
 	r.finish()

@@ -91,13 +91,11 @@ func (g *group) take(ctx context.Context, own bool, n int, inHand []string) (lis
 	if own {
 		mine, idle = 1, 0
 	}
-	args := []any{g.name, g.member, mine, idle, n}
+	args := []any{mine, idle, n}
 	for _, id := range inHand {
 		args = append(args, id)
 	}
-	ctx, cancel := patiently(ctx, callPatience)
-	defer cancel()
-	answer, err := takeScript.Run(ctx, g.client, []string{g.stream}, args...).Slice()
+	answer, err := g.run(ctx, callPatience, takeScript, args...).Slice()
 	if err != nil {
 		return nil, false, g.failure("taking over entries", err)
 	}
@@ -116,23 +114,15 @@ func (g *group) take(ctx context.Context, own bool, n int, inHand []string) (lis
 	return list, more, nil
 }
 
-// parsePending reads one answer of the script.
-func parsePending(part []any) (pending, error) {
-	var p pending
-	if len(part) < 2 {
+// parsePending reads one answer of the script. It has no fields if the stream has lost the entry.
+func parsePending(part []any) (p pending, err error) {
+	if len(part) != 3 {
 		return p, fmt.Errorf("redis: the script answered %v", part)
 	}
-	p.id = fmt.Sprint(part[0])
-	attempt, ok := part[1].(int64)
-	if !ok {
-		return p, fmt.Errorf("redis: the script answered %v", part)
-	}
-	p.attempt = int(attempt)
-	if len(part) < 3 {
-		return p, nil
-	}
-	fields, _ := part[2].([]any) // none is an entry that the stream has lost
-	if fields != nil {
+	attempt, _ := part[1].(int64)
+	p.id, p.attempt = fmt.Sprint(part[0]), int(attempt)
+	fields, has := part[2].([]any)
+	if has {
 		p.fields = make(map[string]string, len(fields)/2)
 	}
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -152,13 +142,11 @@ const taken = -1
 
 // hold restarts the idle time of entries, and returns how often each was delivered.
 func (g *group) hold(ctx context.Context, what string, ids ...string) ([]int64, error) {
-	args := []any{g.name, g.member, what}
+	args := []any{what}
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	ctx, cancel := patiently(ctx, callPatience)
-	defer cancel()
-	counts, err := holdScript.Run(ctx, g.client, []string{g.stream}, args...).Int64Slice()
+	counts, err := g.run(ctx, callPatience, holdScript, args...).Int64Slice()
 	if err == nil && len(counts) != len(ids) {
 		err = fmt.Errorf("the script answered %d times for %d entries", len(counts), len(ids))
 	}
@@ -180,20 +168,20 @@ func (g *group) ack(ctx context.Context, id string) error {
 
 // back gives an entry to the next consumer that looks. If it fails, the entry becomes idle after a while.
 func (g *group) back(ctx context.Context, id string, attempt int) error {
-	ctx, cancel := patiently(ctx, leavePatience)
-	defer cancel()
-	args := []any{g.name, g.member, g.heir, returnedIdle.Milliseconds(), id, attempt}
-	if err := backScript.Run(ctx, g.client, []string{g.stream}, args...).Err(); err != nil {
+	if err := g.run(ctx, leavePatience, backScript, g.heir, returnedIdle.Milliseconds(), id, attempt).Err(); err != nil {
 		return g.failure("giving an entry back", err)
 	}
 	return nil
 }
 
 // leave removes this consumer's name from the group. A name that stays does no harm.
-func (g *group) leave(ctx context.Context) {
-	ctx, cancel := patiently(ctx, leavePatience)
+func (g *group) leave(ctx context.Context) { _ = g.run(ctx, leavePatience, leaveScript).Err() }
+
+// run runs a script for this consumer.
+func (g *group) run(ctx context.Context, patience time.Duration, script *goredis.Script, args ...any) *goredis.Cmd {
+	ctx, cancel := patiently(ctx, patience)
 	defer cancel()
-	_ = leaveScript.Run(ctx, g.client, []string{g.stream}, g.name, g.member).Err()
+	return script.Run(ctx, g.client, []string{g.stream}, append([]any{g.name, g.member}, args...)...)
 }
 
 func (g *group) failure(doing string, err error) error {
@@ -204,8 +192,7 @@ func (g *group) failure(doing string, err error) error {
 	return fmt.Errorf("redis: %s of the stream %q: %w", doing, g.stream, err)
 }
 
-// patiently bounds a call, but does not end with ctx: entries that Redis has handed out must not get lost on the
-// way.
+// patiently bounds a call, but does not end with ctx: what Redis hands out must not get lost on the way.
 func patiently(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }

@@ -35,15 +35,6 @@ type run struct {
 	trouble  string    // what was logged
 }
 
-func newRun(c *Consumer, g *group) *run {
-	r := &run{
-		Consumer: c, group: g, log: c.config.Process.Logger.With("stream", g.stream, "group", g.name, "consumer", g.member),
-		queues: consuming.NewQueues(c.config.Process.Concurrency), inHand: make(map[string]*item), freed: consuming.NewSignal(), resume: true,
-	}
-	r.handling, r.abandon = context.WithCancel(context.Background())
-	return r
-}
-
 // The pauses while Redis is away.
 const (
 	firstPause = 100 * time.Millisecond
