@@ -5,24 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/internal/failure"
 )
 
 // classify marks an error of RabbitMQ, or of the way to it.
 func (p *Publisher) classify(ctx context.Context, err error) error {
-	var known *outbox.UnavailableError
-	var unroutable *unroutableError
 	switch {
-	case err == nil, errors.As(err, &known), errors.Is(err, outbox.ErrNotAttempted):
+	case err == nil, failure.Is[*outbox.UnavailableError](err), errors.Is(err, outbox.ErrNotAttempted):
 		return err
 	case errors.Is(err, errNack):
 		return outbox.TopicUnavailable(err)
-	case errors.As(err, &unroutable):
+	case failure.Is[*unroutableError](err):
 		return outbox.TopicMissing(err)
 	case errors.Is(err, errBlocked):
 		return outbox.Unavailable(err)
@@ -62,32 +62,24 @@ func classifyDial(ctx context.Context, err error) error {
 
 // closeCode is the code with which the server closed a channel or a connection; 0 if it did not.
 func closeCode(err error) int {
-	var closed *amqp.Error
-	if errors.As(err, &closed) && closed.Server {
+	if closed, ok := errors.AsType[*amqp.Error](err); ok && closed.Server {
 		return closed.Code
 	}
 	return 0
 }
 
-// isDestinations reports whether a code is about the whole server or the connection, and not about
-// what was published.
+// isDestinations reports whether a code concerns the server or the connection, and not what was published.
 func isDestinations(code int) bool {
-	switch code {
-	case amqp.ConnectionForced, amqp.InternalError, amqp.ResourceError, amqp.NotAllowed:
-		return true
-	}
-	return false
+	return slices.Contains([]int{amqp.ConnectionForced, amqp.InternalError, amqp.ResourceError, amqp.NotAllowed}, code)
 }
 
-// isInvalid tells of a channel that was closed because a message on it is not as it should be.
+// isInvalid reports whether a channel was closed because a message on it is invalid.
 func isInvalid(err error) bool { return closeCode(err) == amqp.PreconditionFailed }
 
-// ofOne reports whether a channel may have been closed because of a single message on it. One that
-// was closed for its exchange was closed for all.
+// ofOne reports whether a channel may have been closed because of a single message, and not of its exchange.
 func ofOne(err error) bool {
-	var known *outbox.UnavailableError
 	switch code := closeCode(err); {
-	case code == 0, isDestinations(code), code == amqp.NotFound, errors.As(err, &known):
+	case code == 0, isDestinations(code), code == amqp.NotFound, failure.Is[*outbox.UnavailableError](err):
 		return false
 	case code == amqp.AccessRefused:
 		return !isExchangeRefused(err)
@@ -95,8 +87,7 @@ func ofOne(err error) bool {
 	return true
 }
 
-// isExchangeRefused reports whether the user may not write to the exchange at all. The right may
-// also be missing for some routing keys of it only.
+// isExchangeRefused reports whether the user may not write to the exchange at all, whatever the routing key.
 func isExchangeRefused(err error) bool {
 	return closeCode(err) == amqp.AccessRefused && strings.Contains(err.Error(), "access to exchange")
 }
@@ -114,22 +105,19 @@ func (e *unroutableError) Error() string {
 
 // tooLargeError is a channel that was closed because a message on it is over the server's limit.
 type tooLargeError struct {
+	error
 	limit int64
-	err   error
 }
 
-// Error returns the server's text.
-func (e *tooLargeError) Error() string { return e.err.Error() }
-
 // Unwrap returns the server's error.
-func (e *tooLargeError) Unwrap() error { return e.err }
+func (e *tooLargeError) Unwrap() error { return e.error }
 
 var overLimit = regexp.MustCompile(`message size \d+ .*larger than .*max size (\d+)`)
 
 // sizeError finds the limit in an error that tells of one; other errors stay as they are.
 func sizeError(err error) error {
-	var closed *amqp.Error
-	if !errors.As(err, &closed) || closed.Code != amqp.PreconditionFailed {
+	closed, ok := errors.AsType[*amqp.Error](err)
+	if !ok || closed.Code != amqp.PreconditionFailed {
 		return err
 	}
 	match := overLimit.FindStringSubmatch(closed.Reason)
@@ -140,5 +128,5 @@ func sizeError(err error) error {
 	if parseErr != nil {
 		return err
 	}
-	return &tooLargeError{limit: limit, err: err}
+	return &tooLargeError{err, limit}
 }

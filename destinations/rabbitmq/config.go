@@ -25,8 +25,7 @@ const (
 
 // Config configures a publisher.
 type Config struct {
-	// Addresses are the servers of one cluster, as host:port. At least one; the first that can be
-	// connected to is used.
+	// Addresses are the servers of one cluster, as host:port. At least one; the first that answers is used.
 	Addresses []string
 	// Username and Password are the credentials; guest and guest if the username is empty.
 	Username, Password string
@@ -35,8 +34,7 @@ type Config struct {
 	// Vhost is the virtual host. Default "/".
 	Vhost string
 
-	// Exchange is where events are published. Empty is the default exchange, where the routing key
-	// is the name of a queue.
+	// Exchange is where events are published. Empty is the default exchange, which routes by the name of a queue.
 	Exchange string
 	// RoutingKey is the routing key, in which {topic}, {type} and {key} stand for the event's own.
 	// Default DefaultRoutingKey.

@@ -87,19 +87,10 @@ func connect(ctx context.Context, config *Config) (net.Conn, error) {
 }
 
 func connectTo(ctx context.Context, address string, settings *tls.Config) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-	if err != nil || settings == nil {
-		return conn, err
+	if settings == nil {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	}
-	if settings = settings.Clone(); settings.ServerName == "" {
-		settings.ServerName, _, _ = net.SplitHostPort(address) // it was dialled
-	}
-	secure := tls.Client(conn, settings)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = conn.Close() // the handshake's error is the one to tell
-		return nil, fmt.Errorf("TLS: %w", err)
-	}
-	return secure, nil
+	return (&tls.Dialer{Config: settings}).DialContext(ctx, "tcp", address)
 }
 
 // watchBlocks ends the link when the server blocks publishers because it is short of memory or disk: it would not

@@ -8,6 +8,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/internal/failure"
 )
 
 // anyTopic is the routing key of a ping that is about no topic.
@@ -18,11 +19,10 @@ const anyTopic = "outbox.ping"
 func (p *Publisher) Ping(ctx context.Context) error {
 	return p.onLink(ctx, func(l *link) error {
 		err := p.classify(ctx, l.probe(ctx, &p.config, anyTopic))
-		var missing *outbox.UnavailableError
 		switch {
 		case closeCode(err) == amqp.AccessRefused && !isExchangeRefused(err):
 			return nil // not for this routing key, which nobody uses
-		case errors.As(err, &missing) && missing.Topic:
+		case failure.OfTopic(err):
 			return outbox.Misconfigured(err) // all topics go there
 		}
 		return err
@@ -63,19 +63,17 @@ func (p *Publisher) onLink(ctx context.Context, ask func(*link) error) error {
 	return ask(l)
 }
 
-// probe publishes a message whose time to live is no number, which RabbitMQ refuses only after it has
-// checked the exchange and the right to write to it. A server that is short of memory or disk reads
-// nothing after it.
+// probe publishes a message whose time to live is no number. RabbitMQ refuses it only after it has checked the exchange
+// and the right to write to it. A server that is short of memory or disk reads nothing after it.
 func (l *link) probe(ctx context.Context, config *Config, routingKey string) error {
 	ping := &item{routingKey: routingKey, publishing: amqp.Publishing{Expiration: "ping"}}
 	settings := *config
 	settings.Create = config.Create && config.Exchange != "" // no queue is made for it
 	err := l.send(ctx, &settings, []*item{ping})[0]
-	var refused *amqp.Error
 	switch {
 	case err == nil:
 		return outbox.Unclear(errors.New("the ping was taken for a message"))
-	case isInvalid(err) && errors.As(err, &refused) && strings.Contains(refused.Reason, "expiration"):
+	case isInvalid(err) && strings.Contains(err.Error(), "expiration"):
 		return l.reads(ctx)
 	case closeCode(err) == amqp.AccessRefused: // the server is there, but may be blocked
 		if unread := l.reads(ctx); unread != nil {

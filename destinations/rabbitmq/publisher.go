@@ -10,6 +10,7 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/internal/calls"
+	"github.com/packfinderz/outbox/destinations/internal/failure"
 	"github.com/packfinderz/outbox/destinations/wire"
 )
 
@@ -55,11 +56,7 @@ func (p *Publisher) Close() error {
 // Publish publishes messages of different keys without waiting in between, and those of one key each after the one
 // before it is confirmed, because RabbitMQ may refuse one message and accept the next.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
-	if err := p.calls.Begin(); err != nil {
-		return slices.Repeat([]error{err}, len(messages))
-	}
-	defer p.calls.End()
-	return outbox.PublishByKey(ctx, messages, p.round)
+	return p.calls.Publish(len(messages), func() []error { return outbox.PublishByKey(ctx, messages, p.round) })
 }
 
 // round publishes messages that do not depend on each other.
@@ -100,16 +97,10 @@ func (p *Publisher) round(ctx context.Context, messages []outbox.Message) []erro
 			}
 			err = p.classify(ctx, err)
 			errs[now[n].place] = err
-			away = away || isAway(err)
+			away = away || failure.Is[*outbox.UnavailableError](err) && !failure.OfTopic(err)
 		}
 	}
 	return errs
-}
-
-// isAway reports whether nothing more can be published, whatever its topic.
-func isAway(err error) bool {
-	var away *outbox.UnavailableError
-	return errors.As(err, &away) && !away.Topic
 }
 
 // fitting is how many of the items go out at once.
@@ -127,22 +118,19 @@ func fitting(items []*item, most int) int {
 // rejectLarge takes out the items over the limit.
 func (p *Publisher) rejectLarge(items []*item, errs []error) []*item {
 	limit := p.limit.Load()
-	var rest []*item
-	for _, i := range items {
-		if size := int64(len(i.publishing.Body)); size > limit {
+	return slices.DeleteFunc(items, func(i *item) bool {
+		size := int64(len(i.publishing.Body))
+		if size > limit {
 			errs[i.place] = outbox.TooLarge(fmt.Errorf("the payload has %d bytes; the limit is %d", size, limit))
-			continue
 		}
-		rest = append(rest, i)
-	}
-	return rest
+		return size > limit
+	})
 }
 
-// explains notes the server's limit where an error tells of it, and whether one of the items is over
-// it.
+// explains records the server's limit if an error contains it, and reports whether one of the items is over it.
 func (p *Publisher) explains(err error, items []*item) bool {
-	var large *tooLargeError
-	if !errors.As(err, &large) {
+	large, ok := errors.AsType[*tooLargeError](err)
+	if !ok {
 		return false
 	}
 	for known := p.limit.Load(); large.limit < known && !p.limit.CompareAndSwap(known, large.limit); {

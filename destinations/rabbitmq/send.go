@@ -47,8 +47,7 @@ func unready(ctx context.Context, err error) error {
 	return err
 }
 
-// publish writes the items. Those that cannot be declared get an error; it stops when the channel or
-// the connection fails.
+// publish writes the items, until the channel or the connection fails. Those that cannot be declared get an error.
 func (l *link) publish(config *Config, items []*item, errs []error) (failure error) {
 	refused := make(map[string]error)
 	for n, i := range items {
@@ -67,8 +66,7 @@ func (l *link) publish(config *Config, items []*item, errs []error) (failure err
 	return failure
 }
 
-// settle says what became of the items that were published, and of those that were not because the
-// channel or the connection failed.
+// settle records the result of each item, published or not.
 func (l *link) settle(config *Config, items []*item, errs []error, failure error) {
 	returned := l.returned()
 	for n, i := range items {
@@ -92,8 +90,8 @@ func (l *link) settle(config *Config, items []*item, errs []error, failure error
 	}
 }
 
-// ofChannel reports whether the server closed the channel for what was published on it. It tells of
-// all the items then, also of those that were not sent.
+// ofChannel reports whether the server closed the channel for what was published on it. That concerns all items, sent
+// or not.
 func ofChannel(err error) bool { return closeCode(err) != 0 && !isDestinations(closeCode(err)) }
 
 var errNack = errors.New("the queue refused the message (full, or not to be written to now)")
@@ -132,8 +130,8 @@ func (l *link) returned() map[string]amqp.Return {
 	}
 }
 
-// declare makes sure that an item's exchange is there, or on the default exchange its queue. It tells
-// apart what is about the item and what fails the link. Refused are the names that were tried.
+// declare makes sure that an item's exchange exists, or its queue on the default exchange. It returns an error of the
+// item, or else of the link. refused has the names that were refused before.
 func (l *link) declare(config *Config, i *item, refused map[string]error) (ofItem, failure error) {
 	name := i.routingKey
 	declare := func(channel *amqp.Channel, passive bool) error {
