@@ -14,11 +14,11 @@ import (
 
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/gcppubsub/internal/patience"
+	"github.com/packfinderz/outbox/destinations/internal/failure"
 )
 
 const (
-	// roomBytes is what all requests under way may hold together, and leastBytes what one
-	// counts for at least: there are never more than 64.
+	// roomBytes limits all requests under way together. One counts for leastBytes at least: there are never more than 64.
 	roomBytes  = 16 << 20
 	leastBytes = roomBytes / 64
 	lastMoment = 20 * time.Millisecond
@@ -44,12 +44,10 @@ func (b *batch) isAway(topic string) bool {
 
 // note remembers what an error says about the routes.
 func (b *batch) note(topic string, err error) {
-	var away *outbox.UnavailableError
 	switch {
-	case !errors.As(err, &away):
-	case away.Topic:
+	case failure.OfTopic(err):
 		b.away.Store(topic, nil)
-	default:
+	case failure.Is[*outbox.UnavailableError](err):
 		b.away.Store("", nil)
 	}
 }
@@ -85,7 +83,10 @@ func (b *batch) send(ctx context.Context, r *request) bool {
 	}
 	began := time.Now()
 	err := b.call(ctx, r)
-	b.timed(r, began)
+	ended := time.Now()
+	for _, place := range r.places {
+		b.begun[place], b.ended[place] = began, ended
+	}
 	b.room.Release(weight)
 	if err == nil {
 		for _, place := range r.places {
@@ -93,7 +94,7 @@ func (b *batch) send(ctx context.Context, r *request) bool {
 		}
 		return true
 	}
-	if err = classify(r.topic, err); len(r.messages) > 1 && mayBeOne(err) {
+	if err = classify(r.topic, err); len(r.messages) > 1 && failure.MayBeOne(err) {
 		return b.search(ctx, r)
 	}
 	b.note(r.topic, err)
@@ -101,25 +102,11 @@ func (b *batch) send(ctx context.Context, r *request) bool {
 	return false
 }
 
-// timed records when the messages of a request were sent and answered.
-func (b *batch) timed(r *request, began time.Time) {
-	ended := time.Now()
-	for _, place := range r.places {
-		b.begun[place], b.ended[place] = began, ended
-	}
-}
-
 // over reports whether no time is left for a request. The service ends the others a little before ctx does, and a
 // new one would only count as tried.
 func over(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && time.Until(deadline) < lastMoment
-}
-
-// mayBeOne reports whether one message of a request may be why the whole of it failed.
-func mayBeOne(err error) bool {
-	var unclear *outbox.UnclearError
-	return outbox.Classify(err) == outbox.ClassTerminal || errors.As(err, &unclear)
 }
 
 // search finds the messages for which a whole request was refused, half by half.
@@ -147,8 +134,7 @@ func (b *batch) fail(r *request, err error) {
 
 // isAnswer reports whether the service itself refused a request: it took none of the messages.
 func isAnswer(err error) bool {
-	var away *outbox.UnavailableError
-	if errors.As(err, &away) {
+	if away, ok := errors.AsType[*outbox.UnavailableError](err); ok {
 		return away.Topic || away.Setting
 	}
 	return outbox.Classify(err) != outbox.ClassUnclear

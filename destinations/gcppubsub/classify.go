@@ -21,7 +21,7 @@ func classify(topic string, err error) error {
 	case codes.PermissionDenied:
 		return outbox.TopicMissing(fmt.Errorf("these credentials may not publish to %s; grant them roles/pubsub.publisher: %w", topic, err))
 	case codes.ResourceExhausted:
-		if isTooLarge(err) {
+		if strings.Contains(err.Error(), "message larger than max") { // an emulator with a lower limit than Google's
 			return outbox.TooLarge(what)
 		}
 		return outbox.TopicUnavailable(what) // a quota
@@ -49,11 +49,6 @@ func classifyCall(err error) error {
 		return outbox.Misconfigured(err)
 	}
 	return outbox.Unavailable(err)
-}
-
-// isTooLarge reports whether a server that is not Google's, such as an emulator, has a lower limit.
-func isTooLarge(err error) bool {
-	return strings.Contains(err.Error(), "message larger than max")
 }
 
 // tokenServerAway matches gRPC's error if no token could be fetched although nobody refused these credentials with

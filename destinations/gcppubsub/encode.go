@@ -13,8 +13,7 @@ import (
 	"github.com/packfinderz/outbox/destinations/gcppubsub/internal/resource"
 )
 
-// The limits of the service. A request with one message beyond them fails as a whole, so
-// they are checked before.
+// The limits of the service. They are checked here, because one message beyond them fails the whole request.
 const (
 	maxRequestBytes = 10_000_000
 	maxOrderingKey  = 1024

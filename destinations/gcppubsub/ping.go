@@ -3,6 +3,7 @@ package gcppubsub
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/iam/apiv1/iampb"
@@ -54,10 +55,12 @@ func (p *Publisher) pingPermission(ctx context.Context, topic string) error {
 	answer, err := p.client.TestIamPermissions(ctx, &iampb.TestIamPermissionsRequest{
 		Resource: topic, Permissions: []string{publishPermission},
 	})
+	// The service did not answer, or not us.
+	silences := []codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Unauthenticated}
 	switch {
 	case err == nil && len(answer.GetPermissions()) == 0:
 		return outbox.TopicMissing(fmt.Errorf("these credentials lack %s on %s; grant them roles/pubsub.publisher", publishPermission, topic))
-	case isOutage(err):
+	case slices.Contains(silences, status.Code(err)):
 		return classifyCall(fmt.Errorf("ask for the permissions on %s: %w", topic, err))
 	}
 	return nil
@@ -79,15 +82,6 @@ func (p *Publisher) ask(ctx context.Context, topic string) (missing, err error) 
 		return err, nil
 	}
 	return nil, classifyCall(fmt.Errorf("ask for %s: %w", topic, err))
-}
-
-// isOutage reports whether the service did not answer, or not us.
-func isOutage(err error) bool {
-	switch status.Code(err) {
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Unauthenticated:
-		return true
-	}
-	return false
 }
 
 // MissingTopics returns the topics that do not exist: events for them would wait. A topic that these

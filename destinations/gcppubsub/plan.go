@@ -7,14 +7,12 @@ import (
 )
 
 const (
-	// A request holds up to this many messages (the service's limit) and, unless it is a
-	// single one, this many bytes.
+	// The limits of a request: the service's for messages, and ours for bytes unless it is a single message.
 	requestMessages = 1000
 	requestBytes    = 1 << 20
 )
 
-// request is what travels in one call: messages of one topic and one ordering key. The
-// service takes all of them or none.
+// request is one call: messages of one topic and one ordering key. The service takes all of them or none.
 type request struct {
 	topic    string
 	key      string

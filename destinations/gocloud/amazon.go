@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -19,13 +20,14 @@ import (
 	"gocloud.dev/pubsub/batcher"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/internal/failure"
 )
 
-const (
-	// sqsAttributes is how many attributes a message has at most in SQS.
-	sqsAttributes = 10
-	maxGroupID    = 128
-)
+// sqsAttributes is how many attributes a message has at most in SQS.
+const sqsAttributes = 10
+
+// groupID matches what can be a message group, or nothing.
+var groupID = regexp.MustCompile(`^[!-~]{0,128}$`)
 
 // amazon is a topic of SNS or a queue of SQS.
 type amazon struct {
@@ -65,7 +67,7 @@ func (a *amazon) publish(ctx context.Context, o *outgoing) error {
 		return outbox.Rejected(err)
 	}
 	err := a.together.Send(ctx, a.encode(o))
-	if err == nil || ctx.Err() != nil || !mayBeOne(classify(err)) {
+	if err == nil || ctx.Err() != nil || !failure.MayBeOne(classify(err)) {
 		return err
 	}
 	return a.alone.Send(ctx, a.encode(o))
@@ -105,14 +107,10 @@ func (a *amazon) check(message *outbox.Message, attributes map[string]string) er
 			return fmt.Errorf("header %q has no name or no value, and cannot be an attribute of SNS or SQS", name)
 		}
 	}
-	if a.fifo && !isGroupID(message.Key) {
-		return fmt.Errorf("the key %.140q cannot be a message group: that has at most %d characters, all printable ASCII without spaces", message.Key, maxGroupID)
+	if a.fifo && !groupID.MatchString(message.Key) {
+		return fmt.Errorf("the key %.140q cannot be a message group: that has at most 128 characters, all printable ASCII without spaces", message.Key)
 	}
 	return nil
-}
-
-func isGroupID(key string) bool {
-	return len(key) <= maxGroupID && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 func (a *amazon) encode(o *outgoing) *pubsub.Message {
@@ -121,10 +119,9 @@ func (a *amazon) encode(o *outgoing) *pubsub.Message {
 		return encoded
 	}
 	message, send := o.Message, encoded.BeforeSend
-	// The id guards against duplicates for five minutes. A message without a key is a group
-	// of its own.
-	id, group := message.DuplicateID(), message.Key
-	group = cmp.Or(group, id)
+	// The id guards against duplicates for five minutes. A message without a key is a group of its own.
+	id := message.DuplicateID()
+	group := cmp.Or(message.Key, id)
 	encoded.BeforeSend = func(as func(any) bool) error {
 		var notification *snstypes.PublishBatchRequestEntry
 		var queued *sqstypes.SendMessageBatchRequestEntry

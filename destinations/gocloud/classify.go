@@ -9,14 +9,13 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/destinations/internal/failure"
 )
 
 // classify says what a driver's error means.
 func classify(err error) error {
-	var dead *outbox.TerminalError
-	var known *outbox.UnavailableError
 	switch {
-	case errors.As(err, &dead), errors.As(err, &known), errors.Is(err, outbox.ErrNotAttempted):
+	case failure.Is[*outbox.TerminalError](err), failure.Is[*outbox.UnavailableError](err), errors.Is(err, outbox.ErrNotAttempted):
 		return err
 	case outbox.Classify(err) == outbox.ClassUnavailable: // on the way there
 		return outbox.Unavailable(err)
@@ -67,9 +66,3 @@ func classifyCode(err error) error {
 
 // silence is an error that says that no answer came in time.
 func silence(err error) error { return fmt.Errorf("%w: %w", context.DeadlineExceeded, err) }
-
-// mayBeOne reports whether one message of a request may be why the whole of it failed.
-func mayBeOne(err error) bool {
-	var unclear *outbox.UnclearError
-	return outbox.Classify(err) == outbox.ClassTerminal || errors.As(err, &unclear)
-}

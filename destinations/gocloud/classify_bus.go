@@ -14,8 +14,7 @@ func classifyBus(err error) error {
 	if errors.Is(err, azservicebus.ErrMessageTooLarge) {
 		return outbox.TooLarge(err)
 	}
-	var bus *azservicebus.Error
-	if errors.As(err, &bus) {
+	if bus, ok := errors.AsType[*azservicebus.Error](err); ok {
 		switch bus.Code {
 		case azservicebus.CodeConnectionLost, azservicebus.CodeClosed:
 			return outbox.Unavailable(err)
@@ -42,12 +41,10 @@ func classifyBus(err error) error {
 
 // condition is what the service said in AMQP's own words.
 func condition(err error) amqp.ErrCond {
-	var answer *amqp.Error
-	var link *amqp.LinkError
-	switch {
-	case errors.As(err, &answer):
+	if answer, ok := errors.AsType[*amqp.Error](err); ok {
 		return answer.Condition
-	case errors.As(err, &link) && link.RemoteErr != nil:
+	}
+	if link, ok := errors.AsType[*amqp.LinkError](err); ok && link.RemoteErr != nil {
 		return link.RemoteErr.Condition
 	}
 	return ""

@@ -19,9 +19,9 @@ type pinger interface {
 // fault only if all events go there. If a driver cannot ask, Ping succeeds: a few messages will tell.
 func (p *Publisher) Ping(ctx context.Context) error {
 	err := p.ask(ctx, *p.asked.Load())
-	var away *outbox.UnavailableError
+	away, ok := errors.AsType[*outbox.UnavailableError](err)
 	switch {
-	case !errors.As(err, &away) || !away.Topic:
+	case !ok || !away.Topic:
 		return err
 	case p.config.hasTopic():
 		return nil

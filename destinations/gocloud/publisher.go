@@ -6,7 +6,6 @@ package gocloud
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,11 +43,7 @@ func New(config Config) (*Publisher, error) {
 // Publish publishes a batch, one message of a key at a time and different keys concurrently, and waits until the
 // service has accepted them.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
-	if err := p.calls.Begin(); err != nil {
-		return slices.Repeat([]error{err}, len(messages))
-	}
-	defer p.calls.End()
-	return outbox.PublishByKey(ctx, messages, p.round)
+	return p.calls.Publish(len(messages), func() []error { return outbox.PublishByKey(ctx, messages, p.round) })
 }
 
 // round publishes messages of different keys.

@@ -70,7 +70,9 @@ func openTopic(raw string) (*topic, error) {
 	case "azuresb":
 		t.sender, err = openServiceBus(u)
 	default:
-		t.sender, err = openPlain(ctx, u)
+		var opened *pubsub.Topic
+		opened, err = pubsub.DefaultURLMux().OpenTopicURL(ctx, u)
+		t.sender = &plain{topic: opened, shared: u.Scheme == "mem"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", t.name, err)
@@ -83,14 +85,6 @@ type plain struct {
 	topic *pubsub.Topic
 	// shared is set where the driver gives everybody the same topic.
 	shared bool
-}
-
-func openPlain(ctx context.Context, u *url.URL) (*plain, error) {
-	opened, err := pubsub.DefaultURLMux().OpenTopicURL(ctx, u)
-	if err != nil {
-		return nil, err
-	}
-	return &plain{topic: opened, shared: u.Scheme == "mem"}, nil
 }
 
 func (p *plain) publish(ctx context.Context, o *outgoing) error { return p.topic.Send(ctx, o.encode()) }

@@ -1,10 +1,11 @@
 // Package consumer consumes events from Google Cloud Pub/Sub.
 //
-// Receiving, and extending the deadlines of what was received, is the client's. What is handled at
-// once, what waits after a failure and what a stop finishes is decided here.
+// The client receives messages and extends their deadlines. This package decides what is handled at once, what waits
+// after a failure, and what a stop still finishes.
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,15 +38,13 @@ type Consumer struct {
 	client    atomic.Pointer[pubsub.Client]
 }
 
-// New makes a consumer. It does not need the service to be there yet.
+// New returns a consumer. It does not connect.
 func New(config Config) (*Consumer, error) {
 	config = config.withDefaults()
 	options, brokerErr := config.Broker.ClientOptions()
 	processor, processErr := consume.New(config.Process)
-	for _, err := range []error{brokerErr, config.validate(), processErr} {
-		if err != nil {
-			return nil, fmt.Errorf("Pub/Sub consumer: %w", err)
-		}
+	if err := cmp.Or(brokerErr, config.validate(), processErr); err != nil {
+		return nil, fmt.Errorf("Pub/Sub consumer: %w", err)
 	}
 	config.Process = processor.Config()
 	return &Consumer{
@@ -54,8 +53,8 @@ func New(config Config) (*Consumer, error) {
 	}, nil
 }
 
-// Run consumes until ctx ends. Then it takes no more, finishes what is being handled,
-// acknowledges it and returns nil. While the service is away it waits for it.
+// Run handles messages until ctx ends. Then it takes no more, waits for running handlers, acknowledges what they
+// handled and returns nil. It waits while the service is unavailable. After the grace it cancels the handlers' context.
 func (c *Consumer) Run(ctx context.Context) error {
 	if c.running.Swap(true) {
 		return errors.New("Pub/Sub consumer: it runs already")
@@ -87,8 +86,8 @@ func (c *Consumer) Run(ctx context.Context) error {
 	return nil
 }
 
-// Check is nil while the consumer receives. Otherwise it says why it does not: the service is away, or the subscription is not
-// there, or it does not run. It asks nobody.
+// Check returns nil while the consumer receives, and otherwise why it does not: the service is unavailable, the
+// subscription is missing, or Run is not running. It asks nobody.
 func (c *Consumer) Check() error {
 	if !c.running.Load() {
 		return errors.New("the consumer does not run")
@@ -99,9 +98,8 @@ func (c *Consumer) Check() error {
 	return errNotYet
 }
 
-// Ping is Check, and asks the service for the subscription: one that is deleted while the consumer runs is noticed at once, and
-// not only when the service ends the stream of messages. That it is missing is logged once. To consume does not include the
-// permission to ask; without it Ping is Check.
+// Ping is Check, and asks the service for the subscription: a deleted one is noticed at once, and not only when the
+// service ends the stream of messages. Credentials that may consume but not ask make Ping the same as Check.
 func (c *Consumer) Ping(ctx context.Context) error {
 	if err := c.Check(); err != nil {
 		return err
