@@ -42,12 +42,6 @@ func (o *Options) String(name, fallback string) string {
 	return o.values.Get(name)
 }
 
-// Strings returns all values of a repeatable option.
-func (o *Options) Strings(name string) []string {
-	o.known[name] = true
-	return o.values[name]
-}
-
 // Bool returns a boolean option; false if it is not given.
 func (o *Options) Bool(name string) bool {
 	value := o.String(name, "false")
