@@ -60,7 +60,7 @@ func (f *disk) claim(handle *os.File) error {
 	if err := lock(handle); err != nil {
 		return fmt.Errorf("another process writes to it: %w", err)
 	}
-	return f.tidy(handle)
+	return f.tidy(handle, info.Size())
 }
 
 // Write appends lines and returns when they are on disk, in the file at the path. If that fails, none of them is
@@ -103,12 +103,7 @@ func (f *disk) follow() error {
 }
 
 // forget closes the file; the next write opens it again.
-func (f *disk) forget() {
-	if f.handle != nil {
-		_ = f.handle.Close() // all that was acknowledged is on disk
-		f.handle = nil
-	}
-}
+func (f *disk) forget() { _ = f.Close() } // all that was acknowledged is on disk
 
 // isThere reports whether the open file is the one at its path.
 func (f *disk) isThere() bool {

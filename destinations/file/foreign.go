@@ -7,10 +7,9 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// sizeOf returns a file's length. A device has none.
 func sizeOf(handle diskFile) (int64, error) {
 	info, err := handle.Stat()
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil {
 		return 0, err
 	}
 	return info.Size(), nil
@@ -53,14 +52,13 @@ func (f *disk) advance(lines []byte) error {
 		return fmt.Errorf("write to %s: %w", f.config.Path, err)
 	}
 	end := f.size + int64(len(lines))
-	if size == end || size == 0 && f.size == 0 { // or it is a device
-		f.size = size
-		return nil
+	if size != end {
+		there := make([]byte, len(lines))
+		if _, err := f.handle.ReadAt(there, f.size); err != nil || !bytes.Equal(there, lines) {
+			return fmt.Errorf("write to %s: somebody else has written to it meanwhile", f.config.Path)
+		}
+		// They wrote behind ours; the next write sees it.
 	}
-	there := make([]byte, len(lines))
-	if _, err := f.handle.ReadAt(there, f.size); err != nil || !bytes.Equal(there, lines) {
-		return fmt.Errorf("write to %s: somebody else has written to it meanwhile", f.config.Path)
-	}
-	f.size = end // they wrote behind ours; the next write sees it
+	f.size = end
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/packfinderz/outbox"
@@ -17,8 +18,8 @@ var (
 	_ outbox.Sequencer = (*Publisher)(nil)
 )
 
-// Publisher writes each message as one line of JSON. A message is published when its line has left
-// this process and, for a file, is on disk. It is safe for concurrent use.
+// Publisher writes each message as one line of JSON. A message is published when its line is written and, for a file,
+// on disk. It is safe for concurrent use.
 type Publisher struct {
 	out io.Writer // a disk, or any other writer
 	// turn is held by the user of the output. If a disk or a reader hangs, the turn is not returned, and others
@@ -50,13 +51,10 @@ func (p *Publisher) Open() error {
 
 // Publish writes the batch with one write. If that fails, nothing of it is left in a file.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []error {
-	errs := make([]error, len(messages))
 	if !p.take(ctx) {
-		for i := range errs {
-			errs[i] = outbox.ErrNotAttempted
-		}
-		return errs
+		return slices.Repeat([]error{outbox.ErrNotAttempted}, len(messages))
 	}
+	errs := make([]error, len(messages))
 	p.buffer.Reset()
 	failed := make(map[string]bool) // by key
 	for i := range messages {

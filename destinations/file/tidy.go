@@ -13,12 +13,11 @@ const lineStart = `{"id":"`
 
 // tidy removes what a killed process left of its last line. That line was never acknowledged, so its event comes
 // again; left there, it would spoil the next line. Lines of others are not touched.
-func (f *disk) tidy(handle *os.File) error {
-	info, err := handle.Stat()
-	if err != nil || info.Size() == 0 {
-		return err
+func (f *disk) tidy(handle *os.File, size int64) error {
+	if size == 0 {
+		return nil
 	}
-	start, line, err := lastLine(handle, info.Size())
+	start, line, err := lastLine(handle, size)
 	if err != nil {
 		return fmt.Errorf("read its end: %w", err)
 	}
@@ -34,8 +33,7 @@ func (f *disk) tidy(handle *os.File) error {
 	return nil
 }
 
-// lastLine returns where the last line of a file begins, and its beginning; with its end, if it has one and is
-// short.
+// lastLine returns where the last line of a file begins, and how it begins. A line that has an end keeps it.
 func lastLine(handle *os.File, size int64) (start int64, line []byte, err error) {
 	const step = 1 << 16
 	buffer := make([]byte, step)
