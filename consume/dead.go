@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -54,19 +55,14 @@ func (p *Processor) bury(ctx context.Context, message *outbox.Message, class out
 
 // oneLine makes a text fit for a header: printable ASCII, and short.
 func oneLine(text string) string {
-	line := make([]byte, 0, min(len(text), maxDeadError))
-	for _, r := range text {
-		if len(line) == maxDeadError {
-			break
-		}
+	line := strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\r', r == '\t':
-			line = append(line, ' ')
+			return ' '
 		case r < ' ' || r > '~':
-			line = append(line, '?')
-		default:
-			line = append(line, byte(r))
+			return '?'
 		}
-	}
-	return string(line)
+		return r
+	}, text)
+	return line[:min(len(line), maxDeadError)]
 }

@@ -37,14 +37,12 @@ const (
 )
 
 func (p *Processor) log(message *outbox.Message, outcome Outcome, err error) {
-	var text string
-	switch outcome {
-	case Ignored:
+	if outcome == Ignored {
 		return
-	case DeadLetter:
+	}
+	text := "delivery failed; it comes again"
+	if outcome == DeadLetter {
 		text = "delivery failed; the event is a dead letter"
-	default:
-		text = "delivery failed; it comes again"
 	}
 	p.config.Logger.Warn(text, "event_id", message.ID, "event_type", message.Type, "aggregate_type", message.AggregateType,
 		"aggregate_id", message.AggregateID, "attempt", message.Attempt, "error", outbox.ErrorText(err))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -94,7 +95,7 @@ func setField(header http.Header, name, value string) {
 // nameProblem says why an event cannot have a header of this name; empty if it can.
 func nameProblem(header http.Header, name string, isField bool) string {
 	switch {
-	case !isToken(name):
+	case !token.MatchString(name):
 		return "has a name that HTTP cannot carry"
 	case !isField && isReserved(name):
 		return "has a name that is not an event's to set"
@@ -117,17 +118,8 @@ func isReserved(name string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// isToken reports whether HTTP allows a header of this name.
-func isToken(name string) bool {
-	for i := range len(name) {
-		c := name[i]
-		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
-		if !letter && (c < '0' || c > '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return name != ""
-}
+// token matches the header names that HTTP allows.
+var token = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 // valueProblem says why HTTP cannot carry a value unchanged; empty if it can.
 func valueProblem(value string) string {
@@ -143,11 +135,10 @@ func valueProblem(value string) string {
 }
 
 func encode(value string, special func(byte) bool) string {
-	const hex = "0123456789ABCDEF"
 	var b strings.Builder
 	for i := range len(value) {
 		if c := value[i]; special(c) {
-			b.WriteString(string([]byte{'%', hex[c>>4], hex[c&15]}))
+			fmt.Fprintf(&b, "%%%02X", c)
 		} else {
 			b.WriteByte(c)
 		}

@@ -35,15 +35,14 @@ func (i *Inbox) CheckAndMarkProcessed(
 	key, mark := i.key(consumer, eventID), done+uuid.NewString()
 	err = i.put(ctx, key, mark, ttl)
 	switch {
+	case err == nil:
+		return false, nil
 	case errors.Is(err, inbox.ErrDone):
 		return true, nil
-	case errors.Is(err, inbox.ErrInProgress):
-		return false, fmt.Errorf("inbox: event %s for %s: %w", eventID, consumer, err)
-	case err != nil:
+	case !errors.Is(err, inbox.ErrInProgress):
 		i.unmark(ctx, key, mark)
-		return false, fmt.Errorf("inbox: event %s for %s: %w", eventID, consumer, err)
 	}
-	return false, nil
+	return false, fmt.Errorf("inbox: event %s for %s: %w", eventID, consumer, err)
 }
 
 // unmark removes a mark that may or may not have been made: if it stayed, the event would look handled. It can only
