@@ -89,7 +89,7 @@ func (l *link) lookFor(ctx context.Context, queue string) error {
 	defer release()
 	channel, err := l.amqp.Channel()
 	if err == nil {
-		_, err = channel.QueueDeclarePassive(queue, true, false, false, false, nil)
+		err = declare(channel, queue, false, true)
 	}
 	switch closeCode(err) {
 	case amqp.NotFound:

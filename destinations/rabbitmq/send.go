@@ -1,9 +1,11 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -14,13 +16,10 @@ import (
 func (l *link) send(ctx context.Context, config *Config, items []*item) []error {
 	release := l.abortWith(ctx)
 	defer release()
-	errs := make([]error, len(items))
 	if err := l.ready(); err != nil {
-		for n := range errs {
-			errs[n] = unready(ctx, l.why(err))
-		}
-		return errs
+		return slices.Repeat([]error{unready(ctx, l.why(err))}, len(items))
 	}
+	errs := make([]error, len(items))
 	failure := l.publish(config, items, errs)
 	for _, i := range items {
 		if i.confirmation != nil {
@@ -133,29 +132,11 @@ func (l *link) returned() map[string]amqp.Return {
 // declare makes sure that an item's exchange exists, or its queue on the default exchange. It returns an error of the
 // item, or else of the link. refused has the names that were refused before.
 func (l *link) declare(config *Config, i *item, refused map[string]error) (ofItem, failure error) {
-	name := i.routingKey
-	declare := func(channel *amqp.Channel, passive bool) error {
-		do := channel.QueueDeclare
-		if passive {
-			do = channel.QueueDeclarePassive
-		}
-		_, err := do(name, true, false, false, false, nil)
-		return err
-	}
-	if config.Exchange != "" {
-		name = config.Exchange
-		declare = func(channel *amqp.Channel, passive bool) error {
-			do := channel.ExchangeDeclare
-			if passive {
-				do = channel.ExchangeDeclarePassive
-			}
-			return do(name, amqp.ExchangeTopic, true, false, false, false, nil)
-		}
-	}
+	name := cmp.Or(config.Exchange, i.routingKey)
 	if err := refused[name]; err != nil {
 		return err, nil
 	}
-	err := l.declareOnce(name, declare)
+	err := l.declareOnce(name, config.Exchange != "")
 	switch {
 	case err == nil, !ofChannel(err):
 		return nil, err
@@ -169,7 +150,7 @@ func (l *link) declare(config *Config, i *item, refused map[string]error) (ofIte
 
 // declareOnce looks first and declares only what is missing, because an existing one may have been declared
 // differently. Each look has its own channel: RabbitMQ closes it if the answer is no.
-func (l *link) declareOnce(name string, declare func(channel *amqp.Channel, passive bool) error) error {
+func (l *link) declareOnce(name string, isExchange bool) error {
 	if l.declared[name] {
 		return nil
 	}
@@ -178,7 +159,7 @@ func (l *link) declareOnce(name string, declare func(channel *amqp.Channel, pass
 		if err != nil {
 			return fmt.Errorf("opening a channel: %w", err)
 		}
-		err = declare(channel, passive)
+		err = declare(channel, name, isExchange, passive)
 		if err == nil {
 			l.declared[name] = true
 			return channel.Close()
@@ -188,4 +169,19 @@ func (l *link) declareOnce(name string, declare func(channel *amqp.Channel, pass
 		}
 	}
 	return nil
+}
+
+// declare declares an exchange or a queue; passive only checks that it exists.
+func declare(channel *amqp.Channel, name string, isExchange, passive bool) (err error) {
+	switch {
+	case isExchange && passive:
+		return channel.ExchangeDeclarePassive(name, amqp.ExchangeTopic, true, false, false, false, nil)
+	case isExchange:
+		return channel.ExchangeDeclare(name, amqp.ExchangeTopic, true, false, false, false, nil)
+	case passive:
+		_, err = channel.QueueDeclarePassive(name, true, false, false, false, nil)
+	default:
+		_, err = channel.QueueDeclare(name, true, false, false, false, nil)
+	}
+	return err
 }
