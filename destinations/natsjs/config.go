@@ -10,8 +10,7 @@ import (
 	"github.com/packfinderz/outbox/destinations/wire"
 )
 
-// DefaultWindow is the default of Config.Window. A server buffers 10,000 messages for each stream and
-// refuses more.
+// DefaultWindow is the default of Config.Window. A server buffers at most 10,000 messages for each stream.
 const DefaultWindow = 4096
 
 const defaultPort = "4222"

@@ -1,6 +1,7 @@
 package natsjs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,9 +117,7 @@ func connect(options nats.Options, window int) (*link, error) {
 
 // lost ends every waiting call: the answer to a message comes only on the connection it was sent on.
 func (l *link) lost(err error) {
-	if err == nil {
-		err = nats.ErrDisconnected
-	}
+	err = cmp.Or(err, nats.ErrDisconnected)
 	l.missed(err)
 	for _, r := range l.waiting() {
 		r.fail(disconnectedError{err}, "")

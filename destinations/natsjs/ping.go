@@ -2,7 +2,6 @@ package natsjs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -11,8 +10,7 @@ import (
 	"github.com/packfinderz/outbox/destinations/internal/failure"
 )
 
-// Ping checks that JetStream works on the server. For a user who may not ask, it only checks that the server
-// answers.
+// Ping checks that JetStream works. For a user who may not ask, it only checks that the server answers.
 func (p *Publisher) Ping(ctx context.Context) error {
 	if err := p.calls.Begin(); err != nil {
 		return err
@@ -22,7 +20,7 @@ func (p *Publisher) Ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = l.ask(ctx, apiAccount, nil)
+	err = l.ask(ctx, apiAccount, nil, nil)
 	if err == nil || failure.Is[deniedError](err) {
 		return nil
 	}
@@ -86,7 +84,8 @@ func (p *Publisher) infoOf(ctx context.Context, l *link, subject string) (*strea
 
 // infoOf asks a stream for itself, and for how many messages a subject has in it.
 func (l *link) infoOf(ctx context.Context, name, subject string) (*streamInfo, error) {
-	data, err := l.ask(ctx, apiStream+name, map[string]string{"subjects_filter": subject})
+	var info streamInfo
+	err := l.ask(ctx, apiStream+name, map[string]string{"subjects_filter": subject}, &info)
 	api, isAPI := errors.AsType[*apiError](err)
 	switch {
 	case isAPI && api.Code == 404:
@@ -95,10 +94,6 @@ func (l *link) infoOf(ctx context.Context, name, subject string) (*streamInfo, e
 		return nil, leaderlessError{name} // only the leader answers this
 	case err != nil:
 		return nil, err
-	}
-	var info streamInfo
-	if err := json.Unmarshal(data, &info); err != nil {
-		return nil, fmt.Errorf("ask stream %s: %w", name, err)
 	}
 	return &info, nil
 }

@@ -92,49 +92,46 @@ func (p *Publisher) create(ctx context.Context, l *link, subject string) error {
 	return nil
 }
 
-// ask sends one request to JetStream's API.
-func (l *link) ask(ctx context.Context, subject string, question any) ([]byte, error) {
+// ask sends one request to JetStream's API, and decodes the answer into reply unless that is nil.
+func (l *link) ask(ctx context.Context, subject string, question, reply any) error {
 	msg := &nats.Msg{Subject: subject}
 	if question != nil {
 		data, err := json.Marshal(question)
 		if err != nil {
-			return nil, fmt.Errorf("ask JetStream: %w", err)
+			return fmt.Errorf("ask JetStream: %w", err)
 		}
 		msg.Data = data
 	}
 	a := l.exchange(ctx, []*nats.Msg{msg})[0]
 	if errors.Is(a.err, nats.ErrNoResponders) {
-		return nil, errNoJetStream
+		return errNoJetStream
 	}
-	if a.err != nil {
-		return nil, fmt.Errorf("ask JetStream: %w", a.err)
-	}
-	var reply struct {
+	var refusal struct {
 		Error *apiError `json:"error"`
 	}
-	if err := json.Unmarshal(a.data, &reply); err != nil {
-		return nil, fmt.Errorf("ask JetStream: %w", err)
+	err := a.err
+	if err == nil {
+		err = json.Unmarshal(a.data, &refusal)
 	}
-	if reply.Error != nil {
-		return nil, reply.Error
+	if err == nil && refusal.Error == nil && reply != nil {
+		err = json.Unmarshal(a.data, reply)
 	}
-	return a.data, nil
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask JetStream: %w", err)
+	case refusal.Error != nil:
+		return refusal.Error
+	}
+	return nil
 }
 
-// streamOf is the stream that has a subject, "" if none has.
+// streamOf returns the stream that has a subject; "" if none has.
 func (l *link) streamOf(ctx context.Context, subject string) (string, error) {
-	data, err := l.ask(ctx, apiNames, map[string]string{"subject": subject})
-	if err != nil {
-		return "", err
-	}
 	var reply struct {
 		Streams []string `json:"streams"`
 	}
-	if err := json.Unmarshal(data, &reply); err != nil {
-		return "", fmt.Errorf("ask JetStream for the stream of %s: %w", subject, err)
-	}
-	if len(reply.Streams) == 0 {
-		return "", nil
+	if err := l.ask(ctx, apiNames, map[string]string{"subject": subject}, &reply); err != nil || len(reply.Streams) == 0 {
+		return "", err
 	}
 	return reply.Streams[0], nil
 }

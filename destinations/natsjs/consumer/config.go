@@ -16,9 +16,8 @@ const DefaultAckWait = 30 * time.Second
 
 // Config configures a consumer.
 type Config struct {
-	// Broker says how to reach the server; natsjs.ParseURL makes it. Its Stream is the one to read; empty for the
-	// one that has the first topic's subject. Its Create creates the stream and the durable consumer if they are
-	// missing.
+	// Broker says how to reach the server; natsjs.ParseURL makes it. Its Stream is the one to read; empty for that of
+	// the first topic. Its Create creates the stream and the durable consumer if they are missing.
 	Broker natsjs.Config
 	// Topics are the topics to read, as the publisher names them: the broker's SubjectPrefix is put before them,
 	// and they may have wildcards. Only a durable consumer that Create creates is limited to them; an existing one

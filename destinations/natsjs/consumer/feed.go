@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,11 +83,7 @@ func (f *feed) ready(ctx context.Context) bool {
 	case ctx.Err() != nil:
 		return false
 	case !f.conn.IsConnected():
-		err := f.conn.LastError()
-		if err == nil {
-			err = nats.ErrDisconnected
-		}
-		f.note(err)
+		f.note(cmp.Or(f.conn.LastError(), nats.ErrDisconnected))
 		return false
 	case f.durable == nil:
 		if err := f.find(ctx); err != nil {
