@@ -50,8 +50,7 @@ func (p *Publisher) PingTopic(ctx context.Context, topic string) error {
 	return p.examine(ctx, []string{topic}, kmsg.ACLOperationWrite, true)[topic]
 }
 
-// askLeaders pings every broker that leads a partition of a topic: one that hangs may do so for its partitions
-// only.
+// askLeaders pings every broker that leads a partition of a topic, because one may hang while others answer.
 func (p *Publisher) askLeaders(ctx context.Context, t *kmsg.MetadataResponseTopic) error {
 	leaders := make(map[int32]bool)
 	for i := range t.Partitions {

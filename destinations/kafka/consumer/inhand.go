@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -91,26 +92,15 @@ func (p *partition) isGap(e *entry) bool {
 	if e.done || e.failing || e.offset >= p.highest {
 		return false
 	}
-	for _, earlier := range p.entries {
-		if earlier.offset >= e.offset {
-			break
-		}
-		if earlier.failing && !earlier.done && earlier.key != "" && earlier.key == e.key {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.entries, func(earlier *entry) bool {
+		return earlier.offset < e.offset && earlier.failing && !earlier.done && earlier.key != "" && earlier.key == e.key
+	})
 }
 
 // checkIdle closes idle when a partition that is ending has nothing left to do.
 func (p *partition) checkIdle() {
-	if !p.ending || p.running > 0 {
+	if !p.ending || p.running > 0 || slices.ContainsFunc(p.entries, p.isGap) {
 		return
-	}
-	for _, e := range p.entries {
-		if p.isGap(e) {
-			return
-		}
 	}
 	select {
 	case <-p.idle:
