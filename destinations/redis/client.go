@@ -27,8 +27,7 @@ func (c Config) ClientOptions() (*goredis.UniversalOptions, error) {
 	return &goredis.UniversalOptions{
 		Addrs: addresses, IsClusterMode: c.Cluster, Username: c.Username, Password: c.Password, DB: c.DB, TLSConfig: c.TLS,
 		Protocol: 2,
-		// What failed is told at once: the relay tries again by its own rules, and knows that it
-		// does.
+		// No retries here: the relay has its own.
 		MaxRetries: -1, DialerRetries: 1, DialTimeout: dialTimeout,
 		// The context's deadline counts; this is for calls that have none.
 		ContextTimeoutEnabled: true, ReadTimeout: ioTimeout, WriteTimeout: ioTimeout,

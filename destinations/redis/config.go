@@ -25,8 +25,7 @@ type Config struct {
 	Addresses []string
 	// Cluster says that a single address is a node of a Redis Cluster, too.
 	Cluster bool
-	// Username and Password are the credentials; without a username it is the default user's
-	// password.
+	// Username and Password are the credentials. Without a username, the password is the default user's.
 	Username, Password string
 	// TLS is set to connect over TLS.
 	TLS *tls.Config

@@ -124,7 +124,7 @@ func (r *run) ids() []string {
 	return slices.Collect(maps.Keys(r.inHand))
 }
 
-// keepAlive shows a sign of life for all entries in hand.
+// keepAlive shows a sign of life for all entries in hand, and ends the handling of those that another consumer took.
 func (r *run) keepAlive(ctx context.Context) {
 	ids := r.ids()
 	if len(ids) == 0 {
@@ -134,19 +134,12 @@ func (r *run) keepAlive(ctx context.Context) {
 	if err != nil {
 		return // the reader tells of it
 	}
-	for i, count := range counts {
-		if count == taken {
-			r.lose(ids[i])
-		}
-	}
-}
-
-// lose ends the handling of an entry that another consumer has taken over.
-func (r *run) lose(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if i := r.inHand[id]; i != nil {
-		i.lose(errTaken)
+	for n, id := range ids {
+		if i := r.inHand[id]; i != nil && counts[n] == taken {
+			i.lose(errTaken)
+		}
 	}
 }
 
