@@ -53,8 +53,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) []er
 
 var _ outbox.AckPublisher = (*Publisher)(nil)
 
-// PublishAcked is Publish, and calls acked with the place of each message as soon as the service has
-// stored it.
+// PublishAcked is Publish, and calls acked with the place of each message once the service has stored it.
 func (p *Publisher) PublishAcked(ctx context.Context, messages []outbox.Message, acked func(place int)) []error {
 	if err := p.calls.Begin(); err != nil {
 		return slices.Repeat([]error{err}, len(messages))

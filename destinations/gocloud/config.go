@@ -28,8 +28,7 @@ type Config struct {
 	Format wire.Format
 }
 
-// validate rejects what no driver can open. The URL is not repeated: something secret may have been
-// written into it.
+// validate rejects what no driver can open. No error quotes the URL: it may contain a secret.
 func (c Config) validate() error {
 	u, err := url.Parse(strings.ReplaceAll(c.URL, placeholder, "any"))
 	switch {

@@ -22,17 +22,15 @@ const maxSessionID = 128
 // sending: that repeats every unknown failure forever, so an outage or an oversized message would look like a slow
 // service. The driver does not close the connection either.
 type serviceBus struct {
-	client busClient
+	client interface {
+		Close(ctx context.Context) error
+	} // an azservicebus.Client
 	sender busSender
 	// ask opens a link to the topic or queue, which tells whether it is there.
 	ask func(context.Context) error
 }
 
-// busClient is what is used of azservicebus.Client, and busSender of azservicebus.Sender.
-type busClient interface {
-	Close(ctx context.Context) error
-}
-
+// busSender is what is used of azservicebus.Sender.
 type busSender interface {
 	SendMessage(ctx context.Context, message *azservicebus.Message, options *azservicebus.SendMessageOptions) error
 	Close(ctx context.Context) error

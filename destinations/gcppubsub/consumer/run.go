@@ -61,7 +61,11 @@ func (c *Consumer) consume(ctx context.Context, client *pubsub.Client) error {
 		return nil
 	case <-ctx.Done():
 	}
-	r.finish(end)
+	grace := time.AfterFunc(c.config.Process.Grace, end)
+	for range cap(r.slots) {
+		r.slots <- struct{}{} // when all are taken, nothing is being handled
+	}
+	grace.Stop()
 	select {
 	case <-received:
 	case <-time.After(flush):
@@ -71,15 +75,6 @@ func (c *Consumer) consume(ctx context.Context, client *pubsub.Client) error {
 		<-received
 	}
 	return nil
-}
-
-// finish waits for what is being handled, at most for the grace.
-func (r *receiver) finish(end context.CancelFunc) {
-	over := time.AfterFunc(r.config.Process.Grace, end)
-	defer over.Stop()
-	for range cap(r.slots) {
-		r.slots <- struct{}{}
-	}
 }
 
 // receive is called for every message, side by side; for those of a key one after the other.

@@ -1,5 +1,4 @@
-// Package attribute writes the fields of an event as the attributes of a message, and reads
-// them back.
+// Package attribute writes the fields of an event as attributes of a message, and reads them back.
 package attribute
 
 import (

@@ -1,5 +1,4 @@
-// Package resource has the full names of what the service keeps, such as
-// projects/PROJECT/topics/NAME.
+// Package resource makes full names, such as projects/PROJECT/topics/NAME.
 package resource
 
 import (
