@@ -42,10 +42,8 @@ func (p *Processor) bury(ctx context.Context, message *outbox.Message, class out
 	if letter.Payload == nil {
 		letter.Payload = []byte{}
 	}
-	letter.Headers = maps.Clone(message.Headers)
-	if letter.Headers == nil {
-		letter.Headers = make(map[string]string)
-	}
+	letter.Headers = make(map[string]string)
+	maps.Copy(letter.Headers, message.Headers)
 	letter.Headers[DeadReason] = reason
 	letter.Headers[DeadError] = oneLine(outbox.ErrorText(cause))
 	letter.Headers[DeadTopic] = message.Topic

@@ -2,8 +2,7 @@
 // checks the message and hands it to the handler of its event type; then the message is acknowledged, delivered
 // again, ignored, or made a dead letter, with the reason.
 //
-// Each broker's module has a package consumer that receives messages, keeps its broker's order, and asks a
-// Processor.
+// Each broker has a package consumer, which receives messages, keeps their order and asks a Processor.
 package consume
 
 import (
@@ -75,18 +74,16 @@ func (p *Processor) Process(ctx context.Context, delivery Delivery) Verdict {
 	message := delivery.Message
 	err := p.handle(ctx, &delivery)
 	took := time.Since(start)
-	if err == nil {
-		p.ended.Forget(message.ID)
-		p.report(Report{Message: message, Outcome: Handled, Took: took})
-		return Verdict{Ack: true}
+	verdict, outcome := Verdict{Ack: true}, Handled
+	if err != nil {
+		verdict, outcome = p.judge(ctx, &message, err)
+		p.log(&message, outcome, err)
 	}
-	verdict, outcome := p.judge(ctx, &message, err)
 	if verdict.Ack {
 		p.ended.Forget(message.ID)
 	} else {
 		p.ended.Add(message.ID)
 	}
-	p.log(&message, outcome, err)
 	p.report(Report{Message: message, Outcome: outcome, Err: err, Took: took})
 	return verdict
 }

@@ -25,9 +25,8 @@ import (
 // store. Every Inbox passes the suite of package inboxtest.
 type Inbox interface {
 	// Begin claims an event for one consumer, for the processing TTL. It returns ErrDone if the event was handled,
-	// and ErrInProgress (an *InProgressError if the time left is known) if another claim has it. If the store
-	// cannot be asked it returns any other error: never a claim, and never ErrDone. Begin rejects what Check
-	// rejects.
+	// and ErrInProgress (an *InProgressError if the time left is known) if another claim has it. Any other error
+	// means that the store could not be asked, or that Check rejects the arguments.
 	Begin(ctx context.Context, consumer string, event uuid.UUID) (Claim, error)
 }
 

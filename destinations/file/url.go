@@ -7,8 +7,7 @@ import (
 	"github.com/packfinderz/outbox/destinations/wire"
 )
 
-// ParseURL reads a destination such as file:events.jsonl or file:events.jsonl?append=true.
-// file://PATH is the same.
+// ParseURL reads a destination such as file:events.jsonl?append=true. file://PATH is the same.
 func ParseURL(raw string) (Config, error) {
 	path, query, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(raw, "file:"), "//"), "?")
 	options := wire.ParseOptions(query)

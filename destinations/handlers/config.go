@@ -19,8 +19,7 @@ type Config struct {
 	// RetryUnknown retries an event whose type has no handler, for instance while a new version is
 	// rolled out. By default it is dead at once. In a consumer, consume.Config.Unknown decides instead.
 	RetryUnknown bool
-	// Timeout limits one call of a handler: its context ends, and the attempt has failed.
-	// Default 30 s.
+	// Timeout limits one call of a handler: its context ends, and the attempt has failed. Default 30 s.
 	Timeout time.Duration
 	// Concurrency is how many events are handled at once. Default 16.
 	Concurrency int

@@ -22,8 +22,7 @@ type handler struct {
 	overdue int
 }
 
-// Register adds a handler for an event type. The name distinguishes the handlers of a type, in errors and in
-// memory.
+// Register adds a handler for an event type. Its name must be unique for that type; errors show it.
 func (p *Publisher) Register(eventType, name string, call Func) error {
 	if eventType == "" {
 		return fmt.Errorf("handlers: handler %q has no event type; Otherwise takes what has no handler", name)

@@ -18,9 +18,8 @@ import (
 )
 
 // classify marks the error of a request without a complete answer. Only an answer can concern an event, so none of
-// these is retryable. A receiver that cannot be connected to, breaks the connection or does not speak HTTP is
-// unavailable. A receiver that accepts the request and does not answer in time may be slow because of this very
-// event.
+// these is retryable. A receiver that cannot be reached, breaks the connection or does not speak HTTP is unavailable.
+// One that does not answer in time may be slow because of this very event.
 func (p *Publisher) classify(err error, connected bool) error {
 	var private *privateError
 	var timeout net.Error

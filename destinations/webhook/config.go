@@ -62,8 +62,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate rejects a configuration that cannot work. No error quotes the URL: its user, path and query
-// may be secret.
+// validate rejects a configuration that cannot work. No error quotes the URL: it may contain a secret.
 func (c Config) validate() error {
 	target, err := url.Parse(c.URL)
 	switch {

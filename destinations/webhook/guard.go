@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// A URL comes from a customer or a configuration, and the relay is inside the network. So the address is checked
-// when it is dialled: a check of the name, or of an address looked up before, would miss a name that changes its
-// address.
+// A URL may come from a customer, and the relay is inside the network. The address is checked when it is dialled: an
+// earlier check would miss a name that changes its address.
 
 // privateError is a refused address.
 type privateError struct{ address string }

@@ -19,10 +19,8 @@ var ErrNoEvent = errors.New("the message carries no event")
 // event become its headers. The payload stays as it is. Topic and key are left empty: the broker knows them. For a
 // message that is not an event, all attributes become headers, for its dead letter.
 func (b Binding) Decode(attributes map[string]string, payload []byte) (outbox.Message, error) {
-	left := maps.Clone(attributes)
-	if left == nil {
-		left = make(map[string]string)
-	}
+	left := make(map[string]string, len(attributes))
+	maps.Copy(left, attributes)
 	take := func(name string) string {
 		value := left[name]
 		delete(left, name)

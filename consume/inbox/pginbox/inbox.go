@@ -45,14 +45,9 @@ type Config struct {
 
 // Validate rejects names that PostgreSQL cannot have, and a negative horizon.
 func (c Config) Validate() error {
-	if c.Schema != "" {
-		if problem := sqlname.Problem(c.Schema); problem != "" {
-			return fmt.Errorf("inbox: the schema's name %s", problem)
-		}
-	}
-	if c.Table != "" {
-		if problem := sqlname.Problem(c.Table); problem != "" {
-			return fmt.Errorf("inbox: the table's name %s", problem)
+	for _, part := range [][2]string{{"schema", c.Schema}, {"table", c.Table}} {
+		if problem := sqlname.Problem(part[1]); problem != "" && part[1] != "" {
+			return fmt.Errorf("inbox: the %s's name %s", part[0], problem)
 		}
 	}
 	if c.Horizon < 0 {

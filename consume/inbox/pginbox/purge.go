@@ -11,8 +11,7 @@ import (
 	"github.com/packfinderz/outbox/consume/inbox"
 )
 
-// purgeStep is how many rows one statement of a purge deletes: few enough that no lock is
-// held for long.
+// purgeStep is how many rows one statement of a purge deletes: few, so that no lock is held for long.
 const purgeStep = 1000
 
 // purgeSQL deletes up to $3 marks older than $1 seconds, the oldest first. It continues where the last step ended,

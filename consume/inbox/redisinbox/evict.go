@@ -2,6 +2,7 @@ package redisinbox
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -28,9 +29,7 @@ func (i *Inbox) lookOnce(ctx context.Context) {
 	case err != nil && !errors.As(err, &reply):
 		i.looked.Store(false)
 	case policy == "":
-		if err == nil {
-			err = errors.New("it does not say")
-		}
+		err = cmp.Or(err, errors.New("it does not say"))
 		i.config.Logger.Warn("could not ask Redis for its maxmemory-policy; with any but noeviction it may forget handled events", "error", outbox.ErrorText(err))
 	case policy != "noeviction":
 		i.config.Logger.Warn("Redis may evict keys when its memory is full: handled events would be handled again; set maxmemory-policy to noeviction",

@@ -36,9 +36,8 @@ type Config struct {
 
 // Inbox is an inbox.Inbox on Redis. It is safe for concurrent use, and several may share the keys.
 //
-// A key is absent, or "processing:" and the token of its claim; anything else means done. Both expire by
-// themselves. Every error of Redis is outbox.Unavailable: it says nothing about the event and must not make it a
-// dead letter.
+// A key is absent, or "processing:" and the token of its claim; anything else means done. Both expire by themselves.
+// Every error of Redis is outbox.Unavailable, because it must not make the event a dead letter.
 type Inbox struct {
 	config Config
 	client goredis.UniversalClient
