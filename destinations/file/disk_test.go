@@ -260,6 +260,23 @@ func TestForeignWriterMeanwhile(t *testing.T) {
 	}
 }
 
+// TestEmptiedMeanwhile has somebody else empty a new file in the middle of a batch: what is gone is not acknowledged.
+func TestEmptiedMeanwhile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	destination, err := file.OpenWatched(path, func(file file.DiskFile) file.DiskFile {
+		return sharedFile{file, func() error { return os.Truncate(path, 0) }, false}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = publishertest.Publish(t, destination, publishertest.Messages(1))[0]
+	publishertest.Fails(t, err, outbox.ClassUnavailable, "meanwhile")
+	if err := destination.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // sharedFile is written to by somebody else whenever we do.
 type sharedFile struct {
 	file.DiskFile
