@@ -33,18 +33,8 @@ func brokers() []kind {
 
 // broker returns a kind whose module parses the URL into a configuration and opens it.
 func broker[C any, P Destination](scheme, usage, about string, parse func(string) (C, error), open func(C) (P, error)) kind {
-	return kind{
-		scheme: scheme, usage: usage, about: about,
-		check: func(to string) error {
-			_, err := parse(to)
-			return err
-		},
-		prepare: func(to string, _ io.Writer) (Destination, error) {
-			config, err := parse(to)
-			if err != nil {
-				return nil, err
-			}
-			return open(config)
-		},
-	}
+	return kind{scheme, usage, about, func(to string) (maker, error) {
+		config, err := parse(to)
+		return func(io.Writer) (Destination, error) { return open(config) }, err
+	}}
 }

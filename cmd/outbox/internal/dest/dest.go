@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/packfinderz/outbox"
@@ -26,24 +25,24 @@ type Warner interface {
 	Warnings(ctx context.Context, topics ...string) []string
 }
 
-// kind is one kind of destination.
 type kind struct {
 	// scheme is what its URLs begin with, before the colon.
 	scheme string
 	// usage is an example URL, and about says in a few words what is there.
 	usage, about string
-	// check checks a URL and opens nothing.
-	check func(to string) error
-	// prepare returns the destination, which connects at its first use.
-	prepare func(to string, stdout io.Writer) (Destination, error)
+	// parse checks a URL and returns how to make its destination, which connects at its first use.
+	parse func(to string) (maker, error)
 }
+
+// maker makes a destination. Only stdout: writes to standard output.
+type maker func(stdout io.Writer) (Destination, error)
 
 // kinds returns all destinations: those without a broker, and the brokers'.
 func kinds() []kind {
 	return append([]kind{
-		{"stdout", "stdout:", "JSON Lines on standard output", nothingMore, func(_ string, stdout io.Writer) (Destination, error) { return file.NewWriter(stdout), nil }},
+		bare("stdout", "JSON Lines on standard output", func(stdout io.Writer) (Destination, error) { return file.NewWriter(stdout), nil }),
 		broker("file", "file:PATH", "JSON Lines appended to a file of its own", file.ParseURL, file.New),
-		{"discard", "discard:", "nowhere, for measurements", nothingMore, func(string, io.Writer) (Destination, error) { return discard{}, nil }},
+		bare("discard", "nowhere, for measurements", func(io.Writer) (Destination, error) { return discard{}, nil }),
 	}, brokers()...)
 }
 
@@ -87,37 +86,31 @@ func Open(to string, stdout io.Writer) (Destination, error) {
 
 // Prepare returns a destination without opening it. It need not exist yet; its ping says what is missing.
 func Prepare(to string, stdout io.Writer) (Destination, error) {
-	k, err := find(to)
+	create, err := parse(to)
 	if err != nil {
 		return nil, err
 	}
-	if err := k.check(to); err != nil {
-		return nil, err
-	}
-	return k.prepare(to, stdout)
+	return create(stdout)
 }
 
 // Check rejects a destination whose URL Open would reject. It opens nothing.
 func Check(to string) error {
-	k, err := find(to)
-	if err != nil {
-		return err
-	}
-	return k.check(to)
+	_, err := parse(to)
+	return err
 }
 
-func find(to string) (kind, error) {
-	// Do not show what was given: it may hold a password.
+// parse finds the kind of a URL and parses it. Its errors do not show what was given, which may hold a password.
+func parse(to string) (maker, error) {
 	scheme, _, found := strings.Cut(to, ":")
 	if !found {
-		return kind{}, fmt.Errorf("the destination has no scheme; it is one of %s", Names())
+		return nil, fmt.Errorf("the destination has no scheme; it is one of %s", Names())
 	}
-	all := kinds()
-	i := slices.IndexFunc(all, func(k kind) bool { return k.scheme == scheme })
-	if i < 0 {
-		return kind{}, fmt.Errorf("there is no destination %s: (there are %s)", scheme, Names())
+	for _, k := range kinds() {
+		if k.scheme == scheme {
+			return k.parse(to)
+		}
 	}
-	return all[i], nil
+	return nil, fmt.Errorf("there is no destination %s: (there are %s)", scheme, Names())
 }
 
 // Name returns a destination as it may be shown: without password and options.
@@ -134,11 +127,14 @@ func Name(to string) string {
 	return parsed.String()
 }
 
-func nothingMore(to string) error {
-	if scheme, rest, _ := strings.Cut(to, ":"); rest != "" {
-		return fmt.Errorf("destination %q: %s: takes nothing more", to, scheme)
-	}
-	return nil
+// bare returns a kind whose URL is only its scheme.
+func bare(scheme, about string, create maker) kind {
+	return kind{scheme, scheme + ":", about, func(to string) (maker, error) {
+		if to != scheme+":" {
+			return nil, fmt.Errorf("destination %q: %s: takes nothing more", to, scheme)
+		}
+		return create, nil
+	}}
 }
 
 // discard accepts everything and keeps nothing.
