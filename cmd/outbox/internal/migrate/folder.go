@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +20,8 @@ func version(name string) int64 {
 	return n
 }
 
+func withoutVersion(name string) string { return versioned.ReplaceAllString(name, "$3") }
+
 // Missing returns the printed files that a folder lacks. A file is there if one of the same name and content has any
 // version, because an application puts its own migrations between those of two releases. If first is 0, the versions
 // go on after the highest one in the folder; otherwise a version that another file has is an error.
@@ -29,10 +32,10 @@ func Missing(folder string, printed []File, first int64) ([]File, error) {
 	}
 	var missing []File
 	for _, file := range printed {
-		found, err := isThere(folder, there, file, first)
+		found, other := find(file, there, first)
 		switch {
-		case err != nil:
-			return nil, err
+		case !found && other != "":
+			return nil, fmt.Errorf("%s is there already and is another one; choose another --out or --first", filepath.Join(folder, other))
 		case !found:
 			missing = append(missing, file)
 		case first == 0 && len(missing) > 0: // at the end it would run too late
@@ -44,63 +47,55 @@ func Missing(folder string, printed []File, first int64) ([]File, error) {
 		moveBehind(there, missing)
 	}
 	for _, file := range missing {
-		for _, name := range there {
+		for _, other := range there {
 			// Flyway has two files of one version.
-			if version(name) == version(file.Name) && strings.TrimSuffix(name, ".conf") != strings.TrimSuffix(file.Name, ".conf") {
+			if version(other.Name) == version(file.Name) && strings.TrimSuffix(other.Name, ".conf") != strings.TrimSuffix(file.Name, ".conf") {
 				return nil, fmt.Errorf("%s has the version of %s; print without --first, or choose another",
-					filepath.Join(folder, name), file.Name)
+					filepath.Join(folder, other.Name), file.Name)
 			}
 		}
 	}
 	return missing, nil
 }
 
-func migrationsIn(folder string) (names []string, err error) {
+func migrationsIn(folder string) (files []File, err error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no folder %s; make it first", folder)
 	}
+	for _, entry := range entries {
+		if !versioned.MatchString(entry.Name()) {
+			continue
+		}
+		content, readErr := os.ReadFile(filepath.Join(folder, entry.Name()))
+		files, err = append(files, File{entry.Name(), string(content)}), cmp.Or(err, readErr)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("look for migrations: %w", err)
 	}
-	for _, entry := range entries {
-		if versioned.MatchString(entry.Name()) {
-			names = append(names, entry.Name())
-		}
-	}
-	return names, nil
+	return files, nil
 }
 
-// isThere looks for a file under any version. With a first version, files of the same name and other content are
-// another layout's, unless the version is the same, too.
-func isThere(folder string, there []string, file File, first int64) (bool, error) {
-	other := ""
-	for _, name := range there {
-		if versioned.ReplaceAllString(name, "$3") != versioned.ReplaceAllString(file.Name, "$3") {
-			continue
-		}
-		content, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			return false, fmt.Errorf("look for migrations: %w", err)
-		}
-		if string(content) == file.Content {
-			return true, nil
-		}
-		if first == 0 || name == file.Name {
-			other = name
+// find looks for a file under any version. If it is not there, other has its name and another content. With a first
+// version such a file belongs to another layout, unless its version is the same, too.
+func find(file File, there []File, first int64) (found bool, other string) {
+	for _, is := range there {
+		switch {
+		case withoutVersion(is.Name) != withoutVersion(file.Name):
+		case is.Content == file.Content:
+			return true, ""
+		case first == 0 || is.Name == file.Name:
+			other = is.Name
 		}
 	}
-	if other != "" {
-		return false, fmt.Errorf("%s is there already and is another one; choose another --out or --first", filepath.Join(folder, other))
-	}
-	return false, nil
+	return false, other
 }
 
 // moveBehind gives files versions after all that are there. Those of Atlas are times and come later anyway.
-func moveBehind(there []string, files []File) {
+func moveBehind(there, files []File) {
 	var by int64
-	for _, name := range there {
-		by = max(by, version(name)+1-version(files[0].Name))
+	for _, file := range there {
+		by = max(by, version(file.Name)+1-version(files[0].Name))
 	}
 	for i, file := range files {
 		part := versioned.FindStringSubmatch(file.Name)

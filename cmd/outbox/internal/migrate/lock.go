@@ -18,13 +18,11 @@ type locker struct {
 
 var _ lock.SessionLocker = (*locker)(nil)
 
-// SessionLock waits for the lock.
 func (l *locker) SessionLock(ctx context.Context, _ *sql.Conn) (err error) {
 	l.tx, err = migrations.HoldLock(ctx, l.config)
 	return err
 }
 
-// SessionUnlock lets others migrate.
 func (l *locker) SessionUnlock(ctx context.Context, _ *sql.Conn) error {
 	return migrations.FreeLock(ctx, l.tx)
 }

@@ -106,7 +106,6 @@ func flyway(m migrations.Migration, version int64) []File {
 	return []File{file}
 }
 
-// script joins statements.
 func script(statements []string) string {
 	var b strings.Builder
 	for _, statement := range statements {

@@ -49,12 +49,10 @@ func (m *Migrator) plan(ctx context.Context) (*survey.Plan, error) {
 	return plan, err
 }
 
-// set returns the migrations for the survey.
 func (m *Migrator) set() survey.Set {
 	return survey.Set{Files: m.config.Files, Versions: m.versions}
 }
 
-// withConn calls a function with a connection.
 func (m *Migrator) withConn(ctx context.Context, look func(*pgx.Conn) error) (err error) {
 	conn, err := m.db.Conn(ctx)
 	if err != nil {
