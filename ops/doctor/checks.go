@@ -1,6 +1,9 @@
 package doctor
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Check is one part of an examination.
 type Check struct {
@@ -11,8 +14,11 @@ type Check struct {
 
 	// reads is set if the check reads the tables themselves.
 	reads bool
-	look  func(ctx context.Context, e *exam) error
+	// look adds what it finds to the exam. If it finds nothing, the report says that all is well in these words.
+	look look
 }
+
+type look func(ctx context.Context, e *exam) (well string, err error)
 
 // checks are all checks, in the order of the report: what the others rely on comes first.
 var checks = []Check{
@@ -40,20 +46,18 @@ var checks = []Check{
 }
 
 // Checks returns all checks in the order of the report.
-func Checks() []Check { return append([]Check(nil), checks...) }
+func Checks() []Check { return slices.Clone(checks) }
 
-// of returns a check that calls a patient's method.
-func of(look func(patient, context.Context, *exam) error) func(context.Context, *exam) error {
-	return func(ctx context.Context, e *exam) error { return look(e.patient, ctx, e) }
+func of(method func(patient, context.Context, *exam) (string, error)) look {
+	return func(ctx context.Context, e *exam) (string, error) { return method(e.patient, ctx, e) }
 }
 
 // ofStream returns a check that only a stream needs. For a table it reports why not.
-func ofStream(look func(streamPatient, context.Context, *exam) error, table string) func(context.Context, *exam) error {
-	return func(ctx context.Context, e *exam) error {
+func ofStream(method func(streamPatient, context.Context, *exam) (string, error), table string) look {
+	return func(ctx context.Context, e *exam) (string, error) {
 		if stream, ok := e.patient.(streamPatient); ok {
-			return look(stream, ctx, e)
+			return method(stream, ctx, e)
 		}
-		e.well("%s", table)
-		return nil
+		return table, nil
 	}
 }

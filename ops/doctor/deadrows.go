@@ -29,15 +29,15 @@ ORDER BY 1`
 // manyDead is how many dead rows begin to slow down claims.
 const manyDead = 10_000
 
-// deadRows are those of one table.
+// deadRows are those of one table: a row of deadRowsSQL.
 type deadRows struct {
-	table            string
-	live, dead, due  int64
-	enabled, running bool
-	vacuumed         *float64
+	Table            string
+	Live, Dead, Due  int64
+	Enabled, Running bool
+	Vacuumed         *float64
 }
 
-func lookAtDeadRows(ctx context.Context, e *exam) error {
+func lookAtDeadRows(ctx context.Context, e *exam) (string, error) {
 	var tables []string
 	for _, relation := range e.patient.relations() {
 		if relation.churns {
@@ -45,38 +45,35 @@ func lookAtDeadRows(ctx context.Context, e *exam) error {
 		}
 	}
 	rows, _ := e.tx.Query(ctx, deadRowsSQL, tables) // the rows say what failed
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d deadRows, err error) {
-		return d, row.Scan(&d.table, &d.live, &d.dead, &d.due, &d.enabled, &d.running, &d.vacuumed)
-	})
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[deadRows])
 	if err != nil {
-		return err
+		return "", err
 	}
-	if len(list) > 0 && !list[0].running {
+	if len(list) > 0 && !list[0].Running {
 		e.add(Warning, "autovacuum is off on this server: dead rows stay, and every claim gets slower",
 			"ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf();")
-		return nil
+		return "", nil
 	}
 	for i := range list {
 		list[i].judge(e)
 	}
-	e.well("autovacuum keeps up")
-	return nil
+	return "autovacuum keeps up", nil
 }
 
 func (d *deadRows) judge(e *exam) {
 	switch {
-	case !d.enabled:
-		e.add(Warning, fmt.Sprintf("autovacuum is off for %s, which has %s beside %d live ones", d.table, plural(d.dead, "dead row"), d.live),
-			fmt.Sprintf("ALTER TABLE %s RESET (autovacuum_enabled); VACUUM (ANALYZE) %s;", d.table, d.table))
-	case d.dead >= manyDead && d.dead > 2*d.due:
+	case !d.Enabled:
+		e.add(Warning, fmt.Sprintf("autovacuum is off for %s, which has %s beside %d live ones", d.Table, plural(d.Dead, "dead row"), d.Live),
+			fmt.Sprintf("ALTER TABLE %s RESET (autovacuum_enabled); VACUUM (ANALYZE) %s;", d.Table, d.Table))
+	case d.Dead >= manyDead && d.Dead > 2*d.Due:
 		last := "it has never been vacuumed"
-		if d.vacuumed != nil {
-			last = "it was last vacuumed " + span(seconds(*d.vacuumed)) + " ago"
+		if d.Vacuumed != nil {
+			last = "it was last vacuumed " + span(seconds(*d.Vacuumed)) + " ago"
 		}
 		e.add(Warning, fmt.Sprintf("%s has %s beside %d live ones, and autovacuum should have come at %d; %s",
-			d.table, plural(d.dead, "dead row"), d.live, d.due, last),
+			d.Table, plural(d.Dead, "dead row"), d.Live, d.Due, last),
 			fmt.Sprintf("First see the check vacuum-horizon: as long as it names somebody, vacuum removes nothing. Then: "+
 				"VACUUM (ANALYZE) %s; ALTER TABLE %s SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);",
-				d.table, d.table))
+				d.Table, d.Table))
 	}
 }

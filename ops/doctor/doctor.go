@@ -88,7 +88,6 @@ func (config Config) Validate() error {
 	return nil
 }
 
-// wants reports whether a check should run.
 func (config *Config) wants(c Check) bool {
 	return len(config.Checks) == 0 || slices.Contains(config.Checks, c.Name)
 }

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-func lookAtDurability(ctx context.Context, e *exam) error {
+func lookAtDurability(ctx context.Context, e *exam) (string, error) {
 	var fsync, pages, commit, source, standbys, role, database string
 	err := e.tx.QueryRow(ctx, `
 SELECT current_setting('fsync'), current_setting('full_page_writes'), s.setting, s.source, current_setting('synchronous_standby_names'),
   quote_ident(current_user), quote_ident(current_database())
 FROM pg_settings AS s WHERE s.name = 'synchronous_commit'`).Scan(&fsync, &pages, &commit, &source, &standbys, &role, &database)
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, setting := range []struct{ name, value, risk string }{
 		{"fsync", fsync, "nothing is sure to be on disk: a crash of the machine can lose events, delivered or not, and " +
@@ -34,8 +34,7 @@ FROM pg_settings AS s WHERE s.name = 'synchronous_commit'`).Scan(&fsync, &pages,
 			"failover loses the events of the last moments",
 			setBack(source, role, database))
 	}
-	e.well("fsync and full_page_writes are on, synchronous_commit is %s", commit)
-	return nil
+	return "fsync and full_page_writes are on, synchronous_commit is " + commit, nil
 }
 
 // setBack turns synchronous_commit on where it was turned off.

@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,14 +39,6 @@ func (e *exam) add(severity Severity, seen, do string) {
 	e.findings = append(e.findings, Finding{Check: e.check.Name, Severity: severity, Seen: seen, Do: do})
 }
 
-// well adds an OK if the running check found nothing.
-func (e *exam) well(format string, args ...any) {
-	if n := len(e.findings); n > 0 && e.findings[n-1].Check == e.check.Name {
-		return
-	}
-	e.add(OK, fmt.Sprintf(format, args...), "")
-}
-
 // run runs one check in a transaction of its own. It fails only if the database cannot be
 // reached.
 func (e *exam) run(ctx context.Context, c Check) error {
@@ -58,17 +49,22 @@ func (e *exam) run(ctx context.Context, c Check) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
+	before := len(e.findings)
+	var well string
 	var problem error
 	err := pgx.BeginTxFunc(ctx, e.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, limitsSQL); err != nil {
 			return err
 		}
 		e.tx = tx
-		problem = c.look(ctx, e)
+		well, problem = c.look(ctx, e)
 		return errDone // there is nothing to commit
 	})
 	if !errors.Is(err, errDone) {
 		return err
+	}
+	if problem == nil && len(e.findings) == before {
+		e.add(OK, well, "")
 	}
 	return e.excuse(problem)
 }

@@ -11,14 +11,13 @@ import (
 // snapshot, a prepared transaction, and a standby that asked the primary to wait, through a replication slot or its
 // connection.
 
-func lookAtHorizon(ctx context.Context, e *exam) error {
+func lookAtHorizon(ctx context.Context, e *exam) (string, error) {
 	for _, look := range []func(context.Context, *exam) error{oldTransactions, preparedTransactions, oldSlots, standbysFeedback} {
 		if err := look(ctx, e); err != nil {
-			return err
+			return "", err
 		}
 	}
-	e.well("nothing has held vacuum back for longer than %s", span(e.config.LongTransaction))
-	return nil
+	return "nothing has held vacuum back for longer than " + span(e.config.LongTransaction), nil
 }
 
 // oldTransactions looks at sessions of this database; those of other databases do not matter.

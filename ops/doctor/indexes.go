@@ -19,19 +19,15 @@ FROM pg_index AS i
 WHERE i.indrelid = ANY(SELECT to_regclass(name)::oid FROM unnest($1::text[]) AS name) AND NOT (i.indisvalid AND i.indisready AND i.indislive)
 ORDER BY 1`
 
-func lookAtIndexes(ctx context.Context, e *exam) error {
+func lookAtIndexes(ctx context.Context, e *exam) (string, error) {
 	tables, err := e.tables(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := e.invalidIndexes(ctx, tables); err != nil {
-		return err
+		return "", err
 	}
-	if err := e.patient.indexes(ctx, e); err != nil {
-		return err
-	}
-	e.well("every index that relays and emits need is there and valid")
-	return nil
+	return "every index that relays and emits need is there and valid", e.patient.indexes(ctx, e)
 }
 
 func (e *exam) invalidIndexes(ctx context.Context, tables []string) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-func (t tablePatient) verify(ctx context.Context, e *exam) error {
+func (t tablePatient) verify(ctx context.Context, e *exam) (string, error) {
 	remedy := "Check --layout, --schema and --table, or make the table: "
 	if sqlstate.HasMigrations(t.layout.Name) {
 		remedy += "outbox migrate up " + t.flags(e)
@@ -27,10 +27,10 @@ func (t tablePatient) verify(ctx context.Context, e *exam) error {
 		e.unfit = true
 		seen, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "outbox: "), "; ")
 		e.add(Problem, seen, remedy)
-		return nil
+		return "", nil
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, m := range list {
 		if m.OnlyEmit {
@@ -41,13 +41,9 @@ func (t tablePatient) verify(ctx context.Context, e *exam) error {
 		e.add(Problem, m.Problem, "Change the column or the layout, or check --layout, --schema and --table.")
 	}
 	if e.unfit {
-		return nil
+		return "", nil
 	}
-	if err := t.timesWithZone(ctx, e); err != nil {
-		return err
-	}
-	e.well("table %s is what layout %s says", t.table(), t.layout.Name)
-	return nil
+	return fmt.Sprintf("table %s is what layout %s says", t.table(), t.layout.Name), t.timesWithZone(ctx, e)
 }
 
 // timesWithZone looks for time columns without a zone: they mean another moment in every session's time zone.
@@ -69,7 +65,7 @@ WHERE attrelid = to_regclass($1) AND attname = ANY($2::text[]) AND atttypid <> '
 	return err
 }
 
-func (t streamPatient) verify(ctx context.Context, e *exam) error {
+func (t streamPatient) verify(ctx context.Context, e *exam) (string, error) {
 	var pgErr *pgconn.PgError
 	err := t.stream.CheckSchema(ctx, e.tx)
 	if err == nil {
@@ -78,7 +74,7 @@ func (t streamPatient) verify(ctx context.Context, e *exam) error {
 	var schema *pgstream.SchemaError
 	switch {
 	case errors.As(err, &pgErr):
-		return err
+		return "", err
 	case errors.As(err, &schema):
 		t.differences(e, schema)
 	case errors.Is(err, pgstream.ErrNoStream):
@@ -87,8 +83,7 @@ func (t streamPatient) verify(ctx context.Context, e *exam) error {
 	case err != nil && !errors.Is(err, pgstream.ErrRestored): // it has its own check
 		e.add(Problem, "relays refuse the stream: "+strings.TrimPrefix(err.Error(), "outbox: "), "")
 	}
-	e.well("the stream has all that this program needs")
-	return nil
+	return "the stream has all that this program needs", nil
 }
 
 // differences lists everything that keeps relays from using the stream.
@@ -115,7 +110,6 @@ func (t streamPatient) differences(e *exam, schema *pgstream.SchemaError) {
 	}
 }
 
-// sentence capitalizes the first letter.
 func sentence(text string) string {
 	if text == "" {
 		return ""

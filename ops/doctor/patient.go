@@ -18,15 +18,15 @@ type patient interface {
 	// relations are its tables, with the rights needed on each.
 	relations() []relation
 	// verify compares the tables with what they should be.
-	verify(ctx context.Context, e *exam) error
+	verify(ctx context.Context, e *exam) (well string, err error)
 	// indexes looks for missing indexes.
 	indexes(ctx context.Context, e *exam) error
 	// relays looks for events that nobody claims.
-	relays(ctx context.Context, e *exam) error
+	relays(ctx context.Context, e *exam) (well string, err error)
 	// stuck looks for events that were claimed and never settled.
-	stuck(ctx context.Context, e *exam) error
+	stuck(ctx context.Context, e *exam) (well string, err error)
 	// retention looks for events that should have been purged.
-	retention(ctx context.Context, e *exam) error
+	retention(ctx context.Context, e *exam) (well string, err error)
 	// deaf says what it means if notifications do not arrive.
 	deaf() string
 }

@@ -16,44 +16,44 @@ type right struct {
 	sequence         bool
 }
 
-func lookAtPrivileges(ctx context.Context, e *exam) error {
+func lookAtPrivileges(ctx context.Context, e *exam) (string, error) {
 	var role string
 	var denied bool
 	err := e.tx.QueryRow(ctx, `
 SELECT quote_ident(current_user), EXISTS (SELECT FROM pg_namespace WHERE nspname = $1 AND NOT has_schema_privilege(oid, 'USAGE'))`,
 		e.patient.schema()).Scan(&role, &denied)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if denied {
 		e.add(Problem, fmt.Sprintf("role %s may not use the schema %s", role, e.patient.schema()),
 			fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; then examine again.", sqlname.Quote(e.patient.schema()), role))
-		return nil
+		return "", nil
 	}
 	relations, err := withSlots(ctx, e.tx, e.patient)
 	if err != nil {
-		return err
+		return "", err
 	}
 	missing, err := missingTable(ctx, e.tx, relations)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if missing != "" {
 		e.add(Note, "not looked at: there is no table "+missing, "See the check layout.")
-		return nil
+		return "", nil
 	}
 	relations = append(relations, auditLog(e.patient.schema())...)
 	relay, err := lacking(ctx, e.tx, relations, func(r relation) []string { return r.relay })
 	if err != nil {
-		return err
+		return "", err
 	}
 	emit, err := lacking(ctx, e.tx, relations, func(r relation) []string { return r.emit })
 	if err != nil {
-		return err
+		return "", err
 	}
 	e.judgeRole(role, relay, emit)
 	if e.config.For == UseEmit || e.config.For == "" && len(relay) > 0 {
-		return nil // a role that does not relay does not need the rest
+		return "", nil // a role that does not relay does not need the rest
 	}
 	for _, use := range []struct {
 		what   string
@@ -64,13 +64,13 @@ SELECT quote_ident(current_user), EXISTS (SELECT FROM pg_namespace WHERE nspname
 	} {
 		lacks, err := lacking(ctx, e.tx, relations, use.rights)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if len(lacks) > 0 {
 			e.add(Warning, mayNot(role, use.what, lacks), grants(lacks, role))
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // missingTable returns a table that does not exist, if there is one. Nobody has rights to it, and nobody lacks any.
@@ -153,7 +153,6 @@ func inWords(list []right) (words []string) {
 	return words
 }
 
-// grants returns the statements that give a role these rights.
 func grants(list []right, role string) string {
 	var sql []string
 	sets, tables := grouped(list)

@@ -11,31 +11,29 @@ import (
 // recentPromotion is how long a promotion is reported: people may still ask where a message came from.
 const recentPromotion = 7 * 24 * time.Hour
 
-func (t streamPatient) promotion(ctx context.Context, e *exam) error {
+func (t streamPatient) promotion(ctx context.Context, e *exam) (string, error) {
 	var at *time.Time
 	var from, to, relays, repeated, orphaned int64
 	var forgets bool
 	if err := e.tx.QueryRow(ctx, t.names(streamsql.Promotion)).Scan(&at, &from, &to, &relays, &repeated, &orphaned, &forgets); err != nil {
-		return err
+		return "", err
 	}
 	if to == 0 {
-		e.well("no standby was promoted since the stream was made")
-		return nil
+		return "no standby was promoted since the stream was made", nil
 	}
 	timelines := fmt.Sprintf("(timeline %d to %d)", from, to)
 	if at == nil {
 		e.add(Warning, "a standby was promoted "+timelines+", and no relay has connected since: messages may have been delivered whose "+
 			"events are not here, and events that were settled in the last moments are published again",
 			"Start the relays; those that were connected before count such deliveries when they come back.")
-		return nil
+		return "", nil
 	}
 	var now time.Time
 	if err := e.tx.QueryRow(ctx, `SELECT now()`).Scan(&now); err != nil {
-		return err
+		return "", err
 	}
 	if now.Sub(*at) > recentPromotion {
-		e.well("the last promotion of a standby was %s ago", span(now.Sub(*at)))
-		return nil
+		return fmt.Sprintf("the last promotion of a standby was %s ago", span(now.Sub(*at))), nil
 	}
 	seen := fmt.Sprintf("a standby was promoted %s, noticed at %s: ", timelines, at.UTC().Format(time.RFC3339))
 	more := ""
@@ -55,5 +53,5 @@ func (t streamPatient) promotion(ctx context.Context, e *exam) error {
 		e.add(Note, seen+fmt.Sprintf("every event that %s%s had delivered is here; %s had not been settled here, and had to be published again",
 			plural(relays, "relay"), more, plural(repeated, "event")), "")
 	}
-	return nil
+	return "", nil
 }

@@ -79,7 +79,6 @@ WHERE NOT CASE WHEN u.sequence THEN has_sequence_privilege(to_regclass(u.name)::
   ELSE has_table_privilege(to_regclass(u.name)::oid, u.privilege) END
 ORDER BY 1`
 
-// lacking returns the rights of one use that the connected role lacks.
 func lacking(ctx context.Context, db querier, relations []relation, needed func(relation) []string) ([]right, error) {
 	var all []right
 	var numbers []int
@@ -146,7 +145,6 @@ func (e *exam) tables(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// partitions returns the partitions of a table, as SQL.
 func partitions(ctx context.Context, db querier, table string) ([]string, error) {
 	rows, _ := db.Query(ctx, `
 SELECT format('%I.%I', n.nspname, c.relname) FROM pg_inherits

@@ -13,38 +13,34 @@ import (
 )
 
 // retention looks for slots that were not emptied before they were written again, and for old rows beside the log.
-func (t streamPatient) retention(ctx context.Context, e *exam) error {
+func (t streamPatient) retention(ctx context.Context, e *exam) (string, error) {
 	if _, err := e.tx.Exec(ctx, sqlplan.ByIndex); err != nil {
-		return err
+		return "", err
 	}
 	var slots int
 	var length, deliveries, dedupe float64
 	if err := e.tx.QueryRow(ctx, t.names(streamsql.Ring)).Scan(&slots, &length, &deliveries, &dedupe); err != nil {
-		return err
+		return "", err
 	}
-	rows, err := e.tx.Query(ctx, streamsql.SlotAges(t.stream.Schema, slots))
-	if err != nil {
-		return err
-	}
+	rows, _ := e.tx.Query(ctx, streamsql.SlotAges(t.stream.Schema, slots)) // the rows say what failed
 	ages := make([]time.Duration, slots)
 	var slot int
 	var age *float64
-	_, err = pgx.ForEachRow(rows, []any{&slot, &age}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&slot, &age}, func() error {
 		if age != nil { // it is not empty
 			ages[slot] = seconds(*age)
 		}
 		return nil
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
 	turn := seconds(float64(slots) * length)
 	for slot, age := range ages {
-		if age <= turn {
-			continue
-		}
-		if err := t.late(ctx, e, slot, age, turn); err != nil {
-			return err
+		if age > turn {
+			if err := t.late(ctx, e, slot, age, turn); err != nil {
+				return "", err
+			}
 		}
 	}
 	for _, beside := range []struct {
@@ -56,16 +52,13 @@ func (t streamPatient) retention(ctx context.Context, e *exam) error {
 				fmt.Sprintf("Run the relay with --retention %s, or: outbox purge%s --retention %[1]s", short(e.config.Retention), t.flags()))
 		}
 	}
-	e.well("every slot was emptied in its turn")
-	return nil
+	return "every slot was emptied in its turn", nil
 }
 
 // late reports a slot that kept its events for another turn, and who has not settled them.
 func (t streamPatient) late(ctx context.Context, e *exam, slot int, age, turn time.Duration) error {
-	rows, err := e.tx.Query(ctx, strings.ReplaceAll(t.names(streamsql.SlotReaders), "{slot}", streamsql.Slot(t.stream.Schema, slot)))
-	if err != nil {
-		return err
-	}
+	sql := strings.ReplaceAll(t.names(streamsql.SlotReaders), "{slot}", streamsql.Slot(t.stream.Schema, slot))
+	rows, _ := e.tx.Query(ctx, sql) // the rows say what failed
 	behind, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return err

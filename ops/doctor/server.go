@@ -12,14 +12,14 @@ const (
 	leakyIndexes, soundIndexes = 140000, 140004
 )
 
-func lookAtServer(ctx context.Context, e *exam) error {
+func lookAtServer(ctx context.Context, e *exam) (string, error) {
 	var number int
 	var version string
 	var standby bool
 	err := e.tx.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'), pg_is_in_recovery()`).
 		Scan(&number, &version, &standby)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if standby {
 		e.add(Problem, "this server is a standby; emits and relays write, and can only do so on the primary",
@@ -28,11 +28,9 @@ func lookAtServer(ctx context.Context, e *exam) error {
 	if seen, do := judgeVersion(number, version); seen != "" {
 		e.add(Warning, seen, do)
 	}
-	e.well("PostgreSQL %s, the primary", version)
-	return nil
+	return fmt.Sprintf("PostgreSQL %s, the primary", version), nil
 }
 
-// judgeVersion says what is wrong with a version, if anything is.
 func judgeVersion(number int, version string) (seen, do string) {
 	switch {
 	case number < oldestVersion:

@@ -33,7 +33,6 @@ func (e *exam) sessions(ctx context.Context, rest string, args ...any) ([]sessio
 	})
 }
 
-// String says who it is.
 func (s session) String() string {
 	var parts []string
 	if s.user != "" {
@@ -51,7 +50,6 @@ func (s session) String() string {
 	return fmt.Sprintf("process %d of the server (%s)", s.pid, strings.Join(parts, ", "))
 }
 
-// terminate returns the statement that ends it.
 func (s session) terminate() string {
 	return fmt.Sprintf("Find out what it does: SELECT query FROM pg_stat_activity WHERE pid = %d; and end it if it may be: "+
 		"SELECT pg_terminate_backend(%d);", s.pid, s.pid)

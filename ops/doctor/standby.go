@@ -19,9 +19,9 @@ WHERE coalesce(r.state, '') <> 'backup'
   AND NOT EXISTS (SELECT FROM pg_replication_slots AS s WHERE s.active_pid = r.pid AND s.slot_type = 'logical')
 ORDER BY 1`
 
-func lookAtStandbys(ctx context.Context, e *exam) error {
+func lookAtStandbys(ctx context.Context, e *exam) (string, error) {
 	if all, err := e.seesAll(ctx); err != nil || !all {
-		return err
+		return "", err
 	}
 	rows, _ := e.tx.Query(ctx, standbysSQL) // the rows say what failed
 	var names []string
@@ -32,11 +32,11 @@ func lookAtStandbys(ctx context.Context, e *exam) error {
 		synchronous = synchronous || state == "sync" || state == "quorum"
 		return nil
 	}); err != nil {
-		return err
+		return "", err
 	}
 	var wanted string
 	if err := e.tx.QueryRow(ctx, `SHOW synchronous_standby_names`).Scan(&wanted); err != nil {
-		return err
+		return "", err
 	}
 	switch {
 	case wanted != "" && !synchronous:
@@ -52,10 +52,9 @@ func lookAtStandbys(ctx context.Context, e *exam) error {
 				strings.Join(quoted(names), ", ")))
 	}
 	if len(names) == 0 {
-		e.well("no standby is connected")
+		return "no standby is connected", nil
 	}
-	e.well("commits wait for a standby: %s", wanted)
-	return nil
+	return "commits wait for a standby: " + wanted, nil
 }
 
 // quoted returns distinct names in the syntax of synchronous_standby_names.

@@ -13,7 +13,6 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// streamPatient is a stream with all its subscriptions.
 type streamPatient struct{ stream pgstream.Stream }
 
 func (t streamPatient) name() string {
@@ -51,20 +50,18 @@ func (t streamPatient) deaf() string {
 	return "relays find new events only when they poll, and prepare no statements"
 }
 
-func (t streamPatient) restored(ctx context.Context, e *exam) error {
+func (t streamPatient) restored(ctx context.Context, e *exam) (string, error) {
 	var pgErr *pgconn.PgError
 	err := t.stream.Verify(ctx, e.tx)
 	switch {
 	case errors.As(err, &pgErr):
-		return err
+		return "", err
 	case errors.Is(err, pgstream.ErrRestored):
-		return t.addRestored(ctx, e, err)
+		return "", t.addRestored(ctx, e, err)
 	case err != nil:
 		e.add(Note, "not looked at: relays refuse the stream before", "See the check layout.")
-	default:
-		e.well("the cursors are those of this server")
 	}
-	return nil
+	return "the cursors are those of this server", nil
 }
 
 // addRestored reports what a restored stream holds, as far as that can be told.

@@ -45,10 +45,10 @@ func (t streamPatient) waiting(ctx context.Context, e *exam) ([]streamWaiting, e
 	return list, nil
 }
 
-func (t streamPatient) relays(ctx context.Context, e *exam) error {
+func (t streamPatient) relays(ctx context.Context, e *exam) (string, error) {
 	list, err := t.waiting(ctx, e)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var relays int64
 	for i := range list {
@@ -72,14 +72,13 @@ func (t streamPatient) relays(ctx context.Context, e *exam) error {
 				"If nobody wants its events any more: outbox subscriptions drop%[1]s --force %[2]s.", t.flags(), shell(w.subscription)))
 		}
 	}
-	e.well("%s alive; no event has waited for longer than %s", count(relays, "relay is", "relays are"), span(e.config.Patience))
-	return nil
+	return fmt.Sprintf("%s alive; no event has waited for longer than %s", count(relays, "relay is", "relays are"), span(e.config.Patience)), nil
 }
 
-func (t streamPatient) stuck(ctx context.Context, e *exam) error {
+func (t streamPatient) stuck(ctx context.Context, e *exam) (string, error) {
 	list, err := t.waiting(ctx, e)
 	if err != nil {
-		return err
+		return "", err
 	}
 	for i := range list {
 		w := &list[i]
@@ -89,6 +88,5 @@ func (t streamPatient) stuck(ctx context.Context, e *exam) error {
 				fmt.Sprintf("Run a relay: outbox relay%s --subscription %s. It begins where the cursors are.", t.flags(), shell(w.subscription)))
 		}
 	}
-	e.well("no shard is held past its lease")
-	return nil
+	return "no shard is held past its lease", nil
 }

@@ -10,14 +10,14 @@ import (
 
 // subscriptions looks for unfinished ones. They hold no events, but their creator believes that they exist. One
 // that is being created right now does not count.
-func (t streamPatient) subscriptions(ctx context.Context, e *exam) error {
+func (t streamPatient) subscriptions(ctx context.Context, e *exam) (string, error) {
 	list, err := t.stream.Subscriptions(ctx, e.tx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var now time.Time
 	if err := e.tx.QueryRow(ctx, `SELECT now()`).Scan(&now); err != nil {
-		return err
+		return "", err
 	}
 	var made int64
 	for i := range list {
@@ -40,6 +40,5 @@ func (t streamPatient) subscriptions(ctx context.Context, e *exam) error {
 				"When it is convenient, make one of another name in its place: outbox subscriptions create --help says which names there can be")
 		}
 	}
-	e.well("%s, none of them unfinished", plural(made, "subscription"))
-	return nil
+	return plural(made, "subscription") + ", none of them unfinished", nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/packfinderz/outbox/layouts"
 )
 
-// tablePatient is a table that a layout describes.
 type tablePatient struct{ layout tablesql.Layout }
 
 func (t tablePatient) name() string {
@@ -93,20 +92,19 @@ func (t tablePatient) waiting(ctx context.Context, e *exam) (w waiting, err erro
 	return w, err
 }
 
-func (t tablePatient) relays(ctx context.Context, e *exam) error {
+func (t tablePatient) relays(ctx context.Context, e *exam) (string, error) {
 	w, err := t.waiting(ctx, e)
 	if err != nil {
-		return err
+		return "", err
 	}
 	held := w.held
 	if !held && t.layout.Hold != layouts.HoldLease {
 		if held, err = t.rowsLocked(ctx, e); err != nil {
-			return err
+			return "", err
 		}
 	}
 	switch {
 	case w.due == 0:
-		e.well("no event has been due for longer than %s", span(e.config.Patience))
 	case held:
 		e.add(Note, fmt.Sprintf("%s due for longer than %s, the first for %s; a relay is at work",
 			atLeast(w.due, "event has been", "events have been"), span(e.config.Patience), span(w.dueFor)),
@@ -117,7 +115,7 @@ func (t tablePatient) relays(ctx context.Context, e *exam) error {
 			fmt.Sprintf("Run a relay: outbox relay %s --to URL. If one runs, its log says what keeps it: the broker, or a "+
 				"filter.", t.flags(e)))
 	}
-	return nil
+	return "no event has been due for longer than " + span(e.config.Patience), nil
 }
 
 // rowsLocked reports whether somebody else has locked rows of the table, as a relay does
@@ -129,14 +127,14 @@ SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'relation' AND relation = t
 	return locked, err
 }
 
-func (t tablePatient) stuck(ctx context.Context, e *exam) error {
+func (t tablePatient) stuck(ctx context.Context, e *exam) (string, error) {
 	// This comes before waiting, whose settings make a small table without an index look large to the planner.
 	if err := t.unknown(ctx, e); err != nil {
-		return err
+		return "", err
 	}
 	w, err := t.waiting(ctx, e)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if w.expired > 0 {
 		e.add(Problem, fmt.Sprintf("the lease of %s over for longer than %s, the first for %s: a relay died, and no other took them back",
@@ -149,14 +147,12 @@ func (t tablePatient) stuck(ctx context.Context, e *exam) error {
 	}
 	if t.layout.Hold != layouts.HoldLease {
 		if err := t.longHolds(ctx, e); err != nil {
-			return err
+			return "", err
 		}
 	}
-	e.well("no event is held past its lease")
-	return nil
+	return "no event is held past its lease", nil
 }
 
-// unknown reports rows with an unknown status.
 func (t tablePatient) unknown(ctx context.Context, e *exam) error {
 	sql := t.layout.CountUnknown("true", tablesql.Limit)
 	if sql == "" {
@@ -194,10 +190,10 @@ ORDER BY a.xact_start LIMIT 5`, t.table(), (e.config.Lease + e.config.Patience).
 	return nil
 }
 
-func (t tablePatient) retention(ctx context.Context, e *exam) error {
+func (t tablePatient) retention(ctx context.Context, e *exam) (string, error) {
 	var n int64
 	if err := e.tx.QueryRow(ctx, t.layout.OldDelivered(), e.config.Retention.Seconds()).Scan(&n); err != nil {
-		return err
+		return "", err
 	}
 	if n > 0 {
 		e.add(Warning, fmt.Sprintf("%s delivered more than %s ago", atLeast(n, "event was", "events were"), span(e.config.Retention)),
@@ -205,8 +201,7 @@ func (t tablePatient) retention(ctx context.Context, e *exam) error {
 				"meant to stay, say so: outbox doctor --retention.",
 				t.flags(e), short(e.config.Retention)))
 	}
-	e.well("no event was delivered more than %s ago", span(e.config.Retention))
-	return nil
+	return fmt.Sprintf("no event was delivered more than %s ago", span(e.config.Retention)), nil
 }
 
 // atLeast is count for a number that may have stopped at its limit.

@@ -31,7 +31,6 @@ func short(d time.Duration) string {
 	return text
 }
 
-// seconds turns the server's seconds into a duration.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // count returns a number with the word for one or for many.
@@ -42,13 +41,11 @@ func count(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// plural is a number of things.
 func plural(n int64, thing string) string { return count(n, thing, thing+"s") }
 
 // plain words need no quotes in a shell.
 var plain = regexp.MustCompile(`^[\w./:-]+$`)
 
-// shell quotes a word for a command line.
 func shell(word string) string {
 	if plain.MatchString(word) {
 		return word
