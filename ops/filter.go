@@ -10,7 +10,6 @@ import (
 // MaxIDs is the largest number of ids in a filter.
 const MaxIDs = 10_000
 
-// check rejects a filter that an outbox cannot answer.
 func check(f *Filter, d *Description) error {
 	for _, c := range []struct {
 		field Field

@@ -38,7 +38,6 @@ func (o *Outbox) Release(ctx context.Context, filter Filter, change Change) (*Re
 	return o.change(ctx, OperationRelease, filter, change)
 }
 
-// change runs an operation in steps.
 func (o *Outbox) change(ctx context.Context, operation Operation, filter Filter, change Change) (*Result, error) {
 	if err := o.prepare(ctx, operation, &filter, &change); err != nil {
 		return nil, err

@@ -33,7 +33,6 @@ func New(pool *pgxpool.Pool, schema, outbox string) *Log {
 // sql inserts the names of the tables into a statement.
 func (l *Log) sql(statement string) string { return l.names.Replace(statement) }
 
-// exists reports whether the log's tables exist.
 func (l *Log) exists(ctx context.Context) (exists bool, err error) {
 	err = l.pool.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, l.sql("{audit}")).Scan(&exists)
 	if err != nil {

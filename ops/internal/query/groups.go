@@ -12,7 +12,6 @@ import (
 	"github.com/packfinderz/outbox/ops/view"
 )
 
-// maxGroups bounds the groups of dead events.
 const maxGroups = 100
 
 // DeadGroups reads dead events and groups them. The statement dead selects at most GroupLimit of them, with
@@ -83,7 +82,6 @@ func Shares(rows pgx.Rows, o *view.Overview) (total int64, err error) {
 	return total, err
 }
 
-// largest returns the largest shares, at most maxShares.
 func largest(list []view.Share) []view.Share {
 	slices.SortFunc(list, func(a, b view.Share) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))

@@ -16,7 +16,6 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// parkedChange is a change of parked events.
 type parkedChange struct {
 	// states is an SQL list of the states that it changes, on a row p.
 	states string

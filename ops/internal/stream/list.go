@@ -40,7 +40,6 @@ func (s *Subscription) List(ctx context.Context, f *view.Filter, after *view.Pos
 	return listing, err
 }
 
-// listIDs looks up each event by its id.
 func (s *Subscription) listIDs(ctx context.Context, tx pgx.Tx, f *view.Filter) (*view.Listing, error) {
 	if len(f.IDs) > maxListedIDs {
 		return nil, fmt.Errorf("outbox: %w: %d ids in one list; give at most %d", view.ErrFilter, len(f.IDs), maxListedIDs)
@@ -87,7 +86,6 @@ const (
 	walkParked = "parked"
 )
 
-// from returns the seq before which a page begins.
 func from(after *view.Position, walk string) (int64, error) {
 	if after == nil {
 		return math.MaxInt64, nil
@@ -170,7 +168,6 @@ func (s *Subscription) shardOf(f *view.Filter, args *query.Args) string {
 	return "c.shard = (SELECT hashtextextended(" + args.Add(f.Key) + "::text, 0) & (o.shards - 1) FROM {settings} AS o)"
 }
 
-// logBetween returns the events of a part of the log, newest first.
 func (s *Subscription) logBetween(
 	ctx context.Context, tx pgx.Tx, is *pgstream.Subscription, f *view.Filter, low, high int64, limit int,
 ) ([]found, error) {
@@ -209,7 +206,6 @@ WITH looked AS MATERIALIZED (
   SELECT coalesce(max(seq), 0) AS seq FROM (SELECT min(seq) AS seq FROM looked GROUP BY shard HAVING count(*) >= $3) AS cut
 )`
 
-// listParked reads the parked events of every shard backwards.
 func (s *Subscription) listParked(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view.Position, size int) (*view.Listing, error) {
 	high, err := from(after, walkParked)
 	if err != nil {
@@ -222,7 +218,7 @@ func (s *Subscription) listParked(ctx context.Context, tx pgx.Tx, f *view.Filter
 	args := query.Args{s.name, high, perShard}
 	looked := fmt.Sprintf(lookedSQL, parkedBase(f.State))
 	rows, _ := tx.Query(ctx, streamsql.Names(s.stream.Schema, fmt.Sprintf(`%s SELECT %s FROM looked AS p WHERE p.seq >= (SELECT seq FROM cut) AND %s ORDER BY p.seq DESC LIMIT %d`,
-		looked, eventList("p", parkedState, false), query.And(conditions(f, "p", parkedState, &args)), size+1)), args.All()...) // the rows say what failed
+		looked, eventList("p", parkedState, false), conditions(f, "p", parkedState, &args), size+1)), args.All()...) // the rows say what failed
 	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (found, error) { return scanFound(row, false) })
 	if err != nil {
 		return nil, err

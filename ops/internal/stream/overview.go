@@ -59,7 +59,6 @@ SELECT ` + parkedState + `, count(*), coalesce(extract(epoch FROM now() - min(cr
 FROM (SELECT state, next_attempt_at, attempts, created_at, changed_at FROM {parked} WHERE subscription = $1 LIMIT $2) AS p
 GROUP BY 1`
 
-// backlog adds up what is unread and what is parked.
 func (s *Subscription) backlog(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 	var unread view.Count
 	for i := range o.Lag.Shards {

@@ -99,8 +99,8 @@ const (
 // search finds an event by its id: among the parked ones, then around the time that its id tells, then among the
 // newest.
 func (s *Subscription) search(ctx context.Context, tx pgx.Tx, id uuid.UUID, whole bool) (*found, error) {
-	event, err := one(tx.Query(ctx, streamsql.Names(s.stream.Schema, `SELECT `+eventList("p", parkedState, whole)+`
-FROM {parked} AS p WHERE p.id = $1 AND p.subscription = $2 ORDER BY p.replayed LIMIT 1`), query.Unprepared, [16]byte(id), s.name))(whole)
+	event, err := s.one(ctx, tx, whole, `SELECT `+eventList("p", parkedState, whole)+`
+FROM {parked} AS p WHERE p.id = $1 AND p.subscription = $2 ORDER BY p.replayed LIMIT 1`, query.Unprepared, [16]byte(id), s.name)
 	if err != nil || event != nil && !event.Replayed {
 		return event, err
 	}
@@ -109,10 +109,10 @@ FROM {parked} AS p WHERE p.id = $1 AND p.subscription = $2 ORDER BY p.replayed L
 		return nil, err
 	}
 	for _, window := range windows {
-		logged, err := one(tx.Query(ctx, streamsql.Names(s.stream.Schema, `SELECT `+eventList("e", logState, whole)+`
+		logged, err := s.one(ctx, tx, whole, `SELECT `+eventList("e", logState, whole)+`
 FROM {shards} AS c JOIN {stream} AS e ON e.shard = c.shard AND e.seq >= $3 AND e.seq < $4
 LEFT JOIN {parked} AS p ON p.subscription = c.subscription AND p.shard = e.shard AND p.seq = e.seq AND NOT p.replayed
-WHERE c.subscription = $2 AND e.id = $1 LIMIT 1`), query.Unprepared, [16]byte(id), s.name, window[0], window[1]))(whole)
+WHERE c.subscription = $2 AND e.id = $1 LIMIT 1`, query.Unprepared, [16]byte(id), s.name, window[0], window[1])
 		if err != nil || logged != nil {
 			return logged, err
 		}
@@ -158,16 +158,12 @@ func (s *Subscription) windows(ctx context.Context, tx pgx.Tx, id uuid.UUID) (li
 	return append(list, [2]int64{last - searchSeqs, last}), err
 }
 
-// one reads a row, or nil.
-func one(rows pgx.Rows, err error) func(whole bool) (*found, error) {
-	return func(whole bool) (*found, error) {
-		if err != nil {
-			return nil, err
-		}
-		list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (found, error) { return scanFound(row, whole) })
-		if err != nil || len(list) == 0 {
-			return nil, err
-		}
-		return &list[0], nil
+// one reads the event of a statement, or nil.
+func (s *Subscription) one(ctx context.Context, tx pgx.Tx, whole bool, sql string, args ...any) (*found, error) {
+	rows, _ := tx.Query(ctx, streamsql.Names(s.stream.Schema, sql), args...) // the rows say what failed
+	event, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (found, error) { return scanFound(row, whole) })
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
 	}
+	return &event, err
 }

@@ -138,7 +138,7 @@ func conditions(f *view.Filter, alias, state string, args *query.Args) string {
 	if f.Error != "" {
 		list = append(list, query.NormalSQL("p.last_error")+" = "+args.Add(f.Error))
 	}
-	if f.State != "" && state != "" {
+	if f.State != "" {
 		list = append(list, "("+state+") = "+args.Add(string(f.State)))
 	}
 	if !f.Since.IsZero() {
@@ -146,9 +146,6 @@ func conditions(f *view.Filter, alias, state string, args *query.Args) string {
 	}
 	if !f.Until.IsZero() {
 		list = append(list, alias+".created_at < "+args.Add(f.Until))
-	}
-	if len(list) == 0 {
-		return ""
 	}
 	return query.And(list...)
 }

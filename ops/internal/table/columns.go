@@ -18,7 +18,6 @@ import (
 // defers the row.
 const claimWindow = "interval '30 s'"
 
-// state is the SQL of a row's state.
 func (t *Table) state() string {
 	c := &t.layout.Columns
 	attempts := orElse(c.Attempts, "coalesce(%s, 0)", "0")
@@ -72,7 +71,6 @@ func (t *Table) eventList(reason string, whole bool) string {
 	return strings.Join(list, ",\n  ")
 }
 
-// payload is the SQL of the payload as bytes.
 func (t *Table) payload() string {
 	column := t.layout.Columns.Payload
 	if column.Type == "bytea" {

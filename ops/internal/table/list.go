@@ -64,7 +64,7 @@ func (t *Table) list(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view
 // soon.
 func (t *Table) find(ctx context.Context, tx pgx.Tx, f *view.Filter, after *view.Position, size int) (*view.Listing, error) {
 	var args query.Args
-	equal, err := t.equal(f, &args)
+	equal, err := t.equal(ctx, tx, f, &args)
 	if err != nil || equal == "" || len(f.IDs) > 0 {
 		return nil, err
 	}

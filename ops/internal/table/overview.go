@@ -85,7 +85,6 @@ GROUP BY GROUPING SETS ((state), (topic), (type), (tenant))`,
 	return err
 }
 
-// countUpTo counts the rows of a condition up to query.CountLimit.
 func (t *Table) countUpTo(condition string) string {
 	return fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s AS t WHERE %s LIMIT %d) AS t", t.layout.Events(), condition, query.CountLimit)
 }
@@ -127,7 +126,6 @@ GROUP BY worker ORDER BY worker`, col(c.LockedBy), col(c.LockedUntil), col(c.Cre
 	return err
 }
 
-// ended counts the dead and the delivered rows.
 func (t *Table) ended(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 	var size int64
 	if err := tx.QueryRow(ctx, "SELECT pg_relation_size(to_regclass($1))", t.layout.Events()).Scan(&size); err != nil {
@@ -151,22 +149,21 @@ func (t *Table) ended(ctx context.Context, tx pgx.Tx, o *view.Overview) error {
 }
 
 func (t *Table) countDead(ctx context.Context, tx pgx.Tx, small bool) (view.Count, error) {
-	w := t.candidates(&view.Filter{State: view.StateDead})[0]
+	dead := &view.Filter{State: view.StateDead}
+	w := &t.candidates(dead)[0]
 	if !small && !w.letters {
 		var err error
-		var chosen *walk
-		if chosen, err = t.choose(ctx, tx, &view.Filter{State: view.StateDead}, nil); err != nil {
+		if w, err = t.choose(ctx, tx, dead, nil); err != nil {
 			return view.Count{}, err
 		}
-		if chosen.byID() { // no index serves dead rows
+		if w.byID() { // no index serves dead rows
 			n, err := t.estimate(ctx, tx, t.layout.Dead())
 			return view.Count{N: n, Estimate: true}, err
 		}
-		w = *chosen
 	}
 	var args query.Args
 	var n int64
-	err := tx.QueryRow(ctx, "SELECT count(*) FROM ("+t.rows(&w, "", false, nil, query.CountLimit, &args)+") AS t", args.All()...).Scan(&n)
+	err := tx.QueryRow(ctx, "SELECT count(*) FROM ("+t.rows(w, "", false, nil, query.CountLimit, &args)+") AS t", args.All()...).Scan(&n)
 	return view.Count{N: n, AtLeast: n >= query.CountLimit}, err
 }
 

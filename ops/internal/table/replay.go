@@ -84,16 +84,12 @@ func (s *replayStore) Traits() outbox.Traits {
 	return outbox.Traits{Name: "replay of " + s.table.layout.Table, Lease: time.Minute, OpenBatches: 1, InOrder: true}
 }
 
-// Sweep is a no-op.
-func (s *replayStore) Sweep(context.Context) (int64, error) { return 0, nil }
-
-// Purge is a no-op.
+func (s *replayStore) Sweep(context.Context) (int64, error)               { return 0, nil }
 func (s *replayStore) Purge(context.Context, outbox.Purge) (int64, error) { return 0, nil }
 
 // Stats is never called: Idle says what is left.
 func (s *replayStore) Stats(context.Context) (outbox.Stats, error) { return outbox.Stats{}, nil }
 
-// Idle reports whether everything is published.
 func (s *replayStore) Idle(context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +125,6 @@ func (s *replayStore) Claim(ctx context.Context, request outbox.ClaimRequest) (o
 	return &replayBatchOf{store: s, messages: s.pending[:n:n]}, nil
 }
 
-// readMore reads the next events of the table.
 func (s *replayStore) readMore(ctx context.Context) error {
 	r := request{filter: s.filter, ascending: true, from: s.from, want: replayRead, limit: query.ScanLimit, whole: true}
 	err := pgx.BeginTxFunc(ctx, s.table.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
@@ -189,31 +184,20 @@ func (s *replayStore) settle(ctx context.Context, messages []outbox.Message, out
 	return err
 }
 
-// replayBatchOf is a batch of a replay.
 type replayBatchOf struct {
 	store    *replayStore
 	messages []outbox.Message
 }
 
-// Messages are the events to publish.
-func (b *replayBatchOf) Messages() []outbox.Message { return b.messages }
-
-// Exhausted is empty.
+func (b *replayBatchOf) Messages() []outbox.Message  { return b.messages }
 func (b *replayBatchOf) Exhausted() []outbox.Message { return nil }
+func (b *replayBatchOf) Reclaimed() int              { return 0 }
+func (b *replayBatchOf) Renew(context.Context) error { return nil } // nobody else has these events
+func (b *replayBatchOf) Abandon()                    {}
 
-// Reclaimed is zero.
-func (b *replayBatchOf) Reclaimed() int { return 0 }
-
-// Renew is a no-op: nobody else has these events.
-func (b *replayBatchOf) Renew(context.Context) error { return nil }
-
-// Settle records the outcomes.
 func (b *replayBatchOf) Settle(ctx context.Context, outcomes []outbox.Outcome) ([]uuid.UUID, error) {
 	if len(outcomes) != len(b.messages) {
 		return nil, fmt.Errorf("outbox: %d outcomes for %d messages", len(outcomes), len(b.messages))
 	}
 	return nil, b.store.settle(ctx, b.messages, outcomes)
 }
-
-// Abandon has nothing to free.
-func (b *replayBatchOf) Abandon() {}

@@ -37,7 +37,6 @@ func (t *Table) Show(ctx context.Context, id uuid.UUID, people []view.Moment) (*
 	return details, nil
 }
 
-// letter is a dead letter of an event.
 type letter struct {
 	failedAt, retriedAt time.Time
 	reason, lastError   string

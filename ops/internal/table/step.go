@@ -39,12 +39,11 @@ type request struct {
 	whole bool
 }
 
-// look takes one step of a walk.
 func (t *Table) look(ctx context.Context, tx pgx.Tx, w *walk, r request) (*step, error) {
 	var args query.Args
 	inner := t.rows(w, t.within(w, r.filter, &args), r.ascending, r.from, r.limit, &args)
 	innerArgs := len(args)
-	equal, err := t.equal(r.filter, &args)
+	equal, err := t.equal(ctx, tx, r.filter, &args)
 	if err != nil {
 		return nil, err
 	}

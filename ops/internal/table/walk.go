@@ -32,7 +32,6 @@ type walk struct {
 // byID reports whether the walk follows the ids alone.
 func (w *walk) byID() bool { return !w.letters && w.at.IsZero() }
 
-// order is the walk's ORDER BY list.
 func (w *walk) order(at, id string, ascending bool) string {
 	direction := " DESC"
 	if ascending {
@@ -44,7 +43,6 @@ func (w *walk) order(at, id string, ascending bool) string {
 	return at + direction + ", " + id + direction
 }
 
-// place returns the expressions that a walk is ordered by.
 func (t *Table) place(w *walk) (at, id string) {
 	if w.letters {
 		letter := &t.layout.DeadLetter.Columns
@@ -180,45 +178,28 @@ func (t *Table) rows(w *walk, more string, ascending bool, from *view.Position, 
 // within limits a walk to a filter's ids and times, as far as its order allows.
 func (t *Table) within(w *walk, f *view.Filter, args *query.Args) string {
 	c := &t.layout.Columns
-	var list []string
 	if len(f.IDs) > 0 {
 		return col(c.ID) + " = ANY(" + args.Add(query.PlainIDs(f.IDs)) + ")"
 	}
-	bound := func(column, since, until string) {
-		if !f.Since.IsZero() && since != "" {
-			list = append(list, column+" >= "+since)
-		}
-		if !f.Until.IsZero() && until != "" {
-			list = append(list, column+" < "+until)
+	at, id := t.place(w)
+	byID := w.byID() && !w.unordered
+	created := !w.byID() && w.at.Name == c.CreatedAt.Name
+	var list []string
+	if !f.Since.IsZero() {
+		switch {
+		case byID:
+			list = append(list, id+" >= "+args.Add([16]byte(firstID(f.Since.Add(-idEarlier)))))
+		case created, w.letters, !w.byID() && w.at.Name == c.DeliveredAt.Name: // an event ends after it was emitted
+			list = append(list, at+" >= "+args.Add(f.Since))
 		}
 	}
-	switch {
-	case w.letters:
-		if !f.Since.IsZero() { // an event dies after it was emitted
-			at, _ := t.place(w)
-			bound(at, args.Add(f.Since), "")
+	if !f.Until.IsZero() {
+		switch {
+		case byID:
+			list = append(list, id+" < "+args.Add([16]byte(firstID(f.Until.Add(idLater)))))
+		case created:
+			list = append(list, at+" < "+args.Add(f.Until))
 		}
-	case !w.byID() && (w.at.Name == c.CreatedAt.Name || w.at.Name == c.DeliveredAt.Name):
-		var since, until string
-		if !f.Since.IsZero() { // an event is delivered after it was emitted
-			since = args.Add(f.Since)
-		}
-		if !f.Until.IsZero() && w.at.Name == c.CreatedAt.Name {
-			until = args.Add(f.Until)
-		}
-		bound(col(w.at), since, until)
-	case w.byID() && !w.unordered:
-		var since, until string
-		if !f.Since.IsZero() {
-			since = args.Add([16]byte(firstID(f.Since.Add(-idEarlier))))
-		}
-		if !f.Until.IsZero() {
-			until = args.Add([16]byte(firstID(f.Until.Add(idLater))))
-		}
-		bound(col(c.ID), since, until)
-	}
-	if len(list) == 0 {
-		return ""
 	}
 	return query.And(list...)
 }

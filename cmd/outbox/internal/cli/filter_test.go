@@ -78,3 +78,16 @@ func TestErrorFlag(t *testing.T) {
 		t.Errorf("%d of the events that died of something else are still dead, want 2", n)
 	}
 }
+
+// TestFilterByUnknownEnumValue looks for a type that the table's enum lacks: the refusal lists those that it has.
+func TestFilterByUnknownEnumValue(t *testing.T) {
+	t.Parallel()
+	s := newStandard(t)
+	s.run("", "migrate up --layout packfinderz")
+	const layout = " --layout packfinderz"
+	for _, command := range []string{"list", "retry", "replay --dry-run"} {
+		s.refuses(`there is no event_type "nope"; choose one of order_created, `, command+layout+" --type nope")
+	}
+	s.refuses(`there is no aggregate_type "nope"; choose one of vendor_order, `, "retry"+layout+" --aggregate nope/1")
+	s.run("", "retry"+layout+" --type order_created")
+}
