@@ -38,8 +38,7 @@ off; its number of events is right all the same.`,
 		},
 	}
 	from.flags(cmd)
-	cmd.Flags().IntVar(&page.Size, "limit", 0, "entries per page, up to 1000 (default 50)")
-	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "the `cursor` that the page before ended with")
+	pageFlags(cmd, &page, "entries")
 	return cmd
 }
 

@@ -46,7 +46,6 @@ func (f *consoleFlags) flags(cmd *cobra.Command, word string) {
 	s.StringVar(&f.key, word+"tls-key", "", "`file` with the certificate's key")
 }
 
-// access reads who may use the console.
 func (f *consoleFlags) access() (admin.Access, error) {
 	access := admin.Access{MaskPayloads: f.mask}
 	lines := os.Getenv(usersVariable)
@@ -63,9 +62,9 @@ func (f *consoleFlags) access() (admin.Access, error) {
 	}
 	access.Proxy.UserHeader, access.Proxy.RoleHeader = f.userHeader, f.roleHeader
 	if access.Proxy.Addresses, err = admin.ParseProxyAddresses(f.proxies); err != nil {
-		return access, usagef("--trust-proxy: %w", err)
+		err = usagef("--trust-proxy: %w", err)
 	}
-	return access, nil
+	return access, err
 }
 
 // tls reads the certificate; nil for none.
@@ -95,7 +94,6 @@ func (s *consoleServer) close() error {
 	return err
 }
 
-// consoleOptions are a command's settings for its console.
 type consoleOptions struct {
 	listen, subscription string
 	// publisher is where a queue table's events are replayed to; nil for nowhere.

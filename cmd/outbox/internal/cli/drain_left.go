@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,29 +60,21 @@ func (a *app) printDrained(ctx context.Context, on *running, delivered int64) er
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
 	defer cancel()
 	left, strays, failed := on.from.left(ctx)
-	out := a.Out
+	answers := *a
 	if strings.HasPrefix(dest.Name(on.to), "stdout:") {
-		out = a.Err // nothing comes between the events
+		answers.Out = a.Err // nothing comes between the events
 	}
-	line := drainedLine(delivered, left, strays, failed)
-	if a.json {
-		doc := struct {
-			Delivered int64               `json:"delivered"`
-			Left      map[ops.State]int64 `json:"left"`
-			Strays    int64               `json:"strays,omitempty"`
-			Error     string              `json:"error,omitempty"`
-		}{Delivered: delivered, Left: left, Strays: strays}
-		if failed != nil {
-			doc.Error = outbox.ErrorText(failed)
-		}
-		encoded, err := json.Marshal(doc)
-		if err != nil {
-			return fmt.Errorf("write the answer: %w", err)
-		}
-		line = string(encoded)
+	doc := struct {
+		Delivered int64               `json:"delivered"`
+		Left      map[ops.State]int64 `json:"left"`
+		Strays    int64               `json:"strays,omitempty"`
+		Error     string              `json:"error,omitempty"`
+	}{Delivered: delivered, Left: left, Strays: strays}
+	if failed != nil {
+		doc.Error = outbox.ErrorText(failed)
 	}
-	if _, err := fmt.Fprintln(out, line); err != nil {
-		return fmt.Errorf("write the answer: %w", err)
+	if err := answers.answer(doc, "%s\n", drainedLine(delivered, left, strays, failed)); err != nil {
+		return err
 	}
 	if strays > 0 {
 		return fmt.Errorf("left for ever: %s in no state that a relay knows; outbox doctor says how to find them", plural(strays, "row"))

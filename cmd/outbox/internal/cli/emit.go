@@ -13,7 +13,6 @@ import (
 	"github.com/packfinderz/outbox/outboxpgx"
 )
 
-// emitPage is how many events go into one statement.
 const emitPage = 1000
 
 func newEmit(a *app) *cobra.Command {

@@ -12,7 +12,6 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// eventFlags describe one event on the command line.
 type eventFlags struct {
 	event                     outbox.Event
 	id, tenant, payload, when string

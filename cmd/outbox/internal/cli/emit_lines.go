@@ -16,7 +16,6 @@ import (
 // the largest payload, escaped.
 const maxLine = 512 << 20
 
-// line is one event on standard input.
 type line struct {
 	ID            string            `json:"id"`
 	Namespace     string            `json:"namespace"`
@@ -35,7 +34,6 @@ type line struct {
 	PayloadBase64 []byte            `json:"payloadBase64"`
 }
 
-// lines reads events from JSON Lines.
 type lines struct {
 	scanner *bufio.Scanner
 	read    int

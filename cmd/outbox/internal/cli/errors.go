@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,21 +27,24 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// interruptedError means that something was told to stop. What it did is done.
-type interruptedError struct {
-	events int64
-	goOn   string
+// interrupted is the error of a change that was told to stop. What it did is done.
+func interrupted(events int64, goOn string) error {
+	return fmt.Errorf("interrupted after %s; to go on: %s", plural(events, "event"), goOn)
 }
 
-func (e interruptedError) Error() string {
-	return fmt.Sprintf("interrupted after %s; to go on: %s", plural(e.events, "event"), e.goOn)
+// asUsage makes an error a usageError; nil stays nil.
+func asUsage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &usageError{err}
 }
 
 func usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
-// noArgs and maxArgs refuse surplus arguments with the program's own exit code.
+// noArgs, atMostOneArg and exactArgs refuse other numbers of arguments with the program's own exit code.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef("unknown command or argument %q; see %s --help", args[0], cmd.CommandPath())
@@ -48,7 +52,6 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// exactArgs wants one argument for each name.
 func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != len(names) {
@@ -58,13 +61,11 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-func maxArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > n {
-			return usagef("%s takes at most %d argument; see --help", cmd.CommandPath(), n)
-		}
-		return nil
+func atMostOneArg(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef("%s takes at most 1 argument; see --help", cmd.CommandPath())
 	}
+	return nil
 }
 
 // message returns the one line shown for an error: no repeated prefix, no line breaks.
@@ -72,24 +73,25 @@ func message(err error) string {
 	return strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "outbox: ")
 }
 
-// classify turns errors of the database that mean "this was never going to work" into usage errors with a hint; it
-// returns others unchanged.
+// hopeless are errors that stay until a person changes something.
+var hopeless = []error{
+	outbox.ErrInvalidEvent, outbox.ErrInvalidLayout, ops.ErrUnsupported, ops.ErrFilter, survey.ErrConflict, pgstore.ErrMismatch,
+	pgstream.ErrNoStream, pgstream.ErrRestored, pgstream.ErrStandby, pgstream.ErrSequence, pgstream.ErrNotOwner,
+	pgstream.ErrSchemaOlder, pgstream.ErrSchemaNewer, pgstream.ErrSchemaIncomplete, pgstream.ErrNoSubscription,
+	pgstream.ErrSubscriptionExists, pgstream.ErrHalfMade, pgstream.ErrSubscriptionServed,
+}
+
+// classify turns errors that no other try would avoid into usage errors with a hint; it returns others unchanged.
 func classify(err error, hint string) error {
 	var pgErr *pgconn.PgError
 	var connectErr *pgconn.ConnectError
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, outbox.ErrInvalidEvent), errors.Is(err, outbox.ErrInvalidLayout),
-		errors.Is(err, pgstream.ErrNoStream), errors.Is(err, pgstream.ErrRestored), errors.Is(err, pgstream.ErrStandby), errors.Is(err, pgstream.ErrSequence), errors.Is(err, pgstream.ErrNotOwner), errors.Is(err, pgstore.ErrMismatch),
-		errors.Is(err, pgstream.ErrSchemaOlder), errors.Is(err, pgstream.ErrSchemaNewer), errors.Is(err, pgstream.ErrSchemaIncomplete),
-		errors.Is(err, pgstream.ErrNoSubscription), errors.Is(err, pgstream.ErrSubscriptionExists),
-		errors.Is(err, pgstream.ErrHalfMade), errors.Is(err, pgstream.ErrSubscriptionServed),
-		errors.Is(err, survey.ErrConflict), errors.Is(err, ops.ErrUnsupported), errors.Is(err, ops.ErrFilter):
+	case slices.ContainsFunc(hopeless, func(target error) bool { return errors.Is(err, target) }):
 		return &usageError{err}
-	case errors.As(err, &connectErr):
-		return usagef("cannot reach the database: %w", err)
-	case errors.As(err, &pgErr) && strings.HasPrefix(pgErr.Code, "08"): // a pooler that cannot reach the server
+	case errors.As(err, &connectErr),
+		errors.As(err, &pgErr) && strings.HasPrefix(pgErr.Code, "08"): // a pooler that cannot reach the server
 		return usagef("cannot reach the database: %w", err)
 	case errors.As(err, &pgErr):
 		switch pgErr.Code {

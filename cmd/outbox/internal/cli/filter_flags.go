@@ -9,7 +9,6 @@ import (
 	"github.com/packfinderz/outbox/ops"
 )
 
-// filterFlags select events.
 type filterFlags struct {
 	ops.Filter
 	aggregate, tenant, since, until string

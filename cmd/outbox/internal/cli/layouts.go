@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/packfinderz/outbox/layouts/layoutfile"
@@ -16,12 +18,12 @@ func newLayouts(a *app) *cobra.Command {
 --json): the start of a layout for a table of your own, to be used as --layout FILE.
 Layout standard is the stream, which has no such file.`,
 		Example: "  outbox layouts\n  outbox layouts modkit > mine.yaml",
-		Args:    maxArgs(1),
+		Args:    atMostOneArg,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return a.printLayout(args[0])
 			}
-			return a.listLayouts()
+			return printEach(a, listedLayouts(), func(l listed) string { return fmt.Sprintf("%-12s %-22s %s", l.Name, l.Table, l.Summary) })
 		},
 	}
 }
@@ -57,7 +59,6 @@ outbox_subscriptions, outbox_shards, outbox_parked and some beside them) are mad
 `, standard.Name)
 }
 
-// listed is a layout in the list.
 type listed struct {
 	Name    string `json:"name"`
 	Table   string `json:"table"`
@@ -65,15 +66,10 @@ type listed struct {
 	Summary string `json:"summary"`
 }
 
-func (a *app) listLayouts() error {
+func listedLayouts() []listed {
 	list := []listed{standard}
 	for _, shipped := range shipped.All() {
 		list = append(list, listed{shipped.Layout.Name, shipped.Layout.Table, string(shipped.Layout.Hold), shipped.Summary})
 	}
-	for _, layout := range list {
-		if err := a.answer(layout, "%-12s %-22s %s\n", layout.Name, layout.Table, layout.Summary); err != nil {
-			return err
-		}
-	}
-	return nil
+	return list
 }

@@ -55,14 +55,18 @@ continues from there. --dead-groups groups the dead events by type and error.`,
 	filter.errorFlag(cmd)
 	f := cmd.Flags()
 	f.StringVar(&state, "state", "", "only events in this `state`: "+stateNames())
-	f.IntVar(&page.Size, "limit", 0, "events per page, up to 1000 (default 50)")
-	f.StringVar(&page.Cursor, "cursor", "", "the `cursor` that the page before ended with")
+	pageFlags(cmd, &page, "events")
 	f.BoolVar(&groups, "dead-groups", false, "group the dead events by type and error")
 	return cmd
 }
 
+func pageFlags(cmd *cobra.Command, page *ops.Page, of string) {
+	cmd.Flags().IntVar(&page.Size, "limit", 0, of+" per page, up to 1000 (default 50)")
+	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "the `cursor` that the page before ended with")
+}
+
 func stateNames() string {
-	names := make([]string, 0, len(ops.States()))
+	var names []string
 	for _, state := range ops.States() {
 		names = append(names, string(state))
 	}
@@ -112,7 +116,6 @@ func (a *app) printGroups(groups *ops.DeadGroups) error {
 	return err
 }
 
-// columns writes a table for people.
 func (a *app) columns(write func(io.Writer)) error {
 	table := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	write(table)
@@ -124,13 +127,11 @@ func (a *app) columns(write func(io.Writer)) error {
 
 // row writes one line of a table. Errors appear when the table is flushed.
 func row(w io.Writer, cells ...any) {
+	words := make([]string, len(cells))
 	for i, cell := range cells {
-		if i > 0 {
-			_, _ = io.WriteString(w, "\t")
-		}
-		_, _ = io.WriteString(w, printable(fmt.Sprint(cell)))
+		words[i] = printable(fmt.Sprint(cell))
 	}
-	_, _ = io.WriteString(w, "\n")
+	_, _ = fmt.Fprintln(w, strings.Join(words, "\t"))
 }
 
 // note tells a person something besides the answer.
@@ -147,14 +148,8 @@ func printable(text string) string {
 	}, text)
 }
 
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
+func dash(text string) string { return cmp.Or(text, "-") }
 
-// short returns the beginning of a text.
 func short(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {

@@ -11,7 +11,6 @@ import (
 // which pflag's own lists would split. In the environment each line is a value.
 type listValue struct{ values *[]string }
 
-// listFlag makes a flag of a list.
 func listFlag(f *pflag.FlagSet, values *[]string, name, usage string) {
 	f.Var(listValue{values}, name, usage)
 }

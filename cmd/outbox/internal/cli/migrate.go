@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,15 +51,13 @@ With --audit the tables of the audit log are made, beside the layout's, and noth
   outbox migrate up --from postgres://localhost/shop --layout modkit`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			found, m, err := a.migrator(cmd.Context(), &from, options)
+			found, m, err := migrator(cmd.Context(), &from, options)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = m.Close() }() // the work is committed by then
 			steps, err := m.Up(cmd.Context())
-			if printErr := a.printSteps(steps, "applied"); err == nil {
-				err = printErr
-			}
+			err = cmp.Or(err, a.printSteps(steps, "applied"))
 			switch {
 			case errors.Is(err, migrate.ErrTableExists):
 				return usagef("%w; %s", err, found.ifMade())
@@ -70,7 +69,7 @@ With --audit the tables of the audit log are made, beside the layout's, and noth
 				return classify(err, "make the schema first, or check --schema and --table")
 			}
 			// No migration restores what a person dropped.
-			if err := a.afterwards(cmd.Context(), &from, found, options); err != nil {
+			if err := verifyMade(cmd.Context(), &from, found, options); err != nil {
 				return fmt.Errorf("all migrations are applied, but %s", message(err))
 			}
 			if !a.json && len(steps) == 0 {
@@ -104,15 +103,13 @@ func newMigrateDown(a *app) *cobra.Command {
 without --force, and a table that was adopted is never dropped.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, m, err := a.migrator(cmd.Context(), &from, options)
+			_, m, err := migrator(cmd.Context(), &from, options)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = m.Close() }() // the work is committed by then
 			steps, err := m.Down(cmd.Context())
-			if printErr := a.printSteps(steps, "undone"); err == nil {
-				err = printErr
-			}
+			err = cmp.Or(err, a.printSteps(steps, "undone"))
 			switch {
 			case errors.Is(err, migrate.ErrNotEmpty):
 				return usagef("%w; they would be deleted for good. Use --force if that is meant", err)
@@ -136,7 +133,7 @@ func newMigrateStatus(a *app) *cobra.Command {
 		Short: "List the migrations and whether they are applied",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			found, m, err := a.migrator(cmd.Context(), &from, options)
+			found, m, err := migrator(cmd.Context(), &from, options)
 			if err != nil {
 				return err
 			}
@@ -145,22 +142,11 @@ func newMigrateStatus(a *app) *cobra.Command {
 			if err != nil {
 				return classify(err, "check --schema and --table")
 			}
-			for _, step := range steps {
-				state := "pending"
-				switch {
-				case step.AppliedAt != nil:
-					state = "applied " + step.AppliedAt.Format(time.RFC3339)
-				case step.Adopted:
-					state = "adopted: its table was there before"
-				}
-				if err := a.answer(step, "%s  %s\n", step.Name, state); err != nil {
-					return err
-				}
-			}
-			if problem := a.afterwards(cmd.Context(), &from, found, options); problem != nil {
+			err = printEach(a, steps, func(step migrate.Step) string { return step.Name + "  " + stateOf(step) })
+			if problem := verifyMade(cmd.Context(), &from, found, options); problem != nil {
 				a.note(message(problem))
 			}
-			return nil
+			return err
 		},
 	}
 	from.flags(cmd)
@@ -181,7 +167,7 @@ func auditMigration(conn *pgx.ConnConfig, schema string, options migrationOption
 	return migrate.Config{Conn: conn, Layout: "log", Schema: schema, Table: audit.Table, Files: files, Force: options.force}, err
 }
 
-func (a *app) migrator(ctx context.Context, from *source, options migrationOptions) (place, *migrate.Migrator, error) {
+func migrator(ctx context.Context, from *source, options migrationOptions) (place, *migrate.Migrator, error) {
 	found, conn, err := from.locate()
 	if err != nil {
 		return nil, nil, err
@@ -202,8 +188,8 @@ func (a *app) migrator(ctx context.Context, from *source, options migrationOptio
 	return found, m, classify(err, "check --schema and --table")
 }
 
-// afterwards compares the tables with what this program needs. It does not check the audit log.
-func (a *app) afterwards(ctx context.Context, from *source, found place, options migrationOptions) error {
+// verifyMade compares the tables with what this program needs. It does not check the audit log.
+func verifyMade(ctx context.Context, from *source, found place, options migrationOptions) error {
 	if options.audit {
 		return nil
 	}
@@ -216,10 +202,15 @@ func (a *app) afterwards(ctx context.Context, from *source, found place, options
 }
 
 func (a *app) printSteps(steps []migrate.Step, done string) error {
-	for _, step := range steps {
-		if err := a.answer(step, "%s  %s\n", step.Name, done); err != nil {
-			return err
-		}
+	return printEach(a, steps, func(step migrate.Step) string { return step.Name + "  " + done })
+}
+
+func stateOf(step migrate.Step) string {
+	switch {
+	case step.AppliedAt != nil:
+		return "applied " + step.AppliedAt.Format(time.RFC3339)
+	case step.Adopted:
+		return "adopted: its table was there before"
 	}
-	return nil
+	return "pending"
 }

@@ -48,7 +48,10 @@ Atlas are times, such as 20260131120000. Atlas and Flyway get no way down.`,
 			if err != nil {
 				return &usageError{err}
 			}
-			return a.printFiles(printed, out)
+			if out == "" {
+				return printEach(a, printed, func(f migrate.File) string { return fmt.Sprintf("-- %s\n\n%s", f.Name, f.Content) })
+			}
+			return a.writeFiles(printed, out)
 		},
 	}
 	from.layoutFlags(cmd)
@@ -73,11 +76,8 @@ func migrationFiles(from *source, options migrationOptions) (fs.FS, error) {
 	return found.files(options)
 }
 
-// printFiles prints files, or writes them into a folder.
-func (a *app) printFiles(files []migrate.File, folder string) error {
-	if folder == "" {
-		return a.showFiles(files)
-	}
+// writeFiles writes files into a folder, and says which.
+func (a *app) writeFiles(files []migrate.File, folder string) error {
 	for _, file := range files {
 		path := filepath.Join(folder, file.Name)
 		if err := os.WriteFile(path, []byte(file.Content), 0o644); err != nil { //nolint:gosec // they are to be read by others
@@ -89,15 +89,6 @@ func (a *app) printFiles(files []migrate.File, folder string) error {
 	}
 	if !a.json && len(files) == 0 {
 		return a.printf("nothing is missing in %s\n", folder)
-	}
-	return nil
-}
-
-func (a *app) showFiles(files []migrate.File) error {
-	for _, file := range files {
-		if err := a.answer(file, "-- %s\n\n%s\n", file.Name, file.Content); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/user"
@@ -30,12 +31,8 @@ func (o *operated) changeFlags(cmd *cobra.Command, change *ops.Change) {
 	f.BoolVar(&change.DryRun, "dry-run", false, "count only")
 }
 
-// actor returns the name for the audit log.
 func (o *operated) actor() string {
-	if o.as != "" {
-		return o.as
-	}
-	if name := os.Getenv("USER"); name != "" {
+	if name := cmp.Or(o.as, os.Getenv("USER")); name != "" {
 		return name
 	}
 	if current, err := user.Current(); err == nil {
@@ -76,18 +73,22 @@ func (a *app) printResult(result *ops.Result, done, would, goOn string) error {
 	return a.finish(result, goOn)
 }
 
+// printBrief prints the result of a purge or a replay as JSON.
+func (a *app) printBrief(result *ops.Result) error {
+	return a.printJSON(map[string]any{"events": result.Events, "dryRun": result.DryRun})
+}
+
 // finish prints what else a person should know about a change.
 func (a *app) finish(result *ops.Result, goOn string) error {
 	if result.Unaudited != "" && !result.DryRun {
 		a.note("not audited: " + result.Unaudited)
 	}
 	if result.Interrupted {
-		return interruptedError{result.Events, goOn}
+		return interrupted(result.Events, goOn)
 	}
 	return nil
 }
 
-// atLeast formats a number of events that may be more.
 func atLeast(n int64, more bool) string {
 	if more {
 		return "at least " + plural(n, "event")

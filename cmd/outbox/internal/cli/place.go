@@ -47,7 +47,6 @@ type place interface {
 	subscriptions(ctx context.Context, pool *pgxpool.Pool) ([]string, error)
 }
 
-// migrationOptions are the flags of migrate.
 type migrationOptions struct {
 	adopt, force bool
 	// audit is set for the audit log's tables instead of the place's own.

@@ -41,10 +41,7 @@ func (s stream) migration(ctx context.Context, conn *pgx.ConnConfig, options mig
 
 func (s stream) files(options migrationOptions) (fs.FS, error) {
 	files, err := pgstream.Migrations(options.shape)
-	if err != nil {
-		return nil, &usageError{err}
-	}
-	return files, nil
+	return files, asUsage(err)
 }
 
 // keepShape returns the shape of the existing stream, or the wanted one if there is none. It refuses another shape:

@@ -19,7 +19,6 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// queueTable is a table described by a layout.
 type queueTable struct {
 	layouts.Layout
 	// migrations is nil for a layout from a file.
@@ -102,7 +101,6 @@ func (q queueTable) store(ctx context.Context, pool *pgxpool.Pool, options store
 	return store, nil
 }
 
-// outbox is the table itself.
 func (q queueTable) outbox(pool *pgxpool.Pool, subscription string) (*ops.Outbox, error) {
 	if subscription != "" {
 		return nil, q.refuseSubscription()

@@ -35,10 +35,10 @@ func withBar(
 	return result, err
 }
 
-// orInterrupted returns err, or an interruptedError if ctx was told to stop.
+// orInterrupted returns err, or says that ctx was told to stop.
 func orInterrupted(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
-		return interruptedError{0, "the same command"}
+		return interrupted(0, "the same command")
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -67,10 +68,7 @@ func (a *app) purge(ctx context.Context, from *operated, purge outbox.Purge, cha
 			return err
 		}
 		if a.json {
-			if err := a.printJSON(map[string]any{"events": result.Events, "dryRun": result.DryRun}); err != nil {
-				return err
-			}
-			return a.finish(result, "the same command")
+			return errors.Join(a.printBrief(result), a.finish(result, "the same command"))
 		}
 		return a.printResult(result, "deleted", "would delete", "the same command")
 	})

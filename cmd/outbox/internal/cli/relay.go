@@ -106,10 +106,8 @@ type serving struct {
 	stops []func() error
 }
 
-// Routes returns the routes of the running relay.
 func (s *serving) Routes() []outbox.RouteStatus { return s.relay.Load().Routes() }
 
-// StoreError returns the failing store operation of the running relay.
 func (s *serving) StoreError() error { return s.relay.Load().StoreError() }
 
 // serveBeside serves health, metrics and the console while the program runs.
@@ -152,7 +150,7 @@ func (s *serving) close(ctx context.Context) error {
 // serve relays to one destination until ctx ends.
 func (s *serving) serve(
 	life, ctx context.Context, to string, run func(context.Context, *running) error,
-) error {
+) (err error) {
 	f, from, log := s.flags, s.from, s.log
 	if to == "" {
 		return errors.Join(s.close(ctx), usagef("--to is missing; choose one of %s", dest.Names()))
@@ -161,6 +159,7 @@ func (s *serving) serve(
 	if err != nil {
 		return errors.Join(&usageError{err}, s.close(ctx))
 	}
+	defer func() { err = errors.Join(err, s.close(ctx), destination.Close()) }()
 	relay, err := outbox.NewRelay(outbox.RelayConfig{
 		Store: from.store, Publisher: destination, DefaultTopic: f.topicDefault, Topics: f.topics,
 		BatchSize: f.batchSize, Concurrency: f.concurrency, Poll: f.poll,
@@ -171,18 +170,18 @@ func (s *serving) serve(
 		Logger: log,
 	})
 	if err != nil {
-		return errors.Join(&usageError{err}, s.close(ctx), destination.Close())
+		return &usageError{err}
 	}
 	s.metrics.ForgetRoutes() // of another destination
 	if first := s.relay.Swap(relay) == nil; first {
 		if err := s.serveBeside(life, destination); err != nil {
-			return errors.Join(err, s.close(ctx), destination.Close())
+			return err
 		}
 	}
 	host, _ := os.Hostname() // only for the log
 	log.Info("relaying", "from", from.name(), "to", dest.Name(to), "worker_id", from.store.WorkerID(), "host", host, "pid", os.Getpid())
 	if err := f.checkDestination(ctx, relay, log); err != nil {
-		return errors.Join(err, s.close(ctx), destination.Close())
+		return err
 	}
 	if warner, ok := destination.(dest.Warner); ok {
 		for _, text := range warner.Warnings(ctx, slices.Concat(f.topics, []string{f.topicDefault})...) {
@@ -191,9 +190,9 @@ func (s *serving) serve(
 	}
 	err = run(ctx, &running{relay, from, to})
 	if cause := context.Cause(ctx); errors.Is(cause, errNoReader) {
-		err = cause
+		return cause
 	}
-	return errors.Join(err, s.close(ctx), destination.Close())
+	return err
 }
 
 // checkDestination fails at the start if a setting is known to be wrong. It only logs what may pass by itself: the

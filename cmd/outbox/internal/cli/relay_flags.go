@@ -13,7 +13,6 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// relayFlags are the common flags of relay and drain.
 type relayFlags struct {
 	source
 	hooks                            []any // of the command itself
@@ -100,7 +99,6 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	return failed
 }
 
-// options returns the flags' settings for the store.
 func (f *relayFlags) options(log *slog.Logger) (storeOptions, error) {
 	tenant, err := parseUUID(f.tenant)
 	if err != nil {

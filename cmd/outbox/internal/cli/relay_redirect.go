@@ -25,7 +25,6 @@ type redirection struct {
 	stop context.CancelCauseFunc
 }
 
-// begin starts a relay to a destination.
 func (r *redirection) begin(ctx context.Context, to string) (running context.Context, stop func()) {
 	running, cancel := context.WithCancelCause(ctx)
 	r.mu.Lock()
@@ -45,7 +44,6 @@ func (r *redirection) end() (next string, ok bool) {
 	return *r.next, true
 }
 
-// changed is called for every change of the subscription.
 func (r *redirection) changed(was, is pgstream.Subscription) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

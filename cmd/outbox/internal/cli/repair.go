@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
@@ -28,13 +31,10 @@ too. None of their events is lost.`,
 			ctx := cmd.Context()
 			return from.onStream(ctx, func(stream pgstream.Stream, pool *pgxpool.Pool) error {
 				repaired, err := stream.Repair(ctx, pool, options)
-				switch {
-				case err != nil:
+				if err != nil {
 					return err
-				case a.json:
-					return a.printJSON(repaired)
 				}
-				return a.printRepaired(&repaired)
+				return a.answer(repaired, "%s", repairedText(&repaired))
 			})
 		},
 	}
@@ -45,9 +45,9 @@ too. None of their events is lost.`,
 	return cmd
 }
 
-func (a *app) printRepaired(repaired *pgstream.Repaired) error {
+func repairedText(repaired *pgstream.Repaired) string {
 	if len(repaired.BySubscription) == 0 {
-		return a.printf("nothing to repair\n")
+		return "nothing to repair\n"
 	}
 	head := "repaired %s; parked %s, due now\n"
 	if repaired.DryRun {
@@ -59,37 +59,30 @@ func (a *app) printRepaired(repaired *pgstream.Repaired) error {
 			parked -= sub.Unread + sub.Doubtful
 		}
 	}
-	if err := a.printf(head, plural(int64(repaired.Subscriptions), "subscription"), plural(parked, "undelivered event")); err != nil {
-		return err
-	}
+	var b strings.Builder
+	fmt.Fprintf(&b, head, plural(int64(repaired.Subscriptions), "subscription"), plural(parked, "undelivered event"))
 	for _, sub := range repaired.BySubscription {
 		if len(repaired.BySubscription) == 1 && sub.Doubtful == 0 && sub.Cursors == 0 && !sub.Waited && !repaired.DryRun {
 			break
 		}
+		name, waits := printable(sub.Name), ""
 		if sub.Waited && !sub.Waits {
-			if err := a.printf("  %s: was put right by an earlier repair, and goes on\n", printable(sub.Name)); err != nil {
-				return err
-			}
+			fmt.Fprintf(&b, "  %s: was put right by an earlier repair, and goes on\n", name)
 			continue
 		}
-		waits := ""
 		if sub.Waits {
 			waits = "; refused until it is repaired, too"
 		}
-		var err error
 		if sub.Cursors == 0 || sub.Unread+sub.Doubtful > 0 {
-			err = a.printf("  %s: %s not settled, %s in doubt%s\n", printable(sub.Name), plural(sub.Unread, "event"), plural(sub.Doubtful, "event"), waits)
+			fmt.Fprintf(&b, "  %s: %s not settled, %s in doubt%s\n", name, plural(sub.Unread, "event"), plural(sub.Doubtful, "event"), waits)
 		}
-		if err == nil && sub.Cursors > 0 {
-			err = a.printf("  %s: %s missing; from the oldest event on they read %s\n",
-				printable(sub.Name), plural(int64(sub.Cursors), "cursor"), plural(sub.Reread, "event"))
-		}
-		if err != nil {
-			return err
+		if sub.Cursors > 0 {
+			fmt.Fprintf(&b, "  %s: %s missing; from the oldest event on they read %s\n",
+				name, plural(int64(sub.Cursors), "cursor"), plural(sub.Reread, "event"))
 		}
 	}
 	if repaired.Owner != "" {
-		return a.printf("only the owner of the tables can repair them: the role %s\n", printable(repaired.Owner))
+		fmt.Fprintf(&b, "only the owner of the tables can repair them: the role %s\n", printable(repaired.Owner))
 	}
-	return nil
+	return b.String()
 }

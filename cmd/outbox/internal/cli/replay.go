@@ -16,7 +16,6 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// replayFlags select events, and say how to publish them.
 type replayFlags struct {
 	operated
 	filterFlags
@@ -134,7 +133,7 @@ func (a *app) replay(ctx context.Context, events *ops.Outbox, f *replayFlags, fi
 	}
 	switch {
 	case a.json:
-		err = errors.Join(a.printJSON(map[string]any{"events": result.Events, "dryRun": result.DryRun}), err)
+		err = errors.Join(a.printBrief(result), err)
 	case result.DryRun:
 		err = errors.Join(a.printf("would replay %s\n", atLeast(result.Events, result.AtLeast)), err)
 	case is.RelayReplays:

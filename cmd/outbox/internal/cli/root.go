@@ -50,7 +50,6 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	return exitFailed
 }
 
-// app is what the commands share.
 type app struct {
 	Streams
 	json bool
@@ -91,7 +90,6 @@ func (a *app) printJSON(value any) error {
 	return nil
 }
 
-// printf writes a line for people.
 func (a *app) printf(format string, args ...any) error {
 	if _, err := fmt.Fprintf(a.Out, format, args...); err != nil {
 		return fmt.Errorf("write the answer: %w", err)
@@ -107,7 +105,22 @@ func (a *app) answer(value any, format string, args ...any) error {
 	return a.printf(format, args...)
 }
 
-// plural is a number of things in words.
+// printEach answers with every element of a list: as JSON, or by its line for people.
+func printEach[T any](a *app, list []T, line func(T) string) error {
+	for _, element := range list {
+		var err error
+		if a.json {
+			err = a.printJSON(element)
+		} else {
+			err = a.printf("%s\n", line(element))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func plural(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing

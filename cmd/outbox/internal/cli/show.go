@@ -19,8 +19,10 @@ import (
 func newShow(a *app) *cobra.Command {
 	var from operated
 	cmd := &cobra.Command{
-		Use:     "show ID",
-		Short:   "Show an event: its payload, headers, errors and history",
+		Use:   "show ID",
+		Short: "Show one event",
+		Long: `Shows one event: its fields, headers, payload and last error, and what happened to it, as far as
+that is recorded. What people did to it comes from the audit log.`,
 		Example: "  outbox show --from postgres://localhost/shop 01890000-0000-7000-8000-000000000000",
 		Args:    exactArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -52,7 +52,8 @@ func (s *source) resolve() (place, error) {
 		if s.table != "" {
 			return nil, usagef("--table: the tables of layout %s have fixed names; choose a --schema", s.layout)
 		}
-		return s.stream()
+		found := stream{pgstream.Stream{Schema: s.schema}}
+		return found, asUsage(found.Validate())
 	case isPath(s.layout):
 		layout, err := layoutfile.Load(s.layout)
 		if err != nil {
@@ -67,27 +68,10 @@ func (s *source) resolve() (place, error) {
 	return s.put(queueTable{shipped.Layout, shipped.Migrations})
 }
 
-// stream places the stream.
-func (s *source) stream() (stream, error) {
-	found := stream{pgstream.Stream{Schema: s.schema}}
-	if err := found.Validate(); err != nil {
-		return found, &usageError{err}
-	}
-	return found, nil
-}
-
 // put places a table in the schema and under the name of the flags.
 func (s *source) put(table queueTable) (place, error) {
-	if s.schema != "" {
-		table.Schema = s.schema
-	}
-	if s.table != "" {
-		table.Table = s.table
-	}
-	if err := table.Validate(); err != nil {
-		return nil, &usageError{err}
-	}
-	return table, nil
+	table.Schema, table.Table = cmp.Or(s.schema, table.Schema), cmp.Or(s.table, table.Table)
+	return table, asUsage(table.Validate())
 }
 
 func isPath(layout string) bool {
@@ -163,7 +147,6 @@ func adapt(ctx context.Context, config *pgx.ConnConfig) error {
 	return nil
 }
 
-// connectPool opens a pool of at most so many connections.
 func connectPool(ctx context.Context, conn *pgx.ConnConfig, connections int) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig("")
 	if err != nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -19,15 +18,27 @@ func newStats(a *app) *cobra.Command {
 	var subscription string
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Show what waits, what failed, and why",
-		Long: `Shows, for one or every subscription of a stream, how far each shard is behind and which relay
-has it, the parked events by state, the relays, and the server's longest-running transaction.
-For a queue table it counts the events by state. It divides the backlog by topic, type and
-tenant.`,
+		Short: "Count the events by state",
+		Long: `Counts the events by state, and the backlog by topic, type and tenant. For each subscription of
+a stream it also shows how far each shard is behind and which relay owns it, the relays, and
+the server's longest-running transaction.`,
 		Example: "  outbox stats --from postgres://localhost/shop --subscription billing",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.stats(cmd.Context(), &from, subscription)
+			ctx := cmd.Context()
+			return from.connected(ctx, 1, func(found place, pool *pgxpool.Pool) error {
+				list, err := outboxes(ctx, found, pool, subscription)
+				if err != nil {
+					return err
+				}
+				all := make([]*ops.Stats, len(list))
+				for i, one := range list {
+					if all[i], err = one.Stats(ctx); err != nil {
+						return err
+					}
+				}
+				return a.printStats(all)
+			})
 		},
 	}
 	from.flags(cmd)
@@ -35,30 +46,9 @@ tenant.`,
 	return cmd
 }
 
-func (a *app) stats(ctx context.Context, from *source, subscription string) error {
-	return from.connected(ctx, 1, func(found place, pool *pgxpool.Pool) error {
-		list, err := outboxes(ctx, found, pool, subscription)
-		if err != nil {
-			return err
-		}
-		all := make([]*ops.Stats, len(list))
-		for i, one := range list {
-			if all[i], err = one.Stats(ctx); err != nil {
-				return err
-			}
-		}
-		return a.printStats(all)
-	})
-}
-
 func (a *app) printStats(all []*ops.Stats) error {
 	if a.json {
-		for _, stats := range all {
-			if err := a.printJSON(stats); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printEach(a, all, nil)
 	}
 	if len(all) == 0 {
 		return a.printf("there is no subscription, so nothing is delivered; make one with outbox subscriptions create\n")
@@ -70,8 +60,7 @@ func (a *app) printStats(all []*ops.Stats) error {
 			}
 			if stats.Totals != nil {
 				writeTotals(w, stats)
-			}
-			if stats.Lag != nil {
+			} else {
 				writeLag(w, stats)
 			}
 		}

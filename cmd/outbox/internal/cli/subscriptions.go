@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -23,8 +24,8 @@ func newSubscriptions(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "subscriptions",
 		Short: "Make, alter, list or drop the subscriptions of a stream",
-		Long: `A subscription is an independent reader of a stream: it has cursors, failures and relays
-of its own. Every stream has one from the start, called default.`,
+		Long: `A subscription is an independent reader of a stream, with its own cursors, failures and relays.
+Every new stream has one, called default.`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return usagef("say what to do: outbox subscriptions create, alter, list or drop")
@@ -54,25 +55,19 @@ func newSubscriptionsCreate(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a subscription",
-		Long: `Makes a subscription. It takes the events that match its filter, from the oldest that the
-stream still has, or from now on. The filter and the destination are stored with it, so that
-"outbox relay --subscription NAME" needs no more flags.
+		Long: `Makes a subscription. It delivers the events that match its filter, from the oldest event that
+the stream still has or, with --from-now, from now on. It stores the filter and the
+destination, so that "outbox relay --subscription NAME" needs no other flags.
 
-A name has letters, digits, '_', '-' and '.', begins with a letter or a digit, and has at most
-100 characters.`,
+A name begins with a letter or a digit and has up to 100 letters, digits, '_', '-' and '.'.`,
 		Example: "  outbox subscriptions create billing --from-now --topic orders --topic refunds --to file:billing.jsonl",
 		Args:    exactArgs("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if oldest && now {
 				return usagef("--from-oldest and --from-now: choose one")
 			}
-			if sub.Filter.TenantID, err = parseUUID(tenant); err != nil {
-				return usagef("--tenant: %w", err)
-			}
-			if sub.Destination != "" {
-				if err := dest.Check(sub.Destination); err != nil {
-					return &usageError{err}
-				}
+			if err := parseDefinition(&sub, tenant); err != nil {
+				return err
 			}
 			sub.Name = args[0]
 			if err := sub.Validate(); err != nil {
@@ -101,8 +96,8 @@ A name has letters, digits, '_', '-' and '.', begins with a letter or a digit, a
 	}
 	from.databaseFlags(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&oldest, "from-oldest", false, "begin at the oldest event that the stream has (the default)")
-	f.BoolVar(&now, "from-now", false, "take only what is committed from now on")
+	f.BoolVar(&oldest, "from-oldest", false, "begin at the oldest event that the stream still has (the default)")
+	f.BoolVar(&now, "from-now", false, "deliver only events that are committed from now on")
 	definitionFlags(f, &sub, &tenant, pgstream.DeadSkips)
 	return cmd
 }
@@ -118,13 +113,24 @@ func definitionFlags(f *pflag.FlagSet, sub *pgstream.Subscription, tenant *strin
 		"what a dead event does to the later events of its key: skip lets them pass, block stops them until it is retried")
 }
 
+// parseDefinition checks the flags of a definition that are not plain text.
+func parseDefinition(sub *pgstream.Subscription, tenant string) (err error) {
+	if sub.Filter.TenantID, err = parseUUID(tenant); err != nil {
+		return usagef("--tenant: %w", err)
+	}
+	if sub.Destination == "" {
+		return nil
+	}
+	return asUsage(dest.Check(sub.Destination))
+}
+
 func newSubscriptionsList(a *app) *cobra.Command {
 	var from source
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the subscriptions",
-		Long: `Lists the subscriptions. Those that are marked as unfinished were interrupted while they were
-made: drop them, and make them again.`,
+		Long: `Lists the subscriptions. Making one that is marked as unfinished was interrupted: drop it, and
+make it again.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
@@ -146,12 +152,7 @@ func (a *app) printSubscriptions(list []pgstream.Subscription) error {
 		list[i].Destination = hidePassword(list[i].Destination)
 	}
 	if a.json {
-		for i := range list {
-			if err := a.printJSON(list[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printEach(a, list, nil)
 	}
 	return a.columns(func(w io.Writer) {
 		row(w, "NAME", "TAKES", "DESTINATION", "A DEAD EVENT", "MADE")
@@ -179,7 +180,6 @@ func hidePassword(destination string) string {
 	return parsed.Redacted()
 }
 
-// takes describes a filter.
 func takes(filter pgstream.Filter) string {
 	var parts []string
 	if filter.Namespace != "" {
@@ -194,10 +194,7 @@ func takes(filter pgstream.Filter) string {
 	if filter.TenantID != uuid.Nil {
 		parts = append(parts, "tenant "+filter.TenantID.String())
 	}
-	if len(parts) == 0 {
-		return "everything"
-	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(strings.Join(parts, ", "), "everything")
 }
 
 // anyOf joins names, and quotes one that could be taken for several.
@@ -217,9 +214,9 @@ func newSubscriptionsDrop(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drop NAME",
 		Short: "Drop a subscription",
-		Long: `Drops a subscription with its cursors and its parked events. The events of the stream and the
-other subscriptions stay. Without --force it refuses to drop a subscription that a relay
-serves, or that has undelivered or dead events. Relays of a dropped subscription stop.`,
+		Long: `Drops a subscription, its cursors and its parked events. The stream's events and the other
+subscriptions stay. Without --force it refuses if a relay serves the subscription, or if the
+subscription has undelivered or dead events. Relays of a dropped subscription stop.`,
 		Args: exactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, name := cmd.Context(), args[0]
@@ -229,11 +226,7 @@ serves, or that has undelivered or dead events. Relays of a dropped subscription
 						return err
 					}
 				}
-				var options []pgstream.SubscriptionOption
-				if force {
-					options = append(options, pgstream.Forced())
-				}
-				if err := stream.DropSubscription(ctx, pool, name, options...); err != nil {
+				if err := stream.DropSubscription(ctx, pool, name, forced(force)...); err != nil {
 					return err
 				}
 				return a.answer(map[string]string{"dropped": name}, "dropped subscription %s\n", printable(name))
@@ -243,6 +236,13 @@ serves, or that has undelivered or dead events. Relays of a dropped subscription
 	from.databaseFlags(cmd)
 	cmd.Flags().BoolVar(&force, "force", false, "drop it even if it is served or has events")
 	return cmd
+}
+
+func forced(force bool) []pgstream.SubscriptionOption {
+	if !force {
+		return nil
+	}
+	return []pgstream.SubscriptionOption{pgstream.Forced()}
 }
 
 // inUse returns why a subscription should be kept, or nil.

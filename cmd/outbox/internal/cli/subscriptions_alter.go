@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
-	"github.com/packfinderz/outbox/cmd/outbox/internal/dest"
 	"github.com/packfinderz/outbox/pgstream"
 )
 
@@ -28,25 +27,20 @@ func newSubscriptionsAlter(a *app) *cobra.Command {
 "--clear topic" the subscription takes events of every topic.
 
 Running relays notice the change within ten seconds, or a third of their lease. They settle
-the page that they are publishing and continue with the new definition; no event is published
-twice because of it. The cursors stay where they are: events that the old filter left out are
-not read again, and events that wait for a retry stay. After --on-dead skip, keys that wait
-behind dead events continue; after --on-dead block, events that are already dead block nothing.
+the page that they are publishing, and continue with the new definition. No event is published
+twice because of it. The cursors do not move: events that the old filter left out are not read
+again. Events that wait for a retry stay. After --on-dead skip, keys that wait behind dead
+events continue. After --on-dead block, events that are already dead block nothing.
 
-A relay without --to continues with the new destination by itself. A relay of an earlier
-version does not notice the change: while one runs, --force is needed.`,
+A relay without --to switches to the new destination. A relay of an earlier version does not
+notice the change: while one runs, --force is needed.`,
 		Example: `  outbox subscriptions alter billing --topic orders --topic refunds --topic credits
   outbox subscriptions alter billing --clear topic --to file:all.jsonl`,
 		Args: exactArgs("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			flags := cmd.Flags()
-			if wanted.Filter.TenantID, err = parseUUID(tenant); err != nil {
-				return usagef("--tenant: %w", err)
-			}
-			if wanted.Destination != "" {
-				if err := dest.Check(wanted.Destination); err != nil {
-					return &usageError{err}
-				}
+			if err := parseDefinition(&wanted, tenant); err != nil {
+				return err
 			}
 			if policy := wanted.OnDead; flags.Changed("on-dead") && policy != pgstream.DeadSkips && policy != pgstream.DeadBlocks {
 				return usagef("--on-dead is %q; choose %q or %q", policy, pgstream.DeadSkips, pgstream.DeadBlocks)
@@ -64,13 +58,9 @@ version does not notice the change: while one runs, --force is needed.`,
 				return usagef("say what to alter: --topic, --type, --namespace, --tenant, --to, --on-dead or --clear")
 			}
 			change := func(sub *pgstream.Subscription) { mend(sub, &wanted, named) }
-			var options []pgstream.SubscriptionOption
-			if force {
-				options = append(options, pgstream.Forced())
-			}
 			ctx := cmd.Context()
 			return from.onStream(ctx, func(stream pgstream.Stream, pool *pgxpool.Pool) error {
-				altered, err := stream.AlterSubscription(ctx, pool, args[0], change, options...)
+				altered, err := stream.AlterSubscription(ctx, pool, args[0], change, forced(force)...)
 				if err != nil {
 					return err
 				}
@@ -82,12 +72,11 @@ version does not notice the change: while one runs, --force is needed.`,
 	from.databaseFlags(cmd)
 	f := cmd.Flags()
 	definitionFlags(f, &wanted, &tenant, "")
-	listFlag(f, &cleared, "clear", "take a `part` of the definition back: "+strings.Join(clearable, ", ")+"; may be repeated")
+	listFlag(f, &cleared, "clear", "remove a `part` of the definition: "+strings.Join(clearable, ", ")+"; may be repeated")
 	f.BoolVar(&force, "force", false, "alter it although a relay of an earlier version serves it")
 	return cmd
 }
 
-// goesTo says where a subscription's events go, for people.
 func goesTo(sub *pgstream.Subscription) string {
 	if sub.Destination == "" {
 		return ", and its relays need --to"

@@ -17,7 +17,6 @@ import (
 	"github.com/packfinderz/outbox/pgstream"
 )
 
-// topEvery is how often top refreshes.
 const topEvery = time.Second
 
 func newTop(a *app) *cobra.Command {
@@ -25,8 +24,9 @@ func newTop(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch the backlog, the relays and what is dead",
-		Long: `Shows every second what waits, what failed, what was delivered and which relays are alive,
-until Ctrl-C, or q and Enter. If the output is not a terminal it prints once.`,
+		Long: `Shows what waits, what failed, what was delivered and which relays are alive, and refreshes
+every second. Press Ctrl-C, or q and Enter, to stop. If the output is not a terminal, it
+prints once.`,
 		Example: "  outbox top --from postgres://localhost/shop",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -81,7 +81,6 @@ func (a *app) top(ctx context.Context, events *ops.Outbox) error {
 	}
 }
 
-// overviewText formats an overview for people.
 func overviewText(is ops.Description, o *ops.Overview) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s  %s\n\n", printable(is.Name), o.At.Format(time.RFC3339))
@@ -122,7 +121,6 @@ func writeStopped(b io.Writer, o *ops.Overview) {
 	}
 }
 
-// waitsForDestination describes a relay that cannot publish.
 const waitsForDestination = "waits for its destination"
 
 func writeRelays(b io.Writer, o *ops.Overview) {
@@ -143,7 +141,6 @@ func writeRelays(b io.Writer, o *ops.Overview) {
 	_ = w.Flush() // what fails shows with the next line
 }
 
-// writeShares divides the backlog.
 func writeShares(b io.Writer, o *ops.Overview) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, part := range []struct {

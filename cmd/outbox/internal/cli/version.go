@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 
@@ -17,12 +18,10 @@ func newVersion(a *app) *cobra.Command {
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			version := Version
-			if version == "" {
-				version = "devel"
-				if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-					version = info.Main.Version
-				}
+			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
+				version = cmp.Or(version, info.Main.Version)
 			}
+			version = cmp.Or(version, "devel")
 			return a.answer(map[string]string{"version": version, "go": runtime.Version()}, "outbox %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		},
 	}

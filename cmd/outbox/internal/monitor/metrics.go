@@ -101,7 +101,6 @@ func (m *Metrics) OnStoreError(error) {
 	m.storeErrors++
 }
 
-// write writes the metrics in Prometheus' text format.
 func (m *Metrics) write(ctx context.Context, out io.Writer) error {
 	if err := m.refresh(ctx); err != nil {
 		return err
