@@ -39,7 +39,6 @@ func atHome(r *http.Request) bool {
 	return ok && from.IsLoopback() && isLoopback(hostname(r.Host))
 }
 
-// hostname returns a host without its port and brackets.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name

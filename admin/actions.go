@@ -26,7 +26,6 @@ type confirmation struct {
 	Cannot string
 }
 
-// changeOf reads a change from a form or an address.
 func changeOf(operation ops.Operation, values url.Values) (change, error) {
 	ch := change{operation: operation, all: values.Get("all") != ""}
 	var err error
@@ -40,7 +39,6 @@ func changeOf(operation ops.Operation, values url.Values) (change, error) {
 	return ch, err
 }
 
-// retryPreview shows what a retry would change.
 func (c *Console) retryPreview(w http.ResponseWriter, r *request) error {
 	ch, err := changeOf(ops.OperationRetry, r.URL.Query())
 	if err != nil {
@@ -96,7 +94,7 @@ func (c *Console) count(r *request, ch change, state ops.State, content *confirm
 }
 
 // acts answers forms for one operation. It makes the change and redirects to a page that shows it.
-func acts(operation ops.Operation) func(*Console, http.ResponseWriter, *request) error {
+func acts(operation ops.Operation) answer {
 	return func(c *Console, w http.ResponseWriter, r *request) error {
 		ch, err := changeOf(operation, r.PostForm)
 		if err != nil {

@@ -14,19 +14,16 @@ import (
 //go:embed openapi.json
 var description []byte
 
-// apiDescription serves the API's OpenAPI description.
 func (c *Console) apiDescription(w http.ResponseWriter, _ *request) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_, _ = w.Write(description) // the client may be gone
 	return nil
 }
 
-// noSuchAPI answers an unknown address with JSON.
 func (c *Console) noSuchAPI(http.ResponseWriter, *request) error {
 	return notFound("There is no such address; /api/openapi.json lists them all.")
 }
 
-// writeJSON writes a JSON answer.
 func writeJSON(w http.ResponseWriter, status int, value any) error {
 	content, err := json.Marshal(value)
 	if err != nil {
@@ -39,7 +36,7 @@ func writeJSON(w http.ResponseWriter, status int, value any) error {
 }
 
 // asJSON writes the result of a function as JSON.
-func asJSON[T any](find func(*Console, *request) (T, error)) func(*Console, http.ResponseWriter, *request) error {
+func asJSON[T any](find func(*Console, *request) (T, error)) answer {
 	return func(c *Console, w http.ResponseWriter, r *request) error {
 		found, err := find(c, r)
 		if err != nil {
@@ -49,7 +46,6 @@ func asJSON[T any](find func(*Console, *request) (T, error)) func(*Console, http
 	}
 }
 
-// apiError writes an error as JSON.
 func (c *Console) apiError(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := c.judge(r, err)
 	if status == http.StatusUnauthorized {
@@ -59,11 +55,11 @@ func (c *Console) apiError(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func (c *Console) apiSession(r *request) (map[string]string, error) {
-	answer := map[string]string{"name": r.Name, "role": r.Role.String()}
+	session := map[string]string{"name": r.Name, "role": r.Role.String()}
 	if !r.byToken {
-		answer["csrfToken"] = c.formToken(r.visit)
+		session["csrfToken"] = c.formToken(r.visit)
 	}
-	return answer, nil
+	return session, nil
 }
 
 func (c *Console) apiTargets(*request) (any, error) {
@@ -123,8 +119,7 @@ type apiChange struct {
 	Rate int `json:"rate"`
 }
 
-// apiChanges answers requests for one operation.
-func apiChanges(operation ops.Operation) func(*Console, http.ResponseWriter, *request) error {
+func apiChanges(operation ops.Operation) answer {
 	return func(c *Console, w http.ResponseWriter, r *request) error {
 		var asked apiChange
 		if err := readJSON(r, &asked); err != nil {
@@ -159,20 +154,14 @@ func writeJob(w http.ResponseWriter, of *job) error {
 	return writeJSON(w, status, state)
 }
 
-func (c *Console) apiJob(w http.ResponseWriter, r *request) error {
-	found, err := r.job()
-	if err != nil {
-		return err
+func jobAnswer(find func(*request) (*job, error)) answer {
+	return func(_ *Console, w http.ResponseWriter, r *request) error {
+		found, err := find(r)
+		if err != nil {
+			return err
+		}
+		return writeJob(w, found)
 	}
-	return writeJob(w, found)
-}
-
-func (c *Console) apiStopJob(w http.ResponseWriter, r *request) error {
-	stopped, err := r.stopJob()
-	if err != nil {
-		return err
-	}
-	return writeJob(w, stopped)
 }
 
 // readJSON reads a request's body strictly: a misspelt filter would be an empty one.

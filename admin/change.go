@@ -8,7 +8,6 @@ import (
 	"github.com/packfinderz/outbox/ops"
 )
 
-// change is a change that a user asks for.
 type change struct {
 	operation ops.Operation
 	filter    ops.Filter
@@ -73,7 +72,6 @@ func (ch *change) do(ctx context.Context, t *shown, actor string, dryRun bool, p
 	return nil, badInput(errors.New("the console does not " + string(ch.operation)))
 }
 
-// preview counts what a change would change.
 func (c *Console) preview(r *request, ch change) (*ops.Result, error) {
 	if err := ch.check(r.outbox); err != nil {
 		return nil, err

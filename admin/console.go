@@ -108,7 +108,7 @@ func New(config Config) (*Console, error) {
 	for _, given := range config.Outboxes {
 		t := &shown{Outbox: given, about: given.Describe()}
 		t.samples = newSampler(c.life, given.Overview)
-		t.jobs, t.examining = newJobs(c.life), make(chan struct{}, 1)
+		t.jobs, t.examining = &jobs{life: c.life}, make(chan struct{}, 1)
 		c.outboxes = append(c.outboxes, t)
 		c.byName[given.Name], c.byName[address(given.Name)] = t, t
 	}
@@ -143,7 +143,7 @@ func (c *Config) validate() error {
 func (c *Console) Close() {
 	c.end()
 	for _, t := range c.outboxes {
-		t.samples.wait()
-		t.jobs.wait()
+		t.samples.wg.Wait()
+		t.jobs.wg.Wait()
 	}
 }

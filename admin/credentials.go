@@ -68,12 +68,12 @@ func (c *Credentials) add(line string) error {
 		return err
 	}
 	is := Identity{Name: name, Role: may}
-	if sum, ok := strings.CutPrefix(hash, tokenMark); ok {
-		t := token{Identity: is}
-		if n, err := hex.Decode(t.hash[:], []byte(sum[:min(len(sum), 2*sha256.Size)])); err != nil || n != sha256.Size || len(sum) != 2*sha256.Size {
+	if digits, ok := strings.CutPrefix(hash, tokenMark); ok {
+		sum, err := hex.DecodeString(digits)
+		if err != nil || len(sum) != sha256.Size {
 			return errors.New("the hash of the token is not 64 hexadecimal digits; make it with outbox console token NAME")
 		}
-		c.tokens = append(c.tokens, t)
+		c.tokens = append(c.tokens, token{is, [sha256.Size]byte(sum)})
 		return nil
 	}
 	if _, err := bcrypt.Cost([]byte(hash)); err != nil {
@@ -123,14 +123,12 @@ func checkName(name string) error {
 	return nil
 }
 
-// empty reports whether there are no users and no tokens.
 func (c *Credentials) empty() bool { return len(c.users) == 0 && len(c.tokens) == 0 }
 
 // nobodysHash is compared with if there is no such user, so that the time of the answer does not reveal which names
 // exist. It is the hash of a random password.
 const nobodysHash = "$2a$10$cILfa5pPZzWnRqBJln..duY3ttowAKPSKQQEvpt2BFMMw6v4B1Qee"
 
-// logIn finds the user with a name and a password.
 func (c *Credentials) logIn(name, password string) (Identity, bool) {
 	is, known := c.users[name]
 	hash := is.hash

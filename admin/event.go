@@ -11,7 +11,6 @@ import (
 	"github.com/packfinderz/outbox/ops"
 )
 
-// eventDetails is the content of an event's page.
 type eventDetails struct {
 	*ops.Details
 	// Masked is set if the caller may not see payload and headers.
@@ -47,5 +46,4 @@ func (r *request) show() (*ops.Details, error) {
 	return r.outbox.Show(r.Context(), id)
 }
 
-// masked reports whether the caller may not see payloads.
 func (c *Console) masked(r *request) bool { return c.access.MaskPayloads && !r.operator() }

@@ -13,7 +13,6 @@ import (
 	"github.com/packfinderz/outbox/ops"
 )
 
-// eventList is the content of the events page.
 type eventList struct {
 	*ops.Listing
 	Filter ops.Filter
@@ -27,7 +26,6 @@ type eventList struct {
 	First bool
 }
 
-// filterField is a field of the filter's form.
 type filterField struct {
 	Name, Label, Value string
 	// Advanced fields are folded away.
@@ -142,7 +140,6 @@ func (l *eventList) Selectable() bool {
 	return slices.ContainsFunc(l.Events, func(e ops.Event) bool { return e.State == ops.StateDead })
 }
 
-// address fills in the list's links.
 func (l *eventList) address(base string) {
 	values := filterValues(&l.Filter)
 	if l.Query != "" {

@@ -9,7 +9,6 @@ import (
 	"github.com/packfinderz/outbox/ops/doctor"
 )
 
-// examineTime bounds an examination.
 const examineTime = 45 * time.Second
 
 // doctorPage shows what is wrong, the worst first.

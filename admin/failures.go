@@ -32,9 +32,6 @@ func badInput(err error) error {
 	return &failure{http.StatusBadRequest, err.Error()}
 }
 
-// nobody is the answer to a user who has not logged in.
-func nobody() error { return &failure{http.StatusUnauthorized, "You have to log in first."} }
-
 // forbidden is the answer to a user who lacks the role.
 func forbidden(text string) error { return &failure{http.StatusForbidden, text} }
 

@@ -43,12 +43,10 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if rest, ok := strings.CutPrefix(r.URL.Path, c.prefix); ok && (rest == "" || rest[0] == '/') && c.prefix != "" {
-		stripped := new(http.Request)
-		*stripped = *r
-		stripped.URL = new(url.URL)
-		*stripped.URL = *r.URL
-		stripped.URL.Path, stripped.URL.RawPath = rest, strings.TrimPrefix(r.URL.RawPath, c.prefix)
-		r = stripped
+		stripped, address := *r, *r.URL
+		address.Path, address.RawPath = rest, strings.TrimPrefix(r.URL.RawPath, c.prefix)
+		stripped.URL = &address
+		r = &stripped
 	}
 	if r.URL.Path == "" {
 		seeOther(w, c.prefix+"/")
@@ -121,7 +119,7 @@ func (c *Console) admit(w http.ResponseWriter, r *http.Request, rt route) (*requ
 		req.visit = c.visit(w, r)
 	}
 	if rt.role > Nobody && !known {
-		return req, nobody()
+		return req, &failure{http.StatusUnauthorized, "You have to log in first."}
 	}
 	if name := r.PathValue("target"); name != "" {
 		found, ok := c.byName[name]

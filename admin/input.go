@@ -97,7 +97,6 @@ func filterValues(f *ops.Filter) url.Values {
 // maxPage is how many entries a page of the console may have.
 const maxPage = 200
 
-// parsePage reads the page of a list.
 func parsePage(values url.Values) (ops.Page, error) {
 	page := ops.Page{Cursor: values.Get("cursor")}
 	if text := values.Get("size"); text != "" {

@@ -60,9 +60,6 @@ type jobs struct {
 	wg   sync.WaitGroup
 }
 
-func newJobs(life context.Context) *jobs { return &jobs{life: life} }
-
-// start begins a change.
 func (js *jobs) start(operation ops.Operation, actor string, do func(context.Context, func(int64)) (*ops.Result, error)) (*job, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -97,7 +94,6 @@ func (js *jobs) find(id string) *job {
 	return nil
 }
 
-// current returns the running jobs.
 func (js *jobs) current() []*job {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -107,8 +103,6 @@ func (js *jobs) current() []*job {
 func (js *jobs) running() []*job {
 	return slices.DeleteFunc(slices.Clone(js.all), func(j *job) bool { return !j.running() })
 }
-
-func (js *jobs) wait() { js.wg.Wait() }
 
 func (j *job) running() bool {
 	select {

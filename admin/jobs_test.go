@@ -12,7 +12,7 @@ import (
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	life, end := context.WithCancel(t.Context())
-	js := newJobs(life)
+	js := &jobs{life: life}
 	begun := make(chan struct{})
 	until := func(ctx context.Context, progress func(int64)) (*ops.Result, error) {
 		progress(3)
@@ -54,7 +54,7 @@ func TestJobs(t *testing.T) {
 		t.Errorf("%d are remembered, or one that runs is forgotten", len(js.all))
 	}
 	end()
-	js.wait()
+	js.wg.Wait()
 	if _, err := js.start(ops.OperationHold, "ann", until); err == nil {
 		t.Error("a closed console begins something")
 	}

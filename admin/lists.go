@@ -8,13 +8,11 @@ import (
 	"github.com/packfinderz/outbox/ops/audit"
 )
 
-// deadGroup is a group with its links.
 type deadGroup struct {
 	ops.DeadGroup
 	EventsURL, RetryURL string
 }
 
-// deadPage shows the dead events in groups.
 func (c *Console) deadPage(w http.ResponseWriter, r *request) error {
 	found, err := r.outbox.DeadGroups(r.Context())
 	if err != nil {
@@ -36,7 +34,6 @@ func (c *Console) deadPage(w http.ResponseWriter, r *request) error {
 	}{found, groups})
 }
 
-// relaysPage shows the relays, and how far each shard is.
 func (c *Console) relaysPage(w http.ResponseWriter, r *request) error {
 	found, _, err := r.outbox.samples.watch(r.Context())
 	if err != nil {
@@ -45,7 +42,6 @@ func (c *Console) relaysPage(w http.ResponseWriter, r *request) error {
 	return c.render(w, r, http.StatusOK, "relays", "Relays", found)
 }
 
-// auditPage shows the audit log.
 func (c *Console) auditPage(w http.ResponseWriter, r *request) error {
 	log, err := c.audit(r)
 	if err != nil {

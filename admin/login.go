@@ -10,7 +10,6 @@ import (
 // maxLoginName bounds the names that failed logins are remembered by.
 const maxLoginName = 200
 
-// loginForm is the page's content.
 type loginForm struct {
 	Name, Next, Error string
 	// Passwords is set if there are users who can log in.
@@ -26,7 +25,6 @@ func (c *Console) showLogin(w http.ResponseWriter, r *request, status int, form 
 	return c.render(w, r, status, "login", "Log in", form)
 }
 
-// logIn checks a name and a password.
 func (c *Console) logIn(w http.ResponseWriter, r *request) error {
 	form := loginForm{Name: r.PostForm.Get("name"), Next: r.PostForm.Get("next")}
 	if len(form.Name) > maxLoginName {

@@ -6,7 +6,6 @@ import (
 	"github.com/packfinderz/outbox/ops"
 )
 
-// overview is the content of the first page.
 type overview struct {
 	*ops.Overview
 	// Verdict is the state of things in a sentence; Mood is its colour: good, note or bad.
@@ -23,7 +22,6 @@ type stateCount struct {
 	Count ops.Count
 }
 
-// chartCard is a number and its chart.
 type chartCard struct {
 	Title, Value, Unit, Top string
 	// Name is the name of its colour.

@@ -94,7 +94,6 @@ type view struct {
 	Content any
 }
 
-// link is an outbox that one can go to.
 type link struct{ Name, URL string }
 
 // Can reports whether the caller may do an operation, and the outbox supports it.
@@ -142,7 +141,6 @@ func (c *Console) renderPart(w http.ResponseWriter, v *view, status int, part st
 	return nil
 }
 
-// pageError shows an error page.
 func (c *Console) pageError(w http.ResponseWriter, r *request, err error) {
 	status, text := c.judge(r.Request, err)
 	if err := c.render(w, r, status, "error", http.StatusText(status), text); err != nil {
@@ -151,7 +149,7 @@ func (c *Console) pageError(w http.ResponseWriter, r *request, err error) {
 	}
 }
 
-func (c *Console) noSuchPage(_ http.ResponseWriter, _ *request) error {
+func (c *Console) noSuchPage(http.ResponseWriter, *request) error {
 	return notFound("There is no such page.")
 }
 

@@ -31,7 +31,6 @@ type payload struct {
 	Cut bool
 }
 
-// part is a piece of a payload.
 type part struct{ Class, Text string }
 
 func newPayload(content []byte) payload {

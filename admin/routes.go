@@ -7,7 +7,6 @@ import (
 	"github.com/packfinderz/outbox/ops"
 )
 
-// route is an address of the console.
 type route struct {
 	// method and path are the mux's pattern.
 	method, path string
@@ -17,15 +16,18 @@ type route struct {
 	api bool
 	// time bounds the answer. Default answerTime.
 	time   time.Duration
-	answer func(*Console, http.ResponseWriter, *request) error
+	answer answer
 }
+
+// answer writes the answer to a request, or returns why it cannot.
+type answer func(*Console, http.ResponseWriter, *request) error
 
 // routes returns all addresses except for static files.
 func routes() []route {
-	page := func(method, path string, role Role, answer func(*Console, http.ResponseWriter, *request) error) route {
+	page := func(method, path string, role Role, answer answer) route {
 		return route{method: method, path: path, role: role, answer: answer}
 	}
-	api := func(method, path string, role Role, answer func(*Console, http.ResponseWriter, *request) error) route {
+	api := func(method, path string, role Role, answer answer) route {
 		return route{method: method, path: "/api/v1" + path, role: role, api: true, answer: answer}
 	}
 	return []route{
@@ -63,12 +65,11 @@ func routes() []route {
 		api("POST", "/targets/{target}/replay", Operator, apiChanges(ops.OperationReplay)),
 		api("POST", "/targets/{target}/hold", Operator, apiChanges(ops.OperationHold)),
 		api("POST", "/targets/{target}/release", Operator, apiChanges(ops.OperationRelease)),
-		api("GET", "/targets/{target}/jobs/{job}", Viewer, (*Console).apiJob),
-		api("DELETE", "/targets/{target}/jobs/{job}", Operator, (*Console).apiStopJob),
+		api("GET", "/targets/{target}/jobs/{job}", Viewer, jobAnswer((*request).job)),
+		api("DELETE", "/targets/{target}/jobs/{job}", Operator, jobAnswer((*request).stopJob)),
 	}
 }
 
-// newMux puts all addresses together.
 func (c *Console) newMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, rt := range routes() {

@@ -114,8 +114,6 @@ func (s *sampler) take(overview *ops.Overview, err error) bool {
 	return s.running
 }
 
-func (s *sampler) wait() { s.wg.Wait() }
-
 func newSample(o *ops.Overview) sample {
 	known := func(count *ops.Count) int64 {
 		if count == nil {

@@ -50,7 +50,7 @@ func TestSamplesWhileWatched(t *testing.T) {
 			t.Errorf("after a pause: %d samples, %+v, %v", len(samples), overview, err)
 		}
 		pass(10 * sampleIdle)
-		s.wait()
+		s.wg.Wait()
 	})
 }
 
@@ -76,7 +76,7 @@ func TestSamplesOfWhatFails(t *testing.T) {
 			t.Errorf("the error stays: %v", err)
 		}
 		end()
-		s.wait()
+		s.wg.Wait()
 		if _, _, err := s.watch(t.Context()); err == nil {
 			t.Error("a console that is closed goes on")
 		}

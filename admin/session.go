@@ -55,7 +55,6 @@ func (s *sessions) begin(is Identity) string {
 	return visit
 }
 
-// find returns the user who logged in with a number.
 func (s *sessions) find(visit string) (Identity, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +65,6 @@ func (s *sessions) find(visit string) (Identity, bool) {
 	return open.Identity, true
 }
 
-// end forgets a login.
 func (s *sessions) end(visit string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
