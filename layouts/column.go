@@ -88,15 +88,12 @@ func (c Column) IsZero() bool {
 // MarshalJSON writes a column that has only a name as that name.
 func (c Column) MarshalJSON() ([]byte, error) {
 	type plain Column
-	if (c.IsZero() || c.Name != "") && onlyName(c) {
+	settings := c
+	settings.Name = ""
+	if settings.IsZero() {
 		return json.Marshal(c.Name)
 	}
 	return json.Marshal(plain(c))
-}
-
-func onlyName(c Column) bool {
-	c.Name = ""
-	return c.IsZero()
 }
 
 // UnmarshalJSON reads a name or an object.

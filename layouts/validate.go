@@ -44,26 +44,22 @@ func (l *Layout) checkNames() (field, problem string) {
 	if problem := sqlname.Problem(l.Name); problem != "" {
 		return "name", problem
 	}
-	if l.Schema != "" {
-		if problem := sqlname.Problem(l.Schema); problem != "" {
-			return "schema", problem
-		}
+	if problem := sqlname.Problem(l.Schema); l.Schema != "" && problem != "" {
+		return "schema", problem
 	}
 	return "table", sqlname.Problem(l.Table)
 }
 
 func (l *Layout) checkHabits() (field, problem string) {
-	if problem := oneOf(l.Hold, HoldLease, HoldDefer, HoldRowLock); problem != "" {
-		return "hold", problem
-	}
-	if problem := oneOf(l.Done, DoneStatus, DoneTimestamp); problem != "" {
-		return "done", problem
-	}
-	if problem := oneOf(l.Count, CountOnClaim, CountOnFailure); problem != "" {
-		return "count", problem
-	}
-	if problem := oneOf(l.Terminal, TerminalStatus, TerminalDeadLetter); problem != "" {
-		return "terminal", problem
+	for _, habit := range []struct{ field, problem string }{
+		{"hold", oneOf(l.Hold, HoldLease, HoldDefer, HoldRowLock)},
+		{"done", oneOf(l.Done, DoneStatus, DoneTimestamp)},
+		{"count", oneOf(l.Count, CountOnClaim, CountOnFailure)},
+		{"terminal", oneOf(l.Terminal, TerminalStatus, TerminalDeadLetter)},
+	} {
+		if habit.problem != "" {
+			return habit.field, habit.problem
+		}
 	}
 	if l.Count == CountOnClaim && l.Hold == HoldRowLock {
 		return "count", `cannot be "claim" with hold "rowlock": the claim writes nothing there; use "failure"`
@@ -178,13 +174,12 @@ func (l *Layout) checkNeeded() (field, problem string) {
 }
 
 func (l *Layout) checkStates() (field, problem string) {
-	if l.Done != DoneStatus {
-		if l.States != nil {
-			return "states", `is set, but done is not "status"`
-		}
+	switch {
+	case l.Done != DoneStatus && l.States != nil:
+		return "states", `is set, but done is not "status"`
+	case l.Done != DoneStatus:
 		return "", ""
-	}
-	if l.States == nil {
+	case l.States == nil:
 		return "states", `is missing; done "status" needs it`
 	}
 	states := []struct {
@@ -238,13 +233,12 @@ func (l *Layout) checkDedupe() (field, problem string) {
 }
 
 func (l *Layout) checkDeadLetter() (field, problem string) {
-	if l.Terminal != TerminalDeadLetter {
-		if l.DeadLetter != nil {
-			return "deadLetter", `is set, but terminal is not "deadletter"`
-		}
+	switch {
+	case l.Terminal != TerminalDeadLetter && l.DeadLetter != nil:
+		return "deadLetter", `is set, but terminal is not "deadletter"`
+	case l.Terminal != TerminalDeadLetter:
 		return "", ""
-	}
-	if l.DeadLetter == nil {
+	case l.DeadLetter == nil:
 		return "deadLetter", `is missing; terminal "deadletter" needs it`
 	}
 	d := l.DeadLetter

@@ -76,11 +76,11 @@ func NewDispatcher(module *Module, config DispatcherConfig) (*outbox.Relay, erro
 	if err := config.fitConnections(module.conns()); err != nil {
 		return nil, err
 	}
-	own := module
+	topics := module.config.Topics
 	if config.Otherwise == nil {
-		own = module.only(slices.Sorted(maps.Keys(config.Handlers)))
+		topics = slices.Sorted(maps.Keys(config.Handlers))
 	}
-	store, err := own.store(config.Claim)
+	store, err := module.newStore(module.terms(config.Claim), topics)
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,6 @@ type sqlTx interface {
 	Commit() error
 }
 
-// connOf returns the connection of a transaction.
 func connOf(tx Tx) (emit.Conn, error) {
 	switch tx := tx.(type) {
 	case pgx.Tx:

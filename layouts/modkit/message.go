@@ -47,7 +47,6 @@ type ClaimedMessage struct {
 	claim       outbox.Batch // nil if a dispatcher settles the message
 }
 
-// claimedMessage converts an outbox.Message.
 func claimedMessage(m *outbox.Message, claim outbox.Batch) ClaimedMessage {
 	return ClaimedMessage{
 		ID: m.ID, Namespace: m.Namespace, Topic: m.Topic, TenantID: m.TenantID, DedupeKey: m.DedupeKey,

@@ -50,6 +50,7 @@ type Module struct {
 	config  Config
 	retry   outbox.RetryPolicy
 	emitter *emit.Emitter
+	own     *pgstore.Store // with the module's own terms
 	open    func(pgstore.Config) (*pgstore.Store, error)
 	// conns returns how many connections the module has; zero for any number.
 	conns func() int
@@ -101,28 +102,25 @@ func NewModule[DB *pgxpool.Pool | *sql.DB](db DB, config Config) (*Module, error
 	if m.emitter, err = emit.New(layout, outbox.EmitConfig{}); err != nil {
 		return nil, err
 	}
-	if _, err := m.store(ClaimCfg{}); err != nil {
+	if m.own, err = m.store(ClaimCfg{}); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
+func (m *Module) terms(cfg ClaimCfg) terms {
+	return terms{cmp.Or(cfg.LeaseDuration, m.config.LeaseDuration), cmp.Or(cfg.MaxAttempts, m.config.MaxAttempts)}
+}
+
 // store returns the store for the terms of a claim.
 func (m *Module) store(cfg ClaimCfg) (*pgstore.Store, error) {
-	t := terms{cmp.Or(cfg.LeaseDuration, m.config.LeaseDuration), cmp.Or(cfg.MaxAttempts, m.config.MaxAttempts)}
+	t := m.terms(cfg)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if store := m.stores[t]; store != nil {
 		return store, nil
 	}
-	own := pgstore.Config{
-		WorkerID: m.config.WorkerID, Lease: t.lease, MaxAttempts: t.maxAttempts,
-		Filter: pgstore.Filter{Topics: m.config.Topics, TenantID: m.config.TenantID},
-	}
-	if m.config.Namespace != AllNamespaces {
-		own.Filter.Namespace = m.config.Namespace
-	}
-	store, err := m.open(own)
+	store, err := m.newStore(t, m.config.Topics)
 	if err != nil {
 		return nil, err
 	}
@@ -133,13 +131,15 @@ func (m *Module) store(cfg ClaimCfg) (*pgstore.Store, error) {
 	return store, nil
 }
 
-// only returns the module, limited to some of its topics.
-func (m *Module) only(topics []string) *Module {
-	limited := &Module{
-		config: m.config, retry: m.retry, emitter: m.emitter, open: m.open, conns: m.conns, stores: make(map[terms]*pgstore.Store),
+func (m *Module) newStore(t terms, topics []string) (*pgstore.Store, error) {
+	config := pgstore.Config{
+		WorkerID: m.config.WorkerID, Lease: t.lease, MaxAttempts: t.maxAttempts,
+		Filter: pgstore.Filter{Topics: topics, TenantID: m.config.TenantID},
 	}
-	limited.config.Topics = topics
-	return limited
+	if m.config.Namespace != AllNamespaces {
+		config.Filter.Namespace = m.config.Namespace
+	}
+	return m.open(config)
 }
 
 // WorkerID is the worker's name in the rows it holds.

@@ -15,7 +15,6 @@ type byTopic struct {
 	set *handlers.Publisher
 }
 
-// publisher returns the publisher of a dispatcher.
 func (c *DispatcherConfig) publisher() (*byTopic, error) {
 	set, err := handlers.New(handlers.Config{Timeout: c.PublishTimeout, Concurrency: c.Concurrency, Logger: c.Logger})
 	if err != nil {
@@ -34,7 +33,6 @@ func (c *DispatcherConfig) publisher() (*byTopic, error) {
 	return &byTopic{set}, nil
 }
 
-// calling wraps a module's handler for package handlers.
 func calling(handle Handler) handlers.Func {
 	return func(ctx context.Context, message outbox.Message) error {
 		return handle(ctx, claimedMessage(&message, nil))

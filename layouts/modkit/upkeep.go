@@ -11,39 +11,23 @@ import (
 // Stats counts the module's messages that wait, are held, or are dead. A person has to look at dead ones: they were
 // committed but not delivered.
 func (m *Module) Stats(ctx context.Context) (outbox.Stats, error) {
-	store, err := m.store(ClaimCfg{})
-	if err != nil {
-		return outbox.Stats{}, err
-	}
-	return store.Stats(ctx)
+	return m.own.Stats(ctx)
 }
 
 // Retry makes dead messages of the module due again, with the same id and no attempts counted. It returns those
 // that were dead. It is for a person to call; nothing is retried by itself.
 func (m *Module) Retry(ctx context.Context, ids ...uuid.UUID) ([]uuid.UUID, error) {
-	store, err := m.store(ClaimCfg{})
-	if err != nil {
-		return nil, err
-	}
-	return store.Retry(ctx, ids...)
+	return m.own.Retry(ctx, ids...)
 }
 
 // Sweep moves messages to dead whose lease ran out on the last attempt, and returns how many. Claims do the same
 // for messages they find; Sweep is for a module that claims nothing.
 func (m *Module) Sweep(ctx context.Context) (int64, error) {
-	store, err := m.store(ClaimCfg{})
-	if err != nil {
-		return 0, err
-	}
-	return store.Sweep(ctx)
+	return m.own.Sweep(ctx)
 }
 
 // Purge deletes only the module's delivered messages older than the retention, in small steps, and returns how
 // many. Dead messages stay until a person retries them: a DeadLetterRetention is refused.
 func (m *Module) Purge(ctx context.Context, purge outbox.Purge) (int64, error) {
-	store, err := m.store(ClaimCfg{})
-	if err != nil {
-		return 0, err
-	}
-	return store.Purge(ctx, purge)
+	return m.own.Purge(ctx, purge)
 }

@@ -62,7 +62,6 @@ func Reasons() []outbox.Reason {
 	return slices.SortedFunc(maps.Keys(places), func(a, b outbox.Reason) int { return places[a] - places[b] })
 }
 
-// names converts values to strings.
 func names[T ~string](values []T) []string {
 	names := make([]string, len(values))
 	for i, value := range values {
