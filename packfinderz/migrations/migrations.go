@@ -1,12 +1,11 @@
-// Package migrations has two sets of goose migrations. Sample makes the tables that the api and the worker of this repository
-// need: stores, licenses, notifications. Outbox is the outbox's two tables in one file, for a backend that runs its migrations itself;
-// the programs here make the same tables with the migrations of layouts/packfinderz.
+// Package migrations has two sets of goose migrations. Sample creates the tables of the api and the worker: stores,
+// licenses, notifications. Outbox creates the outbox's two tables in one file, for a backend that runs its own
+// migrations; the programs here use the migrations of layouts/packfinderz.
 package migrations
 
 import (
 	"embed"
 	"io/fs"
-	"path"
 )
 
 //go:embed sample/*.sql
@@ -18,23 +17,19 @@ var outbox embed.FS
 //go:embed roles/worker.sql
 var workerRole string
 
-// SampleVersions is the table in which goose notes what was applied of Sample.
+// SampleVersions is the table in which goose records the migrations of Sample.
 const SampleVersions = "packfinderz_goose"
 
-// Sample is the set of the sample's tables. They are made in the schema that is first in the search path.
-func Sample() fs.FS { return folder{sample, "sample"} }
+// Sample returns the migrations of the sample's tables. They run in the first schema of the search path.
+func Sample() fs.FS { return folder(sample, "sample") }
 
-// Outbox is the set of the outbox's tables, in one file. They are made in the schema that is first in the search path.
-func Outbox() fs.FS { return folder{outbox, "outbox"} }
+// Outbox returns the migration of the outbox's tables. It runs in the first schema of the search path.
+func Outbox() fs.FS { return folder(outbox, "outbox") }
 
-// folder is fs.Sub for a name that is known to be valid, and so has no error.
-type folder struct {
-	files embed.FS
-	name  string
+func folder(files embed.FS, name string) fs.FS {
+	sub, _ := fs.Sub(files, name) // only an invalid name is an error
+	return sub
 }
 
-// Open opens a file of the folder.
-func (f folder) Open(name string) (fs.File, error) { return f.files.Open(path.Join(f.name, name)) }
-
-// WorkerRole grants the role packfinderz_worker what the worker needs, and nothing else.
+// WorkerRole returns the grants of the role packfinderz_worker: exactly what the worker needs.
 func WorkerRole() string { return workerRole }

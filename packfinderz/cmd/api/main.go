@@ -1,11 +1,10 @@
-// Command api is the part of the backend that changes licences: over HTTP, each change and its event in one
-// transaction.
+// Command api changes licences over HTTP, each change and its event in one transaction.
 //
 //	api                 answer requests
-//	api migrate         make the tables that are missing, the outbox's and the sample's, and end
-//	api migrate outbox  make those of the outbox only, and end
+//	api migrate         create the missing tables of the outbox and of the sample, and exit
+//	api migrate outbox  create those of the outbox only, and exit
 //
-// Its configuration is in the environment.
+// The environment configures it.
 package main
 
 import (
@@ -37,7 +36,7 @@ func run(ctx context.Context, args []string, lookup program.Lookup, log *slog.Lo
 	return fmt.Errorf("%w: the arguments are %q; there can be none, or migrate, or migrate outbox", env.ErrUsage, args)
 }
 
-// withDatabase migrates. Where to listen does not matter then: a release has PORT set, and no need for a gateway's secret.
+// withDatabase migrates. It does not read where to listen: a release has PORT set, but needs no gateway's secret.
 func withDatabase(
 	ctx context.Context, lookup program.Lookup, log *slog.Logger, up func(ctx context.Context, database string, log *slog.Logger) error,
 ) error {

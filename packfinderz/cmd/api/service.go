@@ -19,7 +19,6 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox"
 )
 
-// config is the environment of the api.
 type config struct{ database, listen, secret string }
 
 const (
@@ -29,7 +28,7 @@ const (
 
 func readConfig(lookup program.Lookup) (config, error) {
 	r := env.NewReader(lookup)
-	// It knows no users, so that a gateway has to be in front. Heroku's router, at PORT, can be reached by anybody.
+	// It has no users of its own, so it needs a gateway in front. Anybody can reach Heroku's router, at PORT.
 	c := config{database: r.Database(), listen: r.Listen("127.0.0.1:8080", listenVariable), secret: r.Text("", secretVariable)}
 	host, _, err := net.SplitHostPort(c.listen)
 	switch {

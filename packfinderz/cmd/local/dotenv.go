@@ -13,9 +13,8 @@ import (
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// dotenv reads a file of variables, a NAME=value a line, as docker run --env-file does: a value is as it stands, with no expansion, so
-// that passwords and JSON need no escapes. Only a pair of quotes around all of it is taken off, which other programs write there. A
-// file that is not there has none.
+// dotenv reads a file with NAME=value on each line, like docker run --env-file: values are not expanded, so passwords
+// and JSON need no escapes. It removes only a pair of quotes around a value. A missing file has no variables.
 func dotenv(file string) (map[string]string, error) {
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,7 +48,7 @@ func unquote(value string) string {
 	return value
 }
 
-// over is what the environment has, and else what a file has. A variable that is set to nothing hides the file's.
+// over looks into the environment, then into the file. An empty variable of the environment hides the file's.
 func over(environment program.Lookup, file map[string]string) program.Lookup {
 	return func(name string) (string, bool) {
 		if value, ok := environment(name); ok {

@@ -1,11 +1,9 @@
-// Command local runs programs of the backend on a developer's machine, with the variables of a file such as .env, and gives
-// them what neither these nor the environment name: a private PostgreSQL with the backend's tables, and a Pub/Sub server with its
-// topics. Both are gone when the programs end.
+// Command local runs programs of the backend on a developer's machine, with the variables of a file such as .env. It
+// starts the servers that these variables do not name: a private PostgreSQL with the backend's tables, and a Pub/Sub
+// server with its topics. Both end with the programs. The deployed programs contain neither.
 //
 //	local -env .env bin/outbox-publisher cleanup       a program, with its arguments
 //	local -env .env -each bin/api bin/outbox-publisher several programs; when one ends, so do the others
-//
-// It is a program of its own so that what is deployed has neither in it.
 package main
 
 import (

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// runAll runs commands beside each other until ctx ends, or the first of them does. Then the others are told to end, too: a backend
-// that lacks one of its programs only looks as if it ran.
+// runAll runs commands at the same time until ctx ends, or the first of them does. Then it stops the others: a backend
+// without one of its programs only seems to run.
 func runAll(ctx context.Context, commands [][]string, environment []string, say func(format string, args ...any)) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -38,8 +38,8 @@ func runAll(ctx context.Context, commands [][]string, environment []string, say 
 	return errors.Join(errs...)
 }
 
-// runOne runs a command. It is no error to end when it was told to, with exit code 0 or by the very signal: a terminal tells
-// both of us, and a program that is told a second time on its way out does not catch it any more.
+// runOne runs a command. When it was told to stop, exit code 0 and death by that signal are no errors: a terminal
+// signals both processes, and a stopping program may not catch the second signal.
 func runOne(ctx context.Context, command, environment []string) error {
 	program := exec.CommandContext(ctx, command[0], command[1:]...)
 	program.Env = environment

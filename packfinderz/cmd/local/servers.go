@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
@@ -15,12 +16,12 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/program"
 )
 
-// project is the one of the Pub/Sub server, which takes any.
+// project is the Pub/Sub server's; it accepts any.
 const project = "packfinderz-local"
 
-// servers are those that were lent.
+// servers are the servers that were started.
 type servers struct {
-	// environment names them to the program.
+	// environment has the variables that name them.
 	environment []string
 	closers     []func() error
 }
@@ -87,8 +88,8 @@ func (s *servers) pubsub(ctx context.Context, named *env.Reader) (address string
 // close ends them, the last first.
 func (s *servers) close() error {
 	var errs []error
-	for i := len(s.closers) - 1; i >= 0; i-- {
-		errs = append(errs, s.closers[i]())
+	for _, closer := range slices.Backward(s.closers) {
+		errs = append(errs, closer())
 	}
 	return errors.Join(errs...)
 }

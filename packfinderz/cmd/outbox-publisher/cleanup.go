@@ -7,27 +7,22 @@ import (
 	"log/slog"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/ops"
 	"github.com/packfinderz/outbox/ops/doctor"
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// cleanup deletes, in small steps, what is past its retention: published rows, and dead letters if they
-// have one. What waits is never touched, however old.
+// cleanup deletes published rows that are older than their retention, and dead letters if they have one, in small
+// steps. It never deletes an event that waits.
 func cleanup(ctx context.Context, lookup func(string) (string, bool), log *slog.Logger) error {
 	config, err := readCleanupConfig(lookup)
 	if err != nil {
 		return err
 	}
-	pool, store, err := open(ctx, config.database, config.layout, pgstore.Config{})
+	tables, store, err := open(ctx, config.database, config.layout, pgstore.Config{})
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	tables, err := ops.Table(pool, config.layout)
-	if err != nil {
-		return err
-	}
+	defer tables.Pool().Close()
 	deleted, err := store.Purge(ctx, outbox.Purge{Retention: config.published, DeadLetterRetention: config.dead})
 	if err != nil {
 		err = fmt.Errorf("clean up: %w", err)

@@ -10,7 +10,6 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 )
 
-// config is the environment of the publisher.
 type config struct {
 	database    string
 	layout      layouts.Layout
@@ -22,7 +21,7 @@ type config struct {
 	listen      string
 }
 
-// listenVariable is the address that health is asked at.
+// listenVariable is the address of the health checks and metrics.
 const listenVariable = "PACKFINDERZ_PUBLISHER_LISTEN"
 
 func readConfig(lookup func(string) (string, bool)) (config, error) {
@@ -34,12 +33,12 @@ func readConfig(lookup func(string) (string, bool)) (config, error) {
 		pubsub:    pubsub.Read(r),
 		topics:    r.Topics(),
 		batchSize: r.Int("PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE", 50, 1, 10_000),
-		// A third of the lease is the most that the relay takes.
+		// The relay accepts at most a third of the lease.
 		poll:        time.Duration(r.Int("PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS", 500, 5, 10_000)) * time.Millisecond,
 		maxAttempts: r.Int("PACKFINDERZ_OUTBOX_MAX_ATTEMPTS", layout.MaxAttempts, 1, 1_000_000),
 		listen:      r.Listen("127.0.0.1:8081", listenVariable),
 	}
-	// The worker would not start; here it would only be noticed when dead letters arrive among the events.
+	// The worker would refuse to start. Here it would be noticed only when dead letters arrive among the events.
 	dead := r.DeadLetterTopic()
 	for _, name := range env.TopicVariables(c.topics, dead) {
 		r.Refuse(name, "is %q, which is %s, the topic of the worker's dead letters: events need another", dead, env.DeadLetterTopicVariable)
@@ -47,7 +46,6 @@ func readConfig(lookup func(string) (string, bool)) (config, error) {
 	return c, r.Err()
 }
 
-// cleanupConfig is the environment of the cleanup.
 type cleanupConfig struct {
 	database string
 	layout   layouts.Layout
@@ -66,7 +64,7 @@ func readCleanupConfig(lookup func(string) (string, bool)) (cleanupConfig, error
 		database:  r.Database(),
 		layout:    r.Layout(),
 		published: r.Duration("PACKFINDERZ_OUTBOX_RETENTION", defaultRetention, leastRetention, env.Endless),
-		// What nobody has looked at is not thrown away by default.
+		// By default, nothing is deleted that nobody has looked at.
 		dead: r.Duration("PACKFINDERZ_OUTBOX_DLQ_RETENTION", 0, leastRetention, env.Endless),
 	}
 	return c, r.Err()

@@ -1,10 +1,10 @@
-// Command outbox-publisher moves the events of outbox_events to Pub/Sub until it is stopped:
+// Command outbox-publisher publishes the events of outbox_events to Pub/Sub until it is stopped:
 //
 //	outbox-publisher          publish
-//	outbox-publisher cleanup  delete published rows that are past their retention, and end
+//	outbox-publisher cleanup  delete published rows older than their retention, and exit
 //
-// It knows nothing of what the events mean: where each goes and what it must look like is in
-// pkg/outbox/registry. docs/outbox.md says how it works; its configuration is in the environment.
+// pkg/outbox/registry says where each event goes and what it must look like. See docs/outbox.md. The environment
+// configures it.
 package main
 
 import (

@@ -15,16 +15,16 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// numbers are what the publisher has done, and how the table is doing. It is a hook of the relay.
+// numbers counts what the publisher did, and reads the state of the table. It is a hook of the relay.
 type numbers struct {
 	pool     *pgxpool.Pool
 	store    *pgstore.Store
-	dlq      string // counts what is dead, as the claim sees it
+	dlq      string // the statement that counts the dead letters
 	attempts metrics.Counter
 	latency  metrics.Latency
 }
 
-// OnSettle counts what became of a batch. What was given back untried was no attempt.
+// OnSettle counts the outcomes of a batch.
 func (n *numbers) OnSettle(report outbox.BatchReport) {
 	for i := range report.Outcomes {
 		kind := report.Outcomes[i].Kind.String()
@@ -36,13 +36,13 @@ func (n *numbers) OnSettle(report outbox.BatchReport) {
 	n.latency.Observe(report.Publish)
 }
 
-// outcomes are what an attempt can come to, so that each has a number from the start.
+// outcomes are the labels of the counter, so that each has a value from the start.
 func outcomes() []string {
 	return []string{outbox.Delivered.String(), outbox.Failed.String(), outbox.Died.String(), outbox.Released.String(), outbox.Stopped.String(), "lost"}
 }
 
-// dlqSQL counts the open dead letters of a layout by reason. Without a column that says which were retried, all are open:
-// a retry deletes its letter.
+// dlqSQL counts the open dead letters of a layout by reason. In a table without retried_at all are open: a retry
+// deletes its letter.
 func dlqSQL(layout layouts.Layout) string {
 	d := &layout.DeadLetter.Columns
 	letters := pgx.Identifier{layout.DeadLetter.Table}
@@ -56,7 +56,6 @@ func dlqSQL(layout layouts.Layout) string {
 	return fmt.Sprintf("SELECT %s::text, count(*) FROM %s WHERE %s GROUP BY 1", pgx.Identifier{d.Reason.Name}.Sanitize(), letters.Sanitize(), open)
 }
 
-// write asks the table and writes all numbers.
 func (n *numbers) write(ctx context.Context, w *metrics.Writer) error {
 	stats, err := n.store.Stats(ctx)
 	if err != nil {
@@ -81,7 +80,6 @@ func (n *numbers) write(ctx context.Context, w *metrics.Writer) error {
 	return nil
 }
 
-// dead counts the open dead letters by reason.
 func (n *numbers) dead(ctx context.Context) (map[enums.ErrorReason]int64, error) {
 	rows, _ := n.pool.Query(ctx, n.dlq) // the rows say what failed
 	dead := make(map[enums.ErrorReason]int64)

@@ -11,7 +11,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/httpserver"
 )
 
-// checks are what the publisher needs to work: PostgreSQL, the rights on its tables, and Pub/Sub with the topics.
+// checks check what the publisher needs: PostgreSQL, the rights on its tables, and Pub/Sub with the topics.
 func checks(
 	tables *ops.Outbox, relay *outbox.Relay, topics func(context.Context) (missing, err error),
 ) []httpserver.Check {
@@ -23,8 +23,8 @@ func checks(
 	}
 }
 
-// reachable asks for Pub/Sub and for every topic that the registry names: while one is missing, its events wait. A route that the
-// relay has closed for another reason is told as well.
+// reachable checks Pub/Sub and every topic of the registry: while one is missing, its events wait. It also reports
+// routes that the relay has closed for another reason.
 func reachable(ctx context.Context, relay *outbox.Relay, topics func(context.Context) (missing, err error)) error {
 	if missing, err := topics(ctx); err != nil || missing != nil {
 		return cmp.Or(missing, err) // with what to do about it in this program

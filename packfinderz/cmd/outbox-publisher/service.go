@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,13 +26,13 @@ import (
 )
 
 const (
-	// publishTimeout bounds the publish of one batch. A stop waits for it, and Heroku kills after 30 s.
+	// publishTimeout bounds the publishing of one batch. A stop waits for it, and Heroku kills after 30 s.
 	publishTimeout = 20 * time.Second
-	// checkTimeout bounds the look at the servers before the start.
+	// checkTimeout bounds the checks before the start.
 	checkTimeout = 10 * time.Second
 )
 
-// publish relays until ctx ends. What is away is waited for; only what can never work is an error.
+// publish relays until ctx ends. It waits for servers that are unavailable, and fails only if it can never work.
 func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.Logger) (err error) {
 	config, err := readConfig(lookup)
 	if err != nil {
@@ -41,15 +42,11 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	if err != nil {
 		return err
 	}
-	pool, store, err := open(ctx, config.database, config.layout, pgstore.Config{MaxAttempts: config.maxAttempts})
+	tables, store, err := open(ctx, config.database, config.layout, pgstore.Config{MaxAttempts: config.maxAttempts})
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	tables, err := ops.Table(pool, config.layout)
-	if err != nil {
-		return err
-	}
+	defer tables.Pool().Close()
 	broker, err := pubsub.Open(config.pubsub)
 	if err != nil {
 		return err
@@ -58,7 +55,7 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	if err := check(ctx, store, broker, &config, log); err != nil {
 		return err
 	}
-	counted := &numbers{pool: pool, store: store, dlq: dlqSQL(config.layout)}
+	counted := &numbers{pool: tables.Pool(), store: store, dlq: dlqSQL(config.layout)}
 	relay, err := outbox.NewRelay(outbox.RelayConfig{
 		Store: store, Publisher: broker, Registry: routes,
 		BatchSize: config.batchSize, Poll: config.poll, PublishTimeout: publishTimeout,
@@ -81,22 +78,23 @@ func publish(ctx context.Context, lookup func(string) (string, bool), log *slog.
 	return relay.Run(ctx)
 }
 
-// open makes the store on a pool of its own. It needs no server yet.
-func open(ctx context.Context, database string, layout layouts.Layout, config pgstore.Config) (*pgxpool.Pool, *pgstore.Store, error) {
+// open opens the tables and the relay's store, with their own pool. It does not connect.
+func open(ctx context.Context, database string, layout layouts.Layout, config pgstore.Config) (*ops.Outbox, *pgstore.Store, error) {
 	pool, err := pgxpool.New(ctx, database)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
-	store, err := pgstore.New(pool, layout, config)
-	if err != nil {
+	tables, tablesErr := ops.Table(pool, layout)
+	store, storeErr := pgstore.New(pool, layout, config)
+	if err := cmp.Or(tablesErr, storeErr); err != nil {
 		pool.Close()
 		return nil, nil, err
 	}
-	return pool, store, nil
+	return tables, store, nil
 }
 
-// check refuses to start on tables that are not the outbox's, and with topics that are not there: their events would only wait. A
-// server that does not answer is no reason not to start.
+// check refuses to start if the tables are not the outbox's, or if a topic is missing: its events would only wait. A
+// server that does not answer yet is no reason to refuse.
 func check(ctx context.Context, store *pgstore.Store, broker *gcppubsub.Publisher, config *config, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -119,7 +117,7 @@ func check(ctx context.Context, store *pgstore.Store, broker *gcppubsub.Publishe
 	return nil
 }
 
-// missingTopics says what to do about topics that are not there; err is a Pub/Sub that does not answer.
+// missingTopics says how to create the missing topics; err is set if Pub/Sub does not answer.
 func missingTopics(ctx context.Context, broker *gcppubsub.Publisher, config *config) (missing, err error) {
 	topics := slices.Compact(slices.Sorted(slices.Values(config.topics.Names()))) // they may share a name
 	names, err := broker.MissingTopics(ctx, topics...)

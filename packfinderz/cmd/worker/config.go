@@ -13,7 +13,6 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/pubsub"
 )
 
-// config is the environment of the worker.
 type config struct {
 	database, redis      string
 	redisInsecure        bool
@@ -26,7 +25,7 @@ type config struct {
 	listen               string
 }
 
-// listenVariable is the address that health is asked at.
+// listenVariable is the address of the health checks and metrics.
 const listenVariable = "PACKFINDERZ_WORKER_LISTEN"
 
 func readConfig(lookup program.Lookup) (config, error) {
@@ -51,7 +50,7 @@ func readConfig(lookup program.Lookup) (config, error) {
 	topics := r.Topics()
 	c.domain = topics.Domain
 	if slices.Contains(topics.Names(), c.deadLetters) {
-		// It would come back, be given up again, and so on for ever.
+		// A dead letter would come back, become a dead letter again, and so on for ever.
 		r.Refuse(env.DeadLetterTopicVariable, "is %q, a topic of events; dead letters need one of their own", c.deadLetters)
 	}
 	return c, r.Err()

@@ -1,5 +1,5 @@
-// Command worker consumes the domain events and writes the notifications that follow from them.
-// docs/worker.md says how; its configuration is in the environment.
+// Command worker consumes the domain events and writes their notifications. See docs/worker.md. The environment
+// configures it.
 package main
 
 import (

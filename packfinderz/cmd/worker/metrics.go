@@ -11,8 +11,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 )
 
-// numbers are what became of the deliveries. It is a hook of the consumer. How much waits, and how long, the subscription
-// itself knows: the worker cannot see what it was not given.
+// numbers counts deliveries. It is a hook of the consumer. Only the subscription itself knows how many events wait.
 type numbers struct {
 	deliveries  metrics.Counter
 	redelivered metrics.Counter
@@ -21,7 +20,6 @@ type numbers struct {
 	age         metrics.Latency
 }
 
-// OnDelivery counts a delivery.
 func (n *numbers) OnDelivery(report consume.Report) {
 	n.deliveries.Add(string(report.Outcome), 1)
 	if report.Message.Attempt > 1 {
@@ -39,7 +37,7 @@ func (n *numbers) OnDelivery(report consume.Report) {
 	}
 }
 
-// reason is why an event was given up, as its dead letter says.
+// reason returns the reason that a dead letter has for an error.
 func reason(err error) string {
 	if terminal := (*outbox.TerminalError)(nil); errors.As(err, &terminal) {
 		return string(outbox.ReasonOf(err))

@@ -16,7 +16,6 @@ const (
 	maxTTLHours = 10 * 365 * 24
 )
 
-// idempotencyTTL is how long handled events are remembered.
 func idempotencyTTL(r *env.Reader) time.Duration {
 	if r.Text("", ttlName) == "" {
 		hours := r.Int(hoursName, int(inbox.DefaultDone/time.Hour), 1, maxTTLHours)

@@ -24,11 +24,11 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/idempotency"
 )
 
-// anyNumber of deliveries may fail. What can never succeed is terminal, and a dead letter at once; all else is an outage, which
-// must not make dead letters however long it lasts.
+// anyNumber of deliveries may fail. An event that can never be handled becomes a dead letter at once. Any other failure
+// is an outage, which must not make dead letters however long it lasts.
 const anyNumber = 1_000_000_000
 
-// work consumes until ctx ends. What is away is waited for; only what can never work is an error.
+// work consumes until ctx ends. It waits for servers that are unavailable, and fails only if it can never work.
 func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	pool, err := pgxpool.New(ctx, config.database)
 	if err != nil {
@@ -90,8 +90,7 @@ func work(ctx context.Context, config config, log *slog.Logger) (err error) {
 	return consumer.Run(ctx)
 }
 
-// receives is nil while the worker gets events. Of a subscription that is not there it says how to make it: it may be made while the
-// worker waits.
+// receives checks the subscription. If it is missing, the error says how to create it, even while the worker waits.
 func receives(ctx context.Context, from *consumer.Consumer, config *config) error {
 	err := from.Ping(ctx)
 	if status.Code(err) == codes.NotFound {
@@ -102,7 +101,7 @@ func receives(ctx context.Context, from *consumer.Consumer, config *config) erro
 	return err
 }
 
-// lettersReach is nil while the dead-letter topic is there.
+// lettersReach checks the dead-letter topic.
 func lettersReach(ctx context.Context, letters *gcppubsub.Publisher, config *config) error {
 	missing, err := letters.MissingTopics(ctx, config.deadLetters)
 	if err == nil && len(missing) > 0 {
@@ -111,8 +110,8 @@ func lettersReach(ctx context.Context, letters *gcppubsub.Publisher, config *con
 	return cmp.Or(err, letters.PingTopic(ctx, config.deadLetters))
 }
 
-// openDeadLetters refuses to start without the dead-letter topic: an event that can never be handled would be delivered for ever, and
-// hold up the others of its key.
+// openDeadLetters refuses to start without the dead-letter topic: an event that can never be handled would be
+// delivered for ever, and block its key.
 func openDeadLetters(ctx context.Context, config config, log *slog.Logger) (*gcppubsub.Publisher, error) {
 	letters, err := pubsub.Open(config.pubsub)
 	if err != nil {

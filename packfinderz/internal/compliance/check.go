@@ -6,7 +6,7 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// recent is how long a failure is told. What failed here may have been handled by another worker, and nothing may come after it.
+// recent is how long a failure is reported: another worker may have handled the event since, and no other may follow.
 const recent = time.Minute
 
 // failure is a notification that could not be written.
@@ -15,7 +15,7 @@ type failure struct {
 	at  time.Time
 }
 
-// note remembers what became of the last notification.
+// note remembers whether the last notification could be written.
 func (h *Handler) note(err error) {
 	if err == nil || outbox.Classify(err) == outbox.ClassTerminal { // the database is well
 		h.failed.Store(nil)
@@ -24,8 +24,8 @@ func (h *Handler) note(err error) {
 	h.failed.Store(&failure{err, time.Now()})
 }
 
-// Check is why the last notification could not be written, if that was a short time ago, and nil otherwise. Ready asks whether the
-// statement can be planned; this knows what happened when it ran.
+// Check returns why the last notification could not be written, if that was within the last minute. Ready only plans
+// the statement; Check knows what happened when it ran.
 func (h *Handler) Check() error {
 	if f := h.failed.Load(); f != nil && time.Since(f.at) < recent {
 		return f.err

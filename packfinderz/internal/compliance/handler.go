@@ -1,5 +1,4 @@
-// Package compliance tells admins and stores what happens to licences: it makes notifications of
-// the events license_status_changed.
+// Package compliance notifies admins and stores about licences: it handles the events license_status_changed.
 package compliance
 
 import (
@@ -21,7 +20,7 @@ import (
 // Consumer is the name under which events are marked as handled.
 const Consumer = "compliance"
 
-// patience bounds the one statement of an event. It is short of any ack deadline.
+// patience bounds the one statement of an event. It is shorter than any ack deadline.
 const patience = 10 * time.Second
 
 // Handler handles events, each once. It is safe for concurrent use.
@@ -35,7 +34,7 @@ type Handler struct {
 
 var _ outbox.Publisher = (*Handler)(nil)
 
-// New makes a handler that writes to the table notifications.
+// New returns a handler that writes to the table notifications.
 func New(pool *pgxpool.Pool, in inbox.Inbox, log *slog.Logger) (*Handler, error) {
 	if pool == nil || in == nil || log == nil {
 		return nil, errors.New("compliance: the pool, the inbox or the logger is nil")
@@ -43,8 +42,7 @@ func New(pool *pgxpool.Pool, in inbox.Inbox, log *slog.Logger) (*Handler, error)
 	return &Handler{pool: pool, inbox: in, log: log}, nil
 }
 
-// Publish handles events: it is the other end of the publisher's. Those of other types are for other
-// consumers, and are done at once, known or not.
+// Publish handles events of its type. It accepts all others at once: they are for other consumers.
 func (h *Handler) Publish(ctx context.Context, messages []outbox.Message) []error {
 	errs := make([]error, len(messages))
 	for i := range messages {
@@ -55,7 +53,7 @@ func (h *Handler) Publish(ctx context.Context, messages []outbox.Message) []erro
 	return errs
 }
 
-// handle answers nil when the notification is there, whoever wrote it.
+// handle returns nil once the notification is written, by whomever.
 func (h *Handler) handle(ctx context.Context, message *outbox.Message) error {
 	change, told, err := open(message)
 	if err != nil {
@@ -82,7 +80,7 @@ func (h *Handler) handle(ctx context.Context, message *outbox.Message) error {
 	return nil
 }
 
-// outcome is what became of an event, in the words of the log.
+// outcome describes what happened to an event, for the log.
 func outcome(ran, wrote bool) string {
 	switch {
 	case wrote:
@@ -93,8 +91,7 @@ func outcome(ran, wrote bool) string {
 	return "marked before"
 }
 
-// open reads the change, and says who is to be told of it. The envelope has the event's id, too: if they differ,
-// nobody knows which event this is.
+// open reads the change and decides whom to notify. It refuses an envelope with the id of another event.
 func open(message *outbox.Message) (*payloads.LicenseStatusChanged, notice, error) {
 	envelope, change, err := payloads.Open[payloads.LicenseStatusChanged](message.Payload)
 	if err != nil {

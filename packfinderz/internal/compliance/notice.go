@@ -12,10 +12,10 @@ const (
 	audienceStore = "store"
 )
 
-// notice is who is told of a change, and what.
+// notice is a message and its audience.
 type notice struct{ audience, message string }
 
-// noticeOf is the rule: admins are told of what waits for them, the store of what was decided.
+// noticeOf notifies admins of licences to review, and the store of decisions.
 func noticeOf(change *payloads.LicenseStatusChanged) (notice, error) {
 	//exhaustive:enforce
 	switch change.Status {

@@ -15,14 +15,14 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 )
 
-// writeSQL leaves a notification that is there as it is. This, not Redis, is what makes it exactly one: Redis
-// can forget, and a consumer can be killed between its effect and its mark.
+// writeSQL keeps an existing notification. This, not Redis, guarantees that there is only one: Redis can forget, and a
+// consumer can be killed before it marks the event.
 const writeSQL = `
 INSERT INTO notifications (event_id, type, audience, store_id, license_id, status, reason, message)
 VALUES ($1, 'compliance', $2, $3, $4, $5, $6, $7)
 ON CONFLICT (event_id, audience) DO NOTHING`
 
-// write writes the notification of an event, and reports false if it was there.
+// write writes the notification of an event; wrote is false if it existed already.
 func (h *Handler) write(
 	ctx context.Context, message *outbox.Message, change *payloads.LicenseStatusChanged, told notice,
 ) (wrote bool, err error) {
@@ -34,21 +34,21 @@ func (h *Handler) write(
 	return tag.RowsAffected() == 1, nil
 }
 
-// Fits refuses a database whose table notifications is not the one that the handler writes: every event would fail on it.
+// Fits refuses a database whose table notifications is another one: every event would fail.
 func Fits(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	return database.Fits(ctx, pool, log, writes())
 }
 
-// Ready is nil if PostgreSQL would let the handler write.
+// Ready returns why PostgreSQL would not let the handler write, or nil.
 func Ready(ctx context.Context, pool *pgxpool.Pool) error { return database.Ready(ctx, pool, writes()) }
 
 func writes() database.Statement {
 	return database.Statement{SQL: writeSQL, Args: []any{uuid.Nil, audienceAdmin, uuid.Nil, uuid.Nil, string(payloads.LicensePending), "", ""}}
 }
 
-// classify decides what an error of the database says about the event, which has been checked before: only that it has a character
-// which the database's encoding lacks. Anything else (a server that is away, a full disk, a missing right, a column or a constraint
-// that somebody has added) is no fault of the event, which must not become a dead letter by it.
+// classify blames the event only for a character that the database's encoding lacks: everything else about it was
+// checked before. Any other error (an outage, a full disk, a missing right, a new constraint) must not make a dead
+// letter.
 func classify(err error) error {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && (refused.Code == notInRepertoire || refused.Code == untranslatable) {

@@ -13,13 +13,13 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// DB is GORM on a pool that is somebody else's.
+// DB is GORM on the caller's pool.
 type DB struct {
 	*gorm.DB
 	conn *sql.DB
 }
 
-// Open needs no server yet. Errors are returned and not logged: a row that is not there is nothing to log.
+// Open does not connect. GORM logs nothing: its errors are returned.
 func Open(pool *pgxpool.Pool) (*DB, error) {
 	conn := stdlib.OpenDBFromPool(pool)
 	db, err := gorm.Open(postgres.New(postgres.Config{Conn: conn}), &gorm.Config{Logger: logger.Discard, DisableAutomaticPing: true})

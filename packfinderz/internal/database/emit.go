@@ -13,7 +13,7 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// FitsEmit is Fits for the outbox's tables, for a program whose every change emits.
+// FitsEmit is Fits for the outbox's tables, for a program that emits with every change.
 func FitsEmit(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, fitsTimeout)
 	defer cancel()

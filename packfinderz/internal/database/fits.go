@@ -16,7 +16,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/outage"
 )
 
-// Statement is one that a program will run, with arguments of the right types.
+// Statement is a statement that a program will run, with arguments of the right types.
 type Statement struct {
 	SQL  string
 	Args []any
@@ -25,11 +25,10 @@ type Statement struct {
 // undefinedTable is the SQLSTATE of a table that is not there.
 const undefinedTable = "42P01"
 
-// fitsTimeout bounds the look at the tables before the start.
+// fitsTimeout bounds the check of the tables before the start.
 const fitsTimeout = 10 * time.Second
 
-// Ready is nil if PostgreSQL would run the statements: it answers, has the tables, and the role has the rights. It plans them and runs
-// none.
+// Ready returns why PostgreSQL could not run the statements, such as a missing table or right. It only plans them.
 func Ready(ctx context.Context, pool *pgxpool.Pool, statements ...Statement) error {
 	for _, statement := range statements {
 		if _, err := pool.Exec(ctx, "EXPLAIN "+statement.SQL, statement.Args...); err != nil {
@@ -39,9 +38,8 @@ func Ready(ctx context.Context, pool *pgxpool.Pool, statements ...Statement) err
 	return nil
 }
 
-// Fits asks at the start what Ready asks. Where the tables are somebody else's, and where api migrate will not make the sample's, it is
-// an env.ErrUsage. Anything else may be mended while the program waits, and is only logged: a server that is away, a table that is not
-// made yet.
+// Fits does what Ready does, at the start. If the tables are not the sample's, and api migrate will not create these,
+// it returns an env.ErrUsage. It only logs what may pass while the program waits, such as an outage.
 func Fits(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, statements ...Statement) error {
 	ctx, cancel := context.WithTimeout(ctx, fitsTimeout)
 	defer cancel()
@@ -61,7 +59,7 @@ func Fits(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, statements 
 const leftOut = "api migrate leaves out the sample's where others have their names; " +
 	"give the sample a database of its own, or run your own program instead"
 
-// missing says why a table is not there. It is waited for only if api migrate would make it.
+// missing says why a table is missing. The program waits for it only if api migrate would create it.
 func missing(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, message string) error {
 	taken, err := TakenFromSample(ctx, pool)
 	switch {
@@ -71,12 +69,12 @@ func missing(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, message 
 		return fmt.Errorf("%w: the tables are not the sample's (%s; others have %s): %s",
 			env.ErrUsage, message, strings.Join(taken, ", "), leftOut)
 	}
-	// A role that may not read what goose noted does not know more than this.
+	// A role without the right to read goose's table sees no more than this.
 	log.Warn("a table of the sample is not there yet, and nothing can be done without it: run api migrate", "error", message)
 	return nil
 }
 
-// misfit is whether a SQLSTATE says that a statement will never do on these tables. Rights can still be granted.
+// misfit reports whether a SQLSTATE means that a statement can never run on these tables. Rights can still be granted.
 func misfit(code string) bool {
 	const syntaxOrAccess, dataException = "42", "22" // classes
 	const insufficientPrivilege = "42501"

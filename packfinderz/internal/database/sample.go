@@ -8,8 +8,8 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/migrations"
 )
 
-// TakenFromSample are the names that the sample would give its tables, indexes and types, and that others have: api migrate leaves the
-// sample out then, and its programs cannot run. Tables of the sample that were dropped by hand are a survey.ErrConflict.
+// TakenFromSample returns the names of the sample's tables, indexes and types that something else has: then api migrate
+// leaves the sample out, and its programs cannot run. Dropped tables of the sample are a survey.ErrConflict.
 func TakenFromSample(ctx context.Context, db survey.DB) (names []string, err error) {
 	found, err := survey.Set{Files: migrations.Sample(), Versions: migrations.SampleVersions}.Look(ctx, db)
 	if err != nil {

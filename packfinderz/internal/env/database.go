@@ -10,8 +10,7 @@ import (
 // DatabaseVariable is the address of PostgreSQL.
 const DatabaseVariable = "PACKFINDERZ_DATABASE_URL"
 
-// Database is the address of PostgreSQL: that of a program's own variables, or that of DatabaseVariable, or DATABASE_URL, which Heroku
-// sets.
+// Database reads the address of PostgreSQL from the program's own variables, DatabaseVariable, or Heroku's DATABASE_URL.
 func (r *Reader) Database(own ...string) string {
 	name, value := r.First(append(own, DatabaseVariable, "DATABASE_URL")...)
 	if value == "" {
@@ -25,8 +24,8 @@ func (r *Reader) Database(own ...string) string {
 	return value
 }
 
-// parseProblem is what is wrong with an address, without the address: a password that is not escaped may be anywhere in it. Where it
-// is no URL at all, nobody knows what is the password, and nothing is repeated.
+// parseProblem says what is wrong with an address without repeating it: an unescaped password may be anywhere in it.
+// It says nothing about an address that is no URL at all.
 func parseProblem(value string, err error) string {
 	const end = "`: " // of the address, which the error repeats
 	text := err.Error()

@@ -1,6 +1,5 @@
-// Package env reads a program's configuration from the environment. A value that makes no sense is
-// refused with the name of its variable, and all of them at once: whoever deploys should not have to
-// find them one by one.
+// Package env reads a program's configuration from the environment. It reports all wrong values at once, each with the
+// name of its variable.
 package env
 
 import (
@@ -12,19 +11,19 @@ import (
 	"time"
 )
 
-// Reader reads variables and remembers what was wrong with them.
+// Reader reads variables and collects what is wrong with them.
 type Reader struct {
 	lookup func(string) (string, bool)
 	errs   []error
 }
 
-// NewReader makes a reader; lookup is os.LookupEnv, or a test's own.
+// NewReader returns a reader; lookup is os.LookupEnv, or a test's own.
 func NewReader(lookup func(string) (string, bool)) *Reader { return &Reader{lookup: lookup} }
 
-// ErrUsage is what whoever started the program has to mend.
+// ErrUsage means that the person who started the program has to correct something.
 var ErrUsage = errors.New("wrong use")
 
-// Err is what was wrong, as an ErrUsage, or nil.
+// Err returns everything that was wrong, as an ErrUsage, or nil.
 func (r *Reader) Err() error {
 	if len(r.errs) == 0 {
 		return nil
@@ -37,8 +36,8 @@ func (r *Reader) Refuse(name, format string, args ...any) {
 	r.errs = append(r.errs, fmt.Errorf("%s %s", name, fmt.Sprintf(format, args...)))
 }
 
-// First is the first variable that has a value, and the value; the first of all, and none, if none has. An empty value is none, as in
-// every .env file that leaves a line to be filled in.
+// First returns the first variable that is set, and its value; if none is set, the first name and no value. An empty
+// value counts as not set, because .env files have lines to be filled in.
 func (r *Reader) First(names ...string) (name, value string) {
 	for _, name := range names {
 		if value, ok := r.lookup(name); ok && value != "" {
@@ -48,7 +47,7 @@ func (r *Reader) First(names ...string) (name, value string) {
 	return names[0], ""
 }
 
-// Text is the value of the first variable that has one, or the fallback.
+// Text returns the value of the first variable that is set, or the fallback.
 func (r *Reader) Text(fallback string, names ...string) string {
 	if _, value := r.First(names...); value != "" {
 		return value
@@ -56,7 +55,7 @@ func (r *Reader) Text(fallback string, names ...string) string {
 	return fallback
 }
 
-// Needed is as Text, for what has no default.
+// Needed is Text for a variable without a default.
 func (r *Reader) Needed(names ...string) string {
 	value := r.Text("", names...)
 	if value == "" {
@@ -65,7 +64,7 @@ func (r *Reader) Needed(names ...string) string {
 	return value
 }
 
-// Int is a whole number from low to high.
+// Int reads a whole number from low to high.
 func (r *Reader) Int(name string, fallback, low, high int) int {
 	value := r.Text("", name)
 	if value == "" {
@@ -79,7 +78,7 @@ func (r *Reader) Int(name string, fallback, low, high int) int {
 	return n
 }
 
-// Bool is true or false, and false unless it is set.
+// Bool reads true or false; the default is false.
 func (r *Reader) Bool(name string) bool {
 	value := r.Text("false", name)
 	if value != "true" && value != "false" {
@@ -88,10 +87,10 @@ func (r *Reader) Bool(name string) bool {
 	return value == "true"
 }
 
-// Endless is the upper bound of a time that has none.
+// Endless is the upper bound of a time without one.
 const Endless time.Duration = math.MaxInt64
 
-// Duration is a time such as 720h, from low to high.
+// Duration reads a time such as 720h, from low to high.
 func (r *Reader) Duration(name string, fallback, low, high time.Duration) time.Duration {
 	value := r.Text("", name)
 	if value == "" {
@@ -109,7 +108,8 @@ func (r *Reader) Duration(name string, fallback, low, high time.Duration) time.D
 	return fallback
 }
 
-// Listen is the address to listen on: that of a variable, or any at Heroku's PORT, or the fallback. The host may be empty.
+// Listen reads the address to listen on. The default is Heroku's PORT on all addresses, or else the fallback. The host
+// may be empty.
 func (r *Reader) Listen(fallback, name string) string {
 	const highest = 65_535
 	if port := r.Int("PORT", 0, 1, highest); port != 0 {
@@ -122,7 +122,7 @@ func (r *Reader) Listen(fallback, name string) string {
 	return value
 }
 
-// SplitAddress is the host and the port of host:port, and whether it is that.
+// SplitAddress splits host:port; ok is false for anything else.
 func SplitAddress(address string) (host string, port uint16, ok bool) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 const layoutVariable = "PACKFINDERZ_OUTBOX_LAYOUT_FILE"
 
-// Layout is the contract's table, or the one of a file: a table that differs in its names, or lacks what the contract lets it.
+// Layout returns the contract's table, or that of a layout file: it may have other names, and lack optional columns.
 func (r *Reader) Layout() layouts.Layout {
 	file := r.Text("", layoutVariable)
 	if file == "" {
@@ -23,11 +23,11 @@ func (r *Reader) Layout() layouts.Layout {
 	default:
 		return layout
 	}
-	return registry.Layout() // what else is wrong is told as well
+	return registry.Layout() // go on, to report what else is wrong
 }
 
-// ContractTables refuses a layout file that names other tables than the contract's, which are all that api migrate can make: the
-// publisher would look at tables that stay empty.
+// ContractTables refuses a layout file with other tables than the contract's: api migrate creates only those, and the
+// publisher would read tables that do not exist.
 func (r *Reader) ContractTables() {
 	layout, contract := r.Layout(), registry.Layout()
 	if layout.Schema != contract.Schema || layout.Table != contract.Table || layout.DeadLetter.Table != contract.DeadLetter.Table {

@@ -7,14 +7,12 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 )
 
-// What several of the programs read.
-
-// Redis is the address of Redis. REDIS_URL is what Heroku sets.
+// Redis reads the address of Redis. Heroku sets REDIS_URL.
 func (r *Reader) Redis() string { return r.Needed(redisNames()...) }
 
 func redisNames() []string { return []string{"PACKFINDERZ_REDIS_URL", "REDIS_URL"} }
 
-// RedisInsecure is whether the certificate of Redis is not checked: those of Heroku are self-signed.
+// RedisInsecure reads whether to skip the check of Redis' certificate: Heroku's are self-signed.
 func (r *Reader) RedisInsecure() bool {
 	const name = "PACKFINDERZ_REDIS_TLS_INSECURE"
 	insecure := r.Bool(name)
@@ -24,7 +22,7 @@ func (r *Reader) RedisInsecure() bool {
 	return insecure
 }
 
-// Topics are the names of the topics.
+// Topics reads the names of the topics.
 func (r *Reader) Topics() registry.Topics {
 	topics := registry.DefaultTopics()
 	for name, topic := range topicVariables(&topics) {
@@ -45,7 +43,7 @@ func topicVariables(topics *registry.Topics) map[string]*string {
 	}
 }
 
-// TopicVariables are the variables that name a topic: more than one where topics are shared.
+// TopicVariables returns the variables that name a topic; several may name the same one.
 func TopicVariables(topics registry.Topics, topic string) (names []string) {
 	for name, value := range topicVariables(&topics) {
 		if *value == topic {
@@ -59,7 +57,7 @@ func TopicVariables(topics registry.Topics, topic string) (names []string) {
 // DomainSubscriptionVariable is the subscription that the worker consumes.
 const DomainSubscriptionVariable = "PACKFINDERZ_PUBSUB_DOMAIN_SUBSCRIPTION"
 
-// DomainSubscription is that of DomainSubscriptionVariable.
+// DomainSubscription reads DomainSubscriptionVariable.
 func (r *Reader) DomainSubscription() string {
 	subscription := r.Text("pf-domain-events-worker", DomainSubscriptionVariable)
 	if registry.CheckTopic(subscription) != nil { // the rules are the same
@@ -69,11 +67,11 @@ func (r *Reader) DomainSubscription() string {
 	return subscription
 }
 
-// DeadLetterTopicVariable is where the worker puts what it gives up.
+// DeadLetterTopicVariable is the topic for events that the worker cannot handle.
 const DeadLetterTopicVariable = "PACKFINDERZ_PUBSUB_DEAD_LETTER_TOPIC"
 
-// DeadLetterTopic is that of DeadLetterTopicVariable. There is one always: without it an event that can never be handled would be
-// delivered for ever, and hold up its key.
+// DeadLetterTopic reads DeadLetterTopicVariable. There always is one: without it, an event that can never be handled
+// would be delivered for ever, and block its key.
 func (r *Reader) DeadLetterTopic() string {
 	topic := r.Text("pf-domain-events-dead", DeadLetterTopicVariable)
 	if err := registry.CheckTopic(topic); err != nil {

@@ -10,12 +10,11 @@ import (
 	"strings"
 )
 
-// LeastSecret is how long a gateway's secret is at least, in characters.
+// LeastSecret is the smallest length of a gateway's secret, in characters.
 const LeastSecret = 32
 
-// Guard lets a gateway's requests through, and no others: those that bear its secret, as "Authorization: Bearer …".
-// Without a secret only the machine itself is answered: a request must come from the loopback and be addressed to it,
-// because a page of somebody else's can have its own name point at the loopback.
+// Guard lets only the gateway's requests through: those with its secret, as "Authorization: Bearer …". Without a secret
+// a request must come from the loopback and be addressed to it: another site can point its own name at the loopback.
 func Guard(secret string, next http.Handler, log *slog.Logger) http.Handler {
 	a := &api{log: log}
 	refuse := a.answer(func(*http.Request) (int, any, error) { return 0, nil, errNotGateway })
@@ -52,7 +51,7 @@ func isLocal(r *http.Request) bool {
 	return err == nil && from.Addr().Unmap().IsLoopback() && IsLoopback(host)
 }
 
-// IsLoopback reports whether a host can be nothing but this machine. An empty one is every address that it has.
+// IsLoopback reports whether a host can only be this machine. An empty host is not: it means all addresses.
 func IsLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

@@ -1,6 +1,7 @@
 // Package httpapi offers package licensing over HTTP, in JSON.
 //
-// It knows no users: it stands behind a gateway that does, and that says in X-User-ID who asks. Guard answers the gateway only.
+// It has no users of its own: a gateway in front of it authenticates them, and sends their id in X-User-ID. Guard
+// refuses all other requests.
 package httpapi
 
 import (
@@ -19,7 +20,7 @@ type api struct {
 	log       *slog.Logger
 }
 
-// New makes the handler. Ids are in the path, chosen by the client, so that it can send a request again.
+// New returns the handler. Clients choose the ids in paths, so that they can repeat a request.
 func New(service *licensing.Service, log *slog.Logger) http.Handler {
 	a := &api{service, log}
 	mux := http.NewServeMux()
@@ -85,7 +86,7 @@ func (a *api) notifications(r *http.Request) (int, any, error) {
 	return about(r, func(ctx context.Context, id uuid.UUID) (any, error) { return a.licensing.Notifications(ctx, id) })
 }
 
-// about answers a request that says nothing but which licence it is about.
+// about answers a request that has only the id of a licence.
 func about(r *http.Request, call func(ctx context.Context, id uuid.UUID) (any, error)) (int, any, error) {
 	id, err := pathID(r, "license")
 	if err != nil {
@@ -102,7 +103,7 @@ func status(created bool) int {
 	return http.StatusOK
 }
 
-// actor is who asks, if the gateway says so.
+// actor returns the user that the gateway names, or nil.
 func actor(r *http.Request) *outbox.ActorRef {
 	id := r.Header.Get("X-User-ID")
 	if id == "" {

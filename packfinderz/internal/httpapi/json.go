@@ -12,7 +12,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/licensing"
 )
 
-// maxBody is how large a request may be: far more than the longest reason.
+// maxBody bounds a request, far above the longest reason.
 const maxBody = 16 << 10
 
 var (
@@ -35,7 +35,7 @@ func (a *api) answer(call func(r *http.Request) (status int, value any, err erro
 	}
 }
 
-// failure says what a client is told. What is not the client's is logged, and kept to ourselves.
+// failure returns the answer for an error. It logs errors that are not the client's, and hides their text.
 func (a *api) failure(r *http.Request, err error) (int, any) {
 	status, text := http.StatusInternalServerError, "something went wrong here; the request can be sent again"
 	var large *http.MaxBytesError
@@ -57,7 +57,7 @@ func (a *api) failure(r *http.Request, err error) (int, any) {
 	return status, map[string]string{"error": text}
 }
 
-// read takes the id from the path and the rest from the body.
+// read reads the id from the path and the rest from the body.
 func read(r *http.Request, name string, body any) (uuid.UUID, error) {
 	id, err := pathID(r, name)
 	if err != nil {
@@ -74,7 +74,7 @@ func read(r *http.Request, name string, body any) (uuid.UUID, error) {
 	return id, nil
 }
 
-// pathID takes only the usual form: a URN or braces would be another address of the same thing.
+// pathID accepts only the usual form of a UUID: any other would be a second address of the same thing.
 func pathID(r *http.Request, name string) (uuid.UUID, error) {
 	text := r.PathValue(name)
 	id, err := uuid.Parse(text)

@@ -13,14 +13,13 @@ import (
 // checkTime bounds the checks of one request.
 const checkTime = 5 * time.Second
 
-// Check asks whether something that the program needs is there.
+// Check checks something that the program needs.
 type Check struct {
-	// Name is what it is, for the answer.
+	// Name is its name in the answer.
 	Name string
-	// Ping is nil if it is there.
+	// Ping returns why it cannot be used, or nil.
 	Ping func(ctx context.Context) error
-	// Tell is set where the whole error may be shown: whoever asks for readiness need not be somebody we know. Otherwise it is only what
-	// the server itself has said.
+	// Tell is set if the whole error may be shown to anybody. Otherwise the answer has only the server's own words.
 	Tell bool
 }
 
@@ -33,13 +32,12 @@ func Health(mux *http.ServeMux, checks ...Check) {
 		ctx, cancel := context.WithTimeout(r.Context(), checkTime)
 		defer cancel()
 		for _, check := range checks {
-			err := check.Ping(ctx)
-			switch {
-			case err != nil && check.Tell:
-				http.Error(w, check.Name+": "+outbox.ErrorText(err), http.StatusServiceUnavailable)
-				return
-			case err != nil:
-				http.Error(w, outage.Reason(check.Name, err), http.StatusServiceUnavailable)
+			if err := check.Ping(ctx); err != nil {
+				reason := outage.Reason(check.Name, err)
+				if check.Tell {
+					reason = check.Name + ": " + outbox.ErrorText(err)
+				}
+				http.Error(w, reason, http.StatusServiceUnavailable)
 				return
 			}
 		}

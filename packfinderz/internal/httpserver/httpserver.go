@@ -1,4 +1,4 @@
-// Package httpserver answers requests until it is stopped, and says whether the program is alive and ready.
+// Package httpserver serves HTTP until it is stopped, with health and readiness checks.
 package httpserver
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/internal/env"
 )
 
-// A client may take this long, so that slow ones do not pile up.
+// Timeouts, so that slow clients do not pile up.
 const (
 	headerTime = 5 * time.Second
 	bodyTime   = 30 * time.Second
 	answerTime = 60 * time.Second
 	idleTime   = 2 * time.Minute
-	// grace is how long a stop waits for requests under way. Heroku kills after 30 s.
+	// grace is how long a stop waits for requests in progress. Heroku kills after 30 s.
 	grace = 20 * time.Second
 )
 
@@ -29,7 +29,7 @@ type Server struct {
 	served chan error
 }
 
-// Start listens on the address that a variable has named, and answers. A host that cannot be resolved is an env.ErrUsage.
+// Start serves on the address of a variable. A host that cannot be resolved is an env.ErrUsage.
 func Start(variable, address string, handler http.Handler, log *slog.Logger) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -51,7 +51,7 @@ func Start(variable, address string, handler http.Handler, log *slog.Logger) (*S
 	return s, nil
 }
 
-// Run waits until ctx ends, or the server by itself, and stops it.
+// Run waits until ctx ends, then stops the server. It fails if the server ends before.
 func (s *Server) Run(ctx context.Context) error {
 	select {
 	case err := <-s.served:
@@ -61,7 +61,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// Stop takes no more requests and finishes those under way.
+// Stop accepts no more requests and finishes those in progress.
 func (s *Server) Stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()

@@ -10,16 +10,16 @@ import (
 var (
 	// ErrNotFound means that there is no such store or licence.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict means that the request does not go with what is there.
+	// ErrConflict means that the request contradicts what is stored.
 	ErrConflict = errors.New("conflict")
 	// ErrInvalid means that a value can never be accepted.
 	ErrInvalid = errors.New("invalid")
 )
 
-// maxText is how many characters a name, a number or a reason may have.
+// maxText is the largest length of a name, a number or a reason, in characters.
 const maxText = 1000
 
-// text checks a value that people typed, without the space around it.
+// text trims and checks a value that people typed.
 func text(field, value string) (string, error) {
 	value = strings.TrimSpace(value)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 )
 
-// Fits refuses a database whose tables are not those that the service needs: every request would fail on them.
+// Fits refuses a database with other tables than the service needs: every request would fail.
 func Fits(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	if err := database.FitsEmit(ctx, pool, log); err != nil {
 		return err
@@ -19,7 +19,7 @@ func Fits(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	return database.Fits(ctx, pool, log, statements()...)
 }
 
-// Ready is nil if PostgreSQL would run what the service asks.
+// Ready returns why PostgreSQL could not run the service's statements, or nil.
 func Ready(ctx context.Context, pool *pgxpool.Pool) error {
 	return database.Ready(ctx, pool, statements()...)
 }

@@ -1,7 +1,7 @@
-// Package licensing is the business with licences: stores upload them, admins approve or reject
-// them. A change and the event that tells of it are one transaction.
+// Package licensing manages licences: stores upload them, admins approve or reject them. A change and its event are one
+// transaction.
 //
-// Every call can be made again: what is there already is left as it is, and emits nothing.
+// Every call can be repeated: a repeated call changes nothing and emits nothing.
 package licensing
 
 import (
@@ -23,7 +23,7 @@ type Service struct {
 	events outbox.Emitter
 }
 
-// New makes a service on a database that has the tables of package migrations and of the outbox.
+// New returns a service on a database with the tables of package migrations and of the outbox.
 func New(db *gorm.DB, events outbox.Emitter) (*Service, error) {
 	if db == nil || events == nil {
 		return nil, errors.New("licensing: the database or the emitter is nil")
@@ -31,7 +31,7 @@ func New(db *gorm.DB, events outbox.Emitter) (*Service, error) {
 	return &Service{db, events}, nil
 }
 
-// CreateStore makes a store, and reports whether it did: false is one that was there.
+// CreateStore creates a store; created is false if it existed already.
 func (s *Service) CreateStore(ctx context.Context, id uuid.UUID, name string) (store Store, created bool, err error) {
 	if name, err = text("name", name); err != nil {
 		return store, false, err
@@ -51,7 +51,7 @@ func (s *Service) CreateStore(ctx context.Context, id uuid.UUID, name string) (s
 	return store, created, err
 }
 
-// Upload adds a licence to a store, to be looked at, and reports whether it did.
+// Upload adds a licence to a store, for review; created is false if it existed already.
 func (s *Service) Upload(
 	ctx context.Context, actor *outbox.ActorRef, storeID, id uuid.UUID, number string,
 ) (license License, created bool, err error) {
@@ -80,12 +80,12 @@ func (s *Service) Upload(
 	return license, created, err
 }
 
-// Approve verifies a licence that is pending.
+// Approve verifies a pending licence.
 func (s *Service) Approve(ctx context.Context, actor *outbox.ActorRef, id uuid.UUID) (License, error) {
 	return s.decide(ctx, actor, id, payloads.LicenseVerified, "")
 }
 
-// Reject rejects a licence that is pending, for a reason that the store is told.
+// Reject rejects a pending licence, with a reason for the store.
 func (s *Service) Reject(ctx context.Context, actor *outbox.ActorRef, id uuid.UUID, reason string) (License, error) {
 	reason, err := text("reason", reason)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Service) Reject(ctx context.Context, actor *outbox.ActorRef, id uuid.UU
 	return s.decide(ctx, actor, id, payloads.LicenseRejected, reason)
 }
 
-// decide locks the licence first: of two decisions at once the second sees the first.
+// decide locks the licence first, so that of two concurrent decisions the second sees the first.
 func (s *Service) decide(
 	ctx context.Context, actor *outbox.ActorRef, id uuid.UUID, status payloads.LicenseStatus, reason string,
 ) (license License, err error) {
@@ -120,12 +120,12 @@ func (s *Service) decide(
 	return license, err
 }
 
-// License is a licence as it is now.
+// License returns a licence.
 func (s *Service) License(ctx context.Context, id uuid.UUID) (license License, err error) {
 	return license, find(s.db.WithContext(ctx), &license, "licence", id)
 }
 
-// Notifications are what was told about a licence, the oldest first.
+// Notifications returns the notifications about a licence, oldest first.
 func (s *Service) Notifications(ctx context.Context, license uuid.UUID) ([]Notification, error) {
 	list := []Notification{}
 	err := s.db.WithContext(ctx).Order("created_at, id").Find(&list, "license_id = ?", license).Error
@@ -135,7 +135,7 @@ func (s *Service) Notifications(ctx context.Context, license uuid.UUID) ([]Notif
 	return list, nil
 }
 
-// emit tells what a licence has become, in the transaction that made it so.
+// emit emits the licence's new status, in the transaction that changes it.
 func (s *Service) emit(tx *gorm.DB, actor *outbox.ActorRef, license *License) error {
 	_, err := s.events.Emit(tx, outbox.DomainEvent{
 		AggregateID: license.ID, Actor: actor,
@@ -146,13 +146,12 @@ func (s *Service) emit(tx *gorm.DB, actor *outbox.ActorRef, license *License) er
 	return err
 }
 
-// create inserts a row unless its id is there.
+// create inserts a row unless its id exists.
 func create(tx *gorm.DB, row any) (created bool, err error) {
 	done := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(row)
 	return done.RowsAffected == 1, done.Error
 }
 
-// find reads the row with an id.
 func find(tx *gorm.DB, row any, what string, id uuid.UUID) error {
 	err := tx.Take(row, "id = ?", id).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {

@@ -15,7 +15,7 @@ type Store struct {
 	CreatedAt time.Time `gorm:"<-:false" json:"createdAt"`
 }
 
-// License is a store's permission to sell, as far as compliance has looked at it.
+// License is a store's permission to sell, and the status of its review.
 type License struct {
 	ID      uuid.UUID              `gorm:"primaryKey" json:"id"`
 	StoreID uuid.UUID              `json:"storeId"`
@@ -27,7 +27,7 @@ type License struct {
 	UpdatedAt time.Time `gorm:"<-:update;autoUpdateTime:false" json:"updatedAt"`
 }
 
-// Notification is what somebody was told about a licence. The worker writes them.
+// Notification is a message about a licence. The worker writes it.
 type Notification struct {
 	ID        uuid.UUID              `gorm:"primaryKey" json:"id"`
 	EventID   uuid.UUID              `json:"eventId"`

@@ -1,10 +1,11 @@
-// Package metrics writes numbers in Prometheus' text format. The programs have few of them, and need no client library for it.
+// Package metrics writes metrics in Prometheus' text format. The programs have few, so they need no client library.
 package metrics
 
 import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,18 +13,18 @@ import (
 	"time"
 )
 
-// askTime bounds the questions of one request.
+// askTime bounds the queries of one request.
 const askTime = 5 * time.Second
 
 // Writer collects the metrics of one answer.
 type Writer struct{ buffer bytes.Buffer }
 
-// Family begins a metric: what it is called, its type, and what it says.
+// Family begins a metric with its name, type and help.
 func (w *Writer) Family(name, kind, help string) {
 	fmt.Fprintf(&w.buffer, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-// Sample writes a value of a metric, with one label unless its name is empty.
+// Sample writes a value of a metric, with a label unless the label is empty.
 func (w *Writer) Sample(name, label, value string, number float64) {
 	if label != "" {
 		name += fmt.Sprintf("{%s=%q}", label, value)
@@ -31,14 +32,13 @@ func (w *Writer) Sample(name, label, value string, number float64) {
 	fmt.Fprintf(&w.buffer, "%s %s\n", name, strconv.FormatFloat(number, 'g', -1, 64))
 }
 
-// Single writes a metric that has one value.
+// Single writes a metric with one value.
 func (w *Writer) Single(name, kind, help string, number float64) {
 	w.Family(name, kind, help)
 	w.Sample(name, "", "", number)
 }
 
-// Handle answers GET /metrics. An answer that cannot be given whole is none: a number that is missing would
-// look like one that is fine.
+// Handle answers GET /metrics. If a part fails the whole answer does: a missing number would look like a good one.
 func Handle(mux *http.ServeMux, write func(ctx context.Context, w *Writer) error) {
 	mux.HandleFunc("GET /metrics", func(response http.ResponseWriter, request *http.Request) {
 		ctx, cancel := context.WithTimeout(request.Context(), askTime)
@@ -53,13 +53,13 @@ func Handle(mux *http.ServeMux, write func(ctx context.Context, w *Writer) error
 	})
 }
 
-// Counter counts by one label. Its zero value counts from zero.
+// Counter counts by one label. The zero value is ready to use.
 type Counter struct {
 	mu     sync.Mutex
 	counts map[string]float64
 }
 
-// Add counts.
+// Add adds to the count of a label.
 func (c *Counter) Add(label string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,30 +69,25 @@ func (c *Counter) Add(label string, n int) {
 	c.counts[label] += float64(n)
 }
 
-// Write writes the counter: the known labels in their order, counted or not, and then all others.
+// Write writes the counter: the known labels in their order, even if zero, then all others.
 func (c *Counter) Write(w *Writer, name, help, label string, known ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w.Family(name, "counter", help)
-	others := make([]string, 0, len(c.counts))
-	for value := range c.counts {
-		if !slices.Contains(known, value) {
-			others = append(others, value)
-		}
-	}
-	slices.Sort(others)
-	for _, value := range append(slices.Clone(known), others...) {
+	isKnown := func(value string) bool { return slices.Contains(known, value) }
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(c.counts)), isKnown)
+	for _, value := range slices.Concat(known, others) {
 		w.Sample(name, label, value, c.counts[value])
 	}
 }
 
-// bounds are the upper bounds of the buckets of a Latency, in seconds: what a broker, or a database, takes.
-func bounds() []float64 { return []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20} }
+// bounds are the upper bounds of the buckets of a Latency, in seconds.
+func bounds() [12]float64 { return [...]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20} }
 
-// Latency is a histogram of times. Its zero value is empty.
+// Latency is a histogram of times. The zero value is ready to use.
 type Latency struct {
 	mu      sync.Mutex
-	buckets []float64
+	buckets [12]float64 // one for each of the bounds
 	count   float64
 	sum     float64
 }
@@ -101,9 +96,6 @@ type Latency struct {
 func (l *Latency) Observe(took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.buckets == nil {
-		l.buckets = make([]float64, len(bounds()))
-	}
 	for i, bound := range bounds() {
 		if took.Seconds() <= bound {
 			l.buckets[i]++
@@ -119,11 +111,7 @@ func (l *Latency) Write(w *Writer, name, help string) {
 	defer l.mu.Unlock()
 	w.Family(name, "histogram", help)
 	for i, bound := range bounds() {
-		var n float64
-		if l.buckets != nil {
-			n = l.buckets[i]
-		}
-		w.Sample(name+"_bucket", "le", strconv.FormatFloat(bound, 'g', -1, 64), n)
+		w.Sample(name+"_bucket", "le", strconv.FormatFloat(bound, 'g', -1, 64), l.buckets[i])
 	}
 	w.Sample(name+"_bucket", "le", "+Inf", l.count)
 	w.Sample(name+"_sum", "", "", l.sum)

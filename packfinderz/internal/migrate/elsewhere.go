@@ -8,10 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrElsewhere means that the search path finds a table of the outbox in another schema than the one it would be made in.
+// ErrElsewhere means that the search path finds a table of the outbox in another schema than the first.
 var ErrElsewhere = errors.New("the outbox's tables are in another schema")
 
-// elsewhere refuses to make a second table in front of one that programs have found so far: its events would wait for ever.
+// elsewhere refuses to create a second table in front of one that programs use: the events in that one would wait for
+// ever.
 func elsewhere(ctx context.Context, conn *pgx.Conn, table string) error {
 	var schema, first string
 	err := conn.QueryRow(ctx, `

@@ -1,5 +1,5 @@
-// Package migrate makes the tables of the backend, in two sets that know nothing of each other: the outbox's, and the sample's. What
-// somebody else made under the same names is left as it is.
+// Package migrate creates the tables of the backend, in two independent sets: the outbox's and the sample's. It keeps
+// what others created under the same names.
 package migrate
 
 import (
@@ -24,36 +24,37 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// outboxVersions is where goose notes what was applied of the outbox's set. outbox migrate does, too, so that either can be used.
+// outboxVersions is the table in which goose records the outbox's set. outbox migrate uses the same one, so that either
+// can be used.
 const outboxVersions = "outbox_events_packfinderz_goose"
 
-// Who finds another one migrating looks again every second, for five minutes.
+// A process that finds another one migrating tries again every second, for five minutes.
 const (
 	lockPause = 1
 	lockTries = 300
 )
 
-// Up applies what is missing of both sets. Several may run at once: the second waits for the first.
+// Up applies the missing migrations of both sets. Concurrent calls wait for each other.
 func Up(ctx context.Context, address string, log *slog.Logger) error {
 	return run(ctx, address, log, upOutbox, upSample)
 }
 
-// Outbox applies what is missing of the outbox's set, and makes no table of the sample.
+// Outbox applies the missing migrations of the outbox's set only.
 func Outbox(ctx context.Context, address string, log *slog.Logger) error {
 	return run(ctx, address, log, upOutbox)
 }
 
-// session is a database to migrate: for goose, and the same connection for those who look.
+// session is the database to migrate: db for goose, conn for the checks.
 type session struct {
 	db   *sql.DB
 	conn *pgx.Conn
 	log  *slog.Logger
 }
 
-// set judges a database, and gives what is to be done about it.
+// set checks a database, and returns the work to do.
 type set func(ctx context.Context, s session) (apply func() error, err error)
 
-// run judges all sets before it applies one: what cannot be finished is not begun.
+// run checks all sets before it applies the first, so that it begins nothing that it cannot finish.
 func run(ctx context.Context, address string, log *slog.Logger, sets ...set) (err error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
@@ -85,7 +86,7 @@ func run(ctx context.Context, address string, log *slog.Logger, sets ...set) (er
 	return nil
 }
 
-// upOutbox keeps tables that the backend made itself, as outbox migrate up --adopt does, and adds what they lack.
+// upOutbox keeps tables that the backend created itself, and adds what they lack, like outbox migrate up --adopt.
 func upOutbox(ctx context.Context, s session) (apply func() error, err error) {
 	layout := packfinderz.Layout()
 	files, err := packfinderz.Migrations(layout)
@@ -129,7 +130,7 @@ func upOutbox(ctx context.Context, s session) (apply func() error, err error) {
 	}, nil
 }
 
-// upSample makes the sample's tables all together or, where a name is taken, none: half a sample would look as if it worked.
+// upSample creates all of the sample's tables or, if a name is taken, none: half a sample would only seem to work.
 func upSample(ctx context.Context, s session) (apply func() error, err error) {
 	taken, err := database.TakenFromSample(ctx, s.conn)
 	if err != nil {

@@ -17,8 +17,8 @@ type DB interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// AddValues adds to the enum types of a layout what they lack: the event types and aggregate types that the backend has
-// besides the contract's. It returns what it added.
+// AddValues adds the backend's own event types and aggregate types to the enum types of a layout. It returns the added
+// values.
 func AddValues(ctx context.Context, db DB, layout layouts.Layout) (added []string, err error) {
 	for _, column := range []layouts.Column{layout.Columns.Type, layout.Columns.AggregateType} {
 		name := pgx.Identifier{column.Enum}.Sanitize()

@@ -1,4 +1,4 @@
-// Package outage says why a server cannot be used, to people who need not be known.
+// Package outage says why a server cannot be used, without secrets.
 package outage
 
 import (
@@ -9,19 +9,17 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Reason is what PostgreSQL or Redis itself has said: that there is no such database, that a password is wrong, that it is full. Their words
-// name roles, tables and limits, and no secret. Of a server that said nothing, the error may name addresses and is not told.
+// Reason returns the error of PostgreSQL or Redis itself, such as a wrong password or a full disk: it names roles, tables
+// and limits, but no secrets. Other errors may contain addresses and are not shown.
 func Reason(server string, err error) string {
 	var refused *pgconn.PgError
 	var reply redisError
+	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &refused):
 		return server + ": " + refused.Error()
 	case errors.As(err, &reply):
 		return server + ": " + reply.Error()
-	}
-	var certificate *tls.CertificateVerificationError
-	switch {
 	case errors.As(err, &certificate):
 		return server + ": " + certificate.Error()
 	case err != nil && strings.Contains(err.Error(), noTLS):
@@ -30,10 +28,10 @@ func Reason(server string, err error) string {
 	return server + " does not answer"
 }
 
-// noTLS is pgx's word for a server without TLS where sslmode wants it. It has no type of its own.
+// noTLS is pgx's error for a server without TLS if sslmode requires it. It has no type of its own.
 const noTLS = "server refused TLS connection"
 
-// redisError is an error of go-redis that Redis has written. Not every program has that client.
+// redisError is an error that Redis itself sent. It is an interface because not every program has go-redis.
 type redisError interface {
 	error
 	RedisError()

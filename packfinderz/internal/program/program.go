@@ -1,4 +1,4 @@
-// Package program is what the mains have in common: a log, signals, and an exit code.
+// Package program has what the mains share: a log, signals, and an exit code.
 package program
 
 import (
@@ -15,8 +15,8 @@ import (
 // Lookup is os.LookupEnv, or a test's own.
 type Lookup = func(name string) (value string, ok bool)
 
-// Main runs a program until it ends, or is told to by SIGTERM or SIGINT, and exits. It logs JSON, a line each, to standard
-// output, as Heroku wants it, and nothing else.
+// Main runs a program until it ends by itself or by SIGTERM or SIGINT, and exits. It logs to standard output, in JSON
+// lines, as Heroku expects.
 func Main(name string, run func(ctx context.Context, args []string, lookup Lookup, log *slog.Logger) error) {
 	log := slog.New(slog.NewJSONHandler(os.Stdout, nil))
 	slog.SetDefault(log) // for libraries, and for package log
@@ -29,7 +29,7 @@ func Main(name string, run func(ctx context.Context, args []string, lookup Looku
 	os.Exit(ExitCode(err))
 }
 
-// ExitCode is 2 for what whoever started the program has to mend, and 1 for what a server did.
+// ExitCode is 2 if the person who started the program has to correct something, and 1 for other failures.
 func ExitCode(err error) int {
 	switch {
 	case err == nil:

@@ -12,15 +12,14 @@ import (
 )
 
 const (
-	// CredentialsVariable has the key of a service account, as Google hands it out: the JSON itself and not the name of a file, which
-	// Heroku has no place for.
+	// CredentialsVariable has the JSON key of a service account itself, because Heroku has no place for a file.
 	CredentialsVariable = "PACKFINDERZ_GCP_CREDENTIALS_JSON" //nolint:gosec // the name of a variable
 	// CredentialsFileVariable is a file with credentials of any kind, as Google's own programs read it.
 	CredentialsFileVariable = "GOOGLE_APPLICATION_CREDENTIALS" //nolint:gosec // the name of a variable
 )
 
-// credentials are those of CredentialsVariable. Empty means Google's application default credentials. What is wrong is said without a
-// word of the value: it holds a secret, and the start is logged.
+// credentials reads CredentialsVariable; empty means Google's application default credentials. Errors never repeat the
+// value: it is a secret, and errors are logged.
 func credentials(r *env.Reader, emulator bool) string {
 	value := r.Text("", CredentialsVariable)
 	if value == "" {
@@ -40,7 +39,7 @@ func credentials(r *env.Reader, emulator bool) string {
 	return value
 }
 
-// checkFile reads a file as far as all kinds of credentials are alike.
+// checkFile checks only what all kinds of credentials have.
 func checkFile(file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -55,7 +54,7 @@ func checkFile(file string) error {
 	return nil
 }
 
-// checkKey reads a key as far as the client does, which would say what is wrong only with the first request.
+// checkKey checks what the client would check only at its first request.
 func checkKey(value string) error {
 	var key struct {
 		Type  string `json:"type"`

@@ -1,4 +1,4 @@
-// Package pubsub is what the publisher and the worker have in common of Pub/Sub: its settings, and what to say when it lacks something.
+// Package pubsub has what the publisher and the worker share of Pub/Sub: its settings, and errors that say what to do.
 package pubsub
 
 import (
@@ -16,7 +16,7 @@ const (
 	EmulatorVariable = "PUBSUB_EMULATOR_HOST"
 )
 
-// Read reads where Pub/Sub is, and as whom to go there.
+// Read reads the address and the credentials of Pub/Sub.
 func Read(r *env.Reader) gcppubsub.Config {
 	config := gcppubsub.Config{Project: project(r), Endpoint: emulator(r)}
 	config.Insecure = config.Endpoint != "" // an emulator knows no TLS
@@ -44,7 +44,7 @@ func emulator(r *env.Reader) string {
 	return value
 }
 
-// Open makes a publisher. It needs no Pub/Sub yet, so that what is wrong are the settings.
+// Open returns a publisher. It does not connect, so an error is about the settings.
 func Open(config gcppubsub.Config) (*gcppubsub.Publisher, error) {
 	broker, err := gcppubsub.New(config)
 	if err != nil {
@@ -54,7 +54,7 @@ func Open(config gcppubsub.Config) (*gcppubsub.Publisher, error) {
 	return broker, nil
 }
 
-// MissingTopic says how to make a topic, or by which of the variables to name another.
+// MissingTopic says how to create a topic, and which variables name another.
 func MissingTopic(project, topic string, variables ...string) error {
 	return fmt.Errorf("Pub/Sub has no topic %[1]s: create it (gcloud pubsub topics create %[1]s --project %[2]s), or name another in %[3]s",
 		topic, project, strings.Join(variables, " and "))

@@ -1,5 +1,6 @@
-// Package enums has the values of the outbox's three enum types. Those of events and aggregates are the backend's own; a new
-// one needs a migration that adds it to the database, too, and an event type its payload and its line in the registry.
+// Package enums has the values of the outbox's three enum types. Event types and aggregate types are the backend's own.
+// A new value needs a migration that adds it to the database; an event type also needs its payload and its line in the
+// registry.
 package enums
 
 import (
@@ -37,7 +38,7 @@ const (
 	AdDailyRollupReady EventType = "ad_daily_rollup_ready"
 )
 
-// EventTypes are the values of event_type_enum, in the order of the database.
+// EventTypes returns the values of event_type_enum, in the order of the database.
 func EventTypes() []EventType {
 	return inOrder(
 		//exhaustive:enforce
@@ -78,7 +79,7 @@ const (
 	AggregateAd            AggregateType = "ad"
 )
 
-// AggregateTypes are the values of aggregate_type_enum, in the order of the database.
+// AggregateTypes returns the values of aggregate_type_enum, in the order of the database.
 func AggregateTypes() []AggregateType {
 	return inOrder(
 		//exhaustive:enforce
@@ -109,11 +110,11 @@ const (
 	ReasonInvalidRow       = outbox.ReasonInvalidRow
 )
 
-// ErrorReasons are all reasons, in the order of the database.
+// ErrorReasons returns all reasons, in the order of the database.
 func ErrorReasons() []ErrorReason { return packfinderz.Reasons() }
 
-// inOrder are the values of an enum by their places in the database. They are written as a map so that the linter finds a
-// value that was forgotten.
+// inOrder sorts the values of an enum by their places in the database. They are in a map because only there the linter
+// finds a forgotten value.
 func inOrder[T ~string](places map[T]int) []T {
 	return slices.SortedFunc(maps.Keys(places), func(a, b T) int { return places[a] - places[b] })
 }

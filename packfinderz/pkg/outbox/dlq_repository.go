@@ -16,11 +16,11 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 )
 
-// DLQRepository reads outbox_dlq, and writes to it for people who give an event up by hand. The publisher
-// writes its own rows, in the transaction that settles the event. Nothing here tries an event again.
+// DLQRepository reads outbox_dlq, and writes to it for people who give up an event by hand. The publisher writes its
+// own rows, in the transaction that settles the event. Nothing here retries an event.
 type DLQRepository struct{ db *gorm.DB }
 
-// NewDLQRepository makes a repository.
+// NewDLQRepository returns a repository.
 func NewDLQRepository(db *gorm.DB) (*DLQRepository, error) {
 	if db == nil || db.Statement == nil {
 		return nil, errors.New("outbox: set up the DLQ repository: the *gorm.DB is nil, or was not made by gorm.Open")
@@ -28,11 +28,11 @@ func NewDLQRepository(db *gorm.DB) (*DLQRepository, error) {
 	return &DLQRepository{db}, nil
 }
 
-// ErrNotWaiting means that an event cannot be given up: there is none, or it is published, or dead.
+// ErrNotWaiting means that an event cannot be given up: it does not exist, or is published or dead.
 var ErrNotWaiting = errors.New("outbox: the event does not wait to be published")
 
-// GiveUp writes the DLQ row of an event that waits, in the caller's transaction: the publisher passes the
-// event over from the commit on. The envelope is copied as it is stored.
+// GiveUp writes the DLQ row of a waiting event, in the caller's transaction. From the commit on, the publisher skips
+// the event. The row has the envelope as it is stored.
 func (r *DLQRepository) GiveUp(tx *gorm.DB, eventID uuid.UUID, reason enums.ErrorReason, cause error) (model.OutboxDLQ, error) {
 	if tx == nil || tx.Statement == nil {
 		return model.OutboxDLQ{}, fmt.Errorf("outbox: the transaction is nil or empty: %w", outboxgorm.ErrNoTransaction)
@@ -58,8 +58,8 @@ func (r *DLQRepository) GiveUp(tx *gorm.DB, eventID uuid.UUID, reason enums.Erro
 	return letter, nil
 }
 
-// lockWaiting locks an event that waits, which waits for a publisher that has it just now. Only then, in a statement of
-// its own, does it look for a DLQ row: the statement that waited does not see what that publisher wrote meanwhile.
+// lockWaiting locks a waiting event; if a publisher has it, that takes until the publisher is done. It looks for a DLQ
+// row in a second statement: the one that waited does not see what the publisher wrote meanwhile.
 func lockWaiting(tx *gorm.DB, id uuid.UUID) (event model.OutboxEvent, err error) {
 	err = tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Take(&event, "id = ? AND published_at IS NULL", id).Error
 	switch {
@@ -79,7 +79,7 @@ func lockWaiting(tx *gorm.DB, id uuid.UUID) (event model.OutboxEvent, err error)
 	return event, nil
 }
 
-// ByEvent are the DLQ rows of an event, the latest first; one that was retried can have several.
+// ByEvent returns the DLQ rows of an event, latest first; a retried event can have several.
 func (r *DLQRepository) ByEvent(ctx context.Context, eventID uuid.UUID) ([]model.OutboxDLQ, error) {
 	var letters []model.OutboxDLQ
 	err := r.db.WithContext(ctx).Where("event_id = ?", eventID).Order("failed_at DESC, id").Find(&letters).Error
@@ -89,21 +89,21 @@ func (r *DLQRepository) ByEvent(ctx context.Context, eventID uuid.UUID) ([]model
 	return letters, nil
 }
 
-// DLQFilter chooses DLQ rows.
+// DLQFilter selects DLQ rows.
 type DLQFilter struct {
-	// Reason is the only reason; empty for all.
+	// Reason selects one reason; empty for all.
 	Reason enums.ErrorReason
-	// EventType is the only event type; empty for all.
+	// EventType selects one event type; empty for all.
 	EventType enums.EventType
-	// Since is the earliest failure; zero for all.
+	// Since selects rows that failed at or after it; zero for all.
 	Since time.Time
-	// Limit is how many at most. Default 100.
+	// Limit is the largest number of rows. Default 100.
 	Limit int
 }
 
 const defaultDLQLimit = 100
 
-// List are DLQ rows that nobody has had retried, the latest first.
+// List returns DLQ rows that were not retried, latest first.
 func (r *DLQRepository) List(ctx context.Context, filter DLQFilter) ([]model.OutboxDLQ, error) {
 	query := r.db.WithContext(ctx).Where("retried_at IS NULL")
 	if filter.Reason != "" {

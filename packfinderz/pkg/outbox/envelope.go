@@ -16,14 +16,14 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 )
 
-// OutboxPayloadEnvelope is what payload_json holds and what travels to Pub/Sub, byte for byte: the event's data
-// with its version, its id, when it happened and who caused it.
+// OutboxPayloadEnvelope is the content of payload_json, and of the Pub/Sub message, byte for byte: the event's data with
+// its version, id, time and actor.
 type OutboxPayloadEnvelope = packfinderz.Envelope //nolint:revive // the name is the contract's
 
 // ActorRef names who caused an event.
 type ActorRef = packfinderz.ActorRef
 
-// Origin is what a dead event was: the row's fields, and its envelope verbatim.
+// Origin is a dead event: the row's fields, and its envelope verbatim.
 type Origin struct {
 	EventID       uuid.UUID           `json:"eventId"`
 	EventType     enums.EventType     `json:"eventType"`
@@ -32,8 +32,7 @@ type Origin struct {
 	Payload       json.RawMessage     `json:"payload"`
 }
 
-// DLQEnvelope is an event that the publisher has given up, for people and tools to pass on: the event, and
-// why.
+// DLQEnvelope is an event that the publisher gave up, and why, for people and tools to pass on.
 type DLQEnvelope struct {
 	Origin
 	Failure Failure `json:"failure"`
@@ -49,7 +48,7 @@ type Failure struct {
 	RetriedAt *time.Time        `json:"retriedAt,omitempty"`
 }
 
-// NewDLQEnvelope makes the envelope of a DLQ row.
+// NewDLQEnvelope returns the envelope of a DLQ row.
 func NewDLQEnvelope(row model.OutboxDLQ) DLQEnvelope {
 	failure := Failure{
 		Reason: row.ErrorReason, Attempts: row.AttemptCount, CreatedAt: row.CreatedAt, FailedAt: row.FailedAt, RetriedAt: row.RetriedAt,
@@ -63,8 +62,8 @@ func NewDLQEnvelope(row model.OutboxDLQ) DLQEnvelope {
 	}}
 }
 
-// ConsumerDeadLetter is an event that a consumer has given up, as it lies on the consumer's dead-letter
-// topic. There the event's envelope is the message's body and everything else an attribute.
+// ConsumerDeadLetter is a message of a consumer's dead-letter topic: an event that the consumer gave up. The message's
+// body is the event's envelope; its attributes are the rest.
 type ConsumerDeadLetter struct {
 	Origin
 	Failure ConsumerFailure `json:"failure"`
@@ -72,10 +71,10 @@ type ConsumerDeadLetter struct {
 
 // ConsumerFailure is why a consumer gave an event up.
 type ConsumerFailure struct {
-	// Reason is max_deliveries, or that of an error that no delivery can mend.
+	// Reason is max_deliveries, or the reason of a terminal error.
 	Reason string `json:"reason"`
 	Error  string `json:"error,omitempty"`
-	// Topic is where the event came from, and Deliveries how often.
+	// Topic is where the event came from; Deliveries is how often it was delivered.
 	Topic      string `json:"topic"`
 	Deliveries int    `json:"deliveries"`
 }

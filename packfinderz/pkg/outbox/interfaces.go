@@ -10,7 +10,7 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// What the backend's services depend on, so that their own tests can do without a database or Redis.
+// The backend's services depend on these, so that their tests need no database and no Redis.
 
 // Emitter is what a domain service needs of Service.
 type Emitter interface {
@@ -18,25 +18,25 @@ type Emitter interface {
 	Emit(tx *gorm.DB, event DomainEvent) (outbox.Emitted, error)
 }
 
-// Repository fetches unpublished rows under row locks. NewRepository makes one.
+// Repository fetches unpublished rows under row locks. NewRepository returns one.
 type Repository interface {
-	// FetchUnpublishedForPublish locks up to limit unpublished rows, oldest first, passing over those that others have
-	// locked. Commit or Rollback has to be called.
+	// FetchUnpublishedForPublish locks up to limit unpublished rows, oldest first, and skips rows that others have
+	// locked. Call Commit or Rollback afterwards.
 	FetchUnpublishedForPublish(ctx context.Context, limit int) (Fetched, error)
 }
 
-// Fetched are rows that are locked by a transaction of their own until Commit or Rollback.
+// Fetched are rows locked by their own transaction until Commit or Rollback.
 type Fetched interface {
-	// Events are the rows, but for those that cannot be read as an event.
+	// Events returns the rows, except for those that cannot be read as an event.
 	Events() []outbox.Message
-	// MarkPublished notes that Pub/Sub has acknowledged the event.
+	// MarkPublished records that Pub/Sub has acknowledged the event.
 	MarkPublished(id uuid.UUID) error
-	// MarkFailed notes a failed attempt: counted, with its error, and dead with a row in outbox_dlq if it was the last or no
-	// retry can mend it.
+	// MarkFailed records a failed attempt and its error. The event is dead, with a row in outbox_dlq, if this was the
+	// last attempt or the error is terminal.
 	MarkFailed(id uuid.UUID, cause error) error
 	// Commit writes the marks. Rows without one stay as they were.
 	Commit(ctx context.Context) error
-	// Rollback frees the rows and forgets the marks. After Commit it does nothing.
+	// Rollback frees the rows and drops the marks. It is a no-op after Commit.
 	Rollback()
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/packfinderz/outbox/pgstore"
 )
 
-// RowRepository fetches unpublished rows under row locks, and marks each as published or failed before it commits. It is the
-// store of the publisher itself, for tools that want to go through rows one by one; there is no second way to claim.
+// RowRepository fetches unpublished rows under row locks, and marks each as published or failed before it commits. It
+// uses the publisher's own store, for tools that handle rows one by one.
 type RowRepository struct {
 	store *packfinderz.Store
 	pool  *pgxpool.Pool
@@ -23,16 +23,16 @@ type RowRepository struct {
 
 var _ Repository = (*RowRepository)(nil)
 
-// RepositoryConfig is what a RowRepository can be told. The zero value is the contract's table and maximum.
+// RepositoryConfig configures a RowRepository. The zero value is ready to use.
 type RepositoryConfig struct {
 	// Layout is a table that differs from the contract's, as layoutfile.Load reads it. Default: the contract's.
 	Layout *layouts.Layout
-	// MaxAttempts is after how many failures an event is dead. Default: the layout's, 10.
+	// MaxAttempts is the number of failures after which an event is dead. Default: the layout's, 10.
 	MaxAttempts int
 }
 
-// NewRepository makes a repository on the database that a *gorm.DB is on, and refuses a table that does not fit. Its sessions are
-// its own, because rows stay locked between two calls; close it in the end.
+// NewRepository returns a repository on the database of a *gorm.DB. It refuses a table that does not fit. It opens its
+// own connections, because rows stay locked between two calls; close it when done.
 func NewRepository(ctx context.Context, db *gorm.DB, config RepositoryConfig) (*RowRepository, error) {
 	layout := registry.Layout()
 	if config.Layout != nil {
@@ -53,8 +53,8 @@ func NewRepository(ctx context.Context, db *gorm.DB, config RepositoryConfig) (*
 	return &RowRepository{store, pool}, nil
 }
 
-// FetchUnpublishedForPublish locks up to limit unpublished rows, oldest first, passing over those that others have locked.
-// Commit or Rollback has to be called.
+// FetchUnpublishedForPublish locks up to limit unpublished rows, oldest first, and skips rows that others have locked.
+// Call Commit or Rollback afterwards.
 func (r *RowRepository) FetchUnpublishedForPublish(ctx context.Context, limit int) (Fetched, error) {
 	rows, err := r.store.FetchUnpublishedForPublish(ctx, limit)
 	if err != nil {
@@ -63,8 +63,7 @@ func (r *RowRepository) FetchUnpublishedForPublish(ctx context.Context, limit in
 	return rows, nil
 }
 
-// Close ends the repository's sessions. Rows that are still fetched are rolled back: a session that holds some would
-// keep Close waiting.
+// Close rolls back rows that are still fetched, and closes the repository's connections.
 func (r *RowRepository) Close() {
 	r.store.Close()
 	r.pool.Close()

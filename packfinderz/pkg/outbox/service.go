@@ -1,5 +1,5 @@
-// Package outbox is how the backend's domain services emit events, and how its people look at what
-// became of them. Publishing is the work of cmd/outbox-publisher.
+// Package outbox emits the events of the backend's domain services, and shows people the dead ones.
+// cmd/outbox-publisher publishes them.
 package outbox
 
 import (
@@ -20,28 +20,26 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/registry"
 )
 
-// DomainEvent is something that has happened. What kind of event it is, and to what kind of aggregate it
-// happened, follows from its data.
+// DomainEvent is something that happened. Its data decides its event type and aggregate type.
 type DomainEvent struct {
-	// ID identifies the event for life; zero for a new one. To emit an id again writes nothing.
+	// ID identifies the event; zero for a new id. Emitting an id again writes nothing.
 	ID uuid.UUID
-	// AggregateID is the thing it happened to: the licence, the order. Where the data names it, too, they
-	// must be the same.
+	// AggregateID is the thing it happened to: the licence, the order. If the data names one, too, they must be equal.
 	AggregateID uuid.UUID
-	// OccurredAt is when; zero for now.
+	// OccurredAt is when it happened; zero for now.
 	OccurredAt time.Time
-	// Actor is who caused it, if anybody.
+	// Actor is who caused it; nil for nobody.
 	Actor *ActorRef
 	// Data is the event itself.
 	Data payloads.Payload
 }
 
-// Config is what a Service can be told. The zero value is the contract's table, and a log for nobody.
+// Config configures a Service. The zero value is ready to use.
 type Config struct {
-	// Layout is a table that differs from the contract's, as layoutfile.Load reads it; the publisher has to be given the same.
-	// Default: the contract's.
+	// Layout is a table that differs from the contract's, as layoutfile.Load reads it. The publisher needs the same
+	// one. Default: the contract's.
 	Layout *layouts.Layout
-	// Logger has a line for each event that was written, at the level debug: it may be rolled back yet. Default: none.
+	// Logger logs each event that was written, at the level debug, because it may still be rolled back. Default: none.
 	Logger *slog.Logger
 }
 
@@ -54,7 +52,7 @@ type Service struct {
 
 var _ Emitter = (*Service)(nil)
 
-// NewService makes a service.
+// NewService returns a service.
 func NewService(config Config) (*Service, error) {
 	layout := registry.Layout()
 	if config.Layout != nil {
@@ -76,9 +74,9 @@ func NewService(config Config) (*Service, error) {
 	return &Service{emitter: emitter, registry: routes, log: config.Logger}, nil
 }
 
-// Emit writes the event in the caller's transaction, and never commits: it exists if and only if the
-// caller's own changes do. An event that the publisher would have to give up is refused here, with
-// outbox.ErrInvalidEvent, and the transaction can go on.
+// Emit writes the event in the caller's transaction, and never commits: the event exists if and only if the caller's
+// changes do. It refuses an event that the publisher would have to give up, with outbox.ErrInvalidEvent; the
+// transaction stays usable.
 func (s *Service) Emit(tx *gorm.DB, event DomainEvent) (outbox.Emitted, error) {
 	row, err := s.row(event)
 	if err != nil {
@@ -96,7 +94,7 @@ func (s *Service) Emit(tx *gorm.DB, event DomainEvent) (outbox.Emitted, error) {
 	return emitted, err
 }
 
-// row is the event as it is stored, and checked as it will be before it is published.
+// row returns the event as it is stored, checked as the publisher checks it.
 func (s *Service) row(event DomainEvent) (outbox.Event, error) {
 	var row outbox.Event
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 )
 
-// OutboxDLQ is a row of outbox_dlq: an event that will not be published, with the reason. Only RetriedAt
-// changes, when a person has the event tried again.
+// OutboxDLQ is a row of outbox_dlq: a dead event, with the reason. Only RetriedAt changes, when a person retries the
+// event.
 type OutboxDLQ struct {
 	ID            uuid.UUID           `gorm:"type:uuid;primaryKey;default:gen_random_uuid();<-:create"`
 	EventID       uuid.UUID           `gorm:"type:uuid;not null;<-:create;index:idx_outbox_dlq_event_id"`

@@ -1,5 +1,5 @@
-// Package model has the GORM models of the outbox's two tables. Both are append-only: what may not
-// change is marked as written at creation only, and the database refuses the rest by a trigger.
+// Package model has the GORM models of the outbox's two tables. Both are append-only: fixed fields are written at
+// creation only, and a trigger of the database refuses other changes.
 package model
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 )
 
-// OutboxEvent is a row of outbox_events: the durable promise that an event will be published. Only
-// PublishedAt, AttemptCount and LastError change, and only the publisher changes them.
+// OutboxEvent is a row of outbox_events: an event to publish. Only the publisher changes it, and only PublishedAt,
+// AttemptCount and LastError.
 type OutboxEvent struct {
 	ID            uuid.UUID           `gorm:"type:uuid;primaryKey;<-:create"`
 	EventType     enums.EventType     `gorm:"type:event_type_enum;not null;<-:create;index:idx_outbox_events_event_type"`
@@ -35,7 +35,7 @@ func (e *OutboxEvent) BeforeCreate(*gorm.DB) error { return giveID(&e.ID) }
 // TableName is outbox_events.
 func (OutboxEvent) TableName() string { return "outbox_events" }
 
-// giveID makes an id where there is none. Those of one process sort by the time they were made.
+// giveID sets a missing id to a UUIDv7, so that ids sort by time.
 func giveID(id *uuid.UUID) error {
 	if *id != uuid.Nil {
 		return nil

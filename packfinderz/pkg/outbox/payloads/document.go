@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// unambiguous refuses a JSON document that says two things: one that has a name twice in an object, of which encoding/json reads the
-// last and others the first. It also refuses the character U+0000, which PostgreSQL's texts cannot hold. A jsonb column takes neither,
-// but an adopted json column takes both. doc has been read before, so that it is JSON.
+// unambiguous refuses a JSON document with the same name twice in an object: encoding/json reads the last one, others
+// the first. It also refuses the character U+0000, which PostgreSQL's texts cannot hold. A jsonb column refuses both,
+// an adopted json column neither. doc is known to be JSON.
 func unambiguous(doc []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(doc))
 	decoder.UseNumber() // one that float64 cannot hold may be in a field that nobody knows

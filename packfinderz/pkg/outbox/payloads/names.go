@@ -9,9 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// exact refuses data that only a lenient reader takes for the type: a name that differs only in case from that of a field, or a UUID
-// that is not written in its canonical form. Go takes both, and consumers in other languages do not: the publisher would have checked a
-// field that is missing for them. Names that no field has are passed over.
+// exact refuses data that Go accepts but consumers in other languages may not: a name that differs from a field's only in
+// case, or a UUID that is not in its canonical form. It ignores names that no field has.
 func exact(doc []byte, of reflect.Type) error {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()
@@ -57,7 +56,7 @@ func exact(doc []byte, of reflect.Type) error {
 	return nil
 }
 
-// canonical wants a UUID as PostgreSQL writes it: 36 characters, with dashes. Capital letters are the same id for every reader.
+// canonical accepts a UUID as PostgreSQL writes it: 36 characters, with dashes. Capital letters are allowed.
 func canonical(doc []byte) error {
 	var id string
 	if err := json.Unmarshal(doc, &id); err != nil {

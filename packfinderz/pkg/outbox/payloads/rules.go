@@ -11,9 +11,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// The rules that the payloads are made of. Each is nil or says which field breaks it.
+// The rules of the payloads. Each returns nil, or an error that names the field.
 
-// id, text and moment want a field to be set.
+// id, text and moment require a field to be set.
 func id(name string, value uuid.UUID) error { return present(name, value != uuid.Nil) }
 
 func text(name, value string) error { return present(name, strings.ContainsFunc(value, visible)) }
@@ -22,7 +22,7 @@ func moment(name string, value time.Time) error {
 	if err := present(name, !value.IsZero()); err != nil {
 		return err
 	}
-	// Beyond these years RFC 3339 has no words for a time in UTC, and many languages no type.
+	// RFC 3339, and many languages, cannot express other years.
 	const last = 9999
 	if year := value.UTC().Year(); year < 1 || year > last {
 		return fmt.Errorf("%s is in the year %d; it must be between 1 and %d", name, year, last)
@@ -30,7 +30,7 @@ func moment(name string, value time.Time) error {
 	return nil
 }
 
-// visible is whether a person sees the character: neither a space nor one of those that only say how others are shown.
+// visible reports whether a person sees the character: it is neither a space nor a formatting character.
 func visible(r rune) bool {
 	const blankBraille = '\u2800' // a symbol of no dots
 	return r != blankBraille && unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
@@ -43,7 +43,7 @@ func present(name string, set bool) error {
 	return nil
 }
 
-// oneOf wants one of an enum's values.
+// oneOf requires one of an enum's values.
 func oneOf[T ~string](name string, value T, values ...T) error {
 	if !slices.Contains(values, value) {
 		return fmt.Errorf("%s is %q; it can be one of %q", name, value, values)
@@ -51,7 +51,7 @@ func oneOf[T ~string](name string, value T, values ...T) error {
 	return nil
 }
 
-// amount wants money that has moved.
+// amount requires a positive number.
 func amount(name string, cents int64) error {
 	if cents <= 0 {
 		return fmt.Errorf("%s is %d; it must be more than 0", name, cents)
@@ -59,7 +59,7 @@ func amount(name string, cents int64) error {
 	return nil
 }
 
-// count wants a number of things.
+// count requires a number that is not negative.
 func count(name string, n int64) error {
 	if n < 0 {
 		return fmt.Errorf("%s is %d; it cannot be negative", name, n)
@@ -67,7 +67,7 @@ func count(name string, n int64) error {
 	return nil
 }
 
-// currency wants an ISO 4217 code.
+// currency requires an ISO 4217 code.
 func currency(code string) error {
 	if len(code) != 3 || strings.ContainsFunc(code, func(r rune) bool { return r < 'A' || r > 'Z' }) {
 		return fmt.Errorf("currency is %q; it must be a code such as USD", code)
@@ -75,7 +75,7 @@ func currency(code string) error {
 	return nil
 }
 
-// changed wants two states that are not the same.
+// changed requires two different states.
 func changed[T ~string](from, to T) error {
 	if from != "" && from == to {
 		return fmt.Errorf("from and to are both %q", to)
@@ -83,7 +83,7 @@ func changed[T ~string](from, to T) error {
 	return errors.Join(text("from", string(from)), text("to", string(to)))
 }
 
-// each applies a rule to the elements of a list, which must have some.
+// each applies a rule to the elements of a list, which must not be empty.
 func each[T any](name string, list []T, rule func(T) error) error {
 	if len(list) == 0 {
 		return fmt.Errorf("%s is empty", name)

@@ -9,7 +9,7 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/enums"
 )
 
-// Layout is the contract's table, with the event types and the aggregate types of this backend.
+// Layout returns the contract's table with the event types and aggregate types of this backend.
 func Layout() layouts.Layout {
 	layout := packfinderz.Layout()
 	layout.Columns.Type.Values = names(enums.EventTypes())
@@ -25,8 +25,8 @@ func names[T ~string](values []T) []string {
 	return names
 }
 
-// CheckValues refuses a layout that does not take all event types and aggregate types of the backend. One that names no
-// values takes all.
+// CheckValues refuses a layout that lacks an event type or aggregate type of the backend. A layout without values
+// accepts all.
 func CheckValues(layout layouts.Layout) error {
 	own := Layout()
 	for _, c := range []struct {

@@ -1,5 +1,5 @@
-// Package registry is the one place that says where an event goes and what it must look like: event
-// type -> topic, aggregate and payload. What is not in it is never published.
+// Package registry says where each event goes and what it must look like: event type -> topic, aggregate and payload.
+// An event type that is not in it is never published.
 package registry
 
 import (
@@ -15,9 +15,9 @@ import (
 	"github.com/packfinderz/outbox/packfinderz/pkg/outbox/payloads"
 )
 
-// New writes out the route of every event type. Topics only says what the topics are called; which of
-// them a type belongs to is decided here and nowhere else. A new event type needs a line here, with its
-// topic, aggregate and payload: make lint fails without one, and Emit and the publisher refuse the type.
+// New returns the route of every event type. Topics has only the names of the topics; which one a type belongs to is
+// decided here. A new event type needs a line here, with its topic, aggregate and payload: without one make lint fails,
+// and Emit and the publisher refuse the type.
 func New(topics Topics) (outbox.Registry, error) {
 	if err := topics.check(); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func New(topics Topics) (outbox.Registry, error) {
 	return registry, nil
 }
 
-// to is the route of events whose data is a P.
+// to returns the route of events whose data is a P.
 func to[P payloads.Payload](topic string, aggregate enums.AggregateType) outbox.Route {
 	return outbox.Route{
 		Topic: topic, AggregateType: string(aggregate), Check: whole[P],
@@ -64,7 +64,7 @@ func to[P payloads.Payload](topic string, aggregate enums.AggregateType) outbox.
 	}
 }
 
-// whole checks what the row and its envelope say together. The payload has been checked before.
+// whole compares the row with its envelope. The payload was checked before.
 func whole[P payloads.Payload](message *outbox.Message) error {
 	if message.ID == uuid.Nil {
 		return &outbox.TerminalError{Reason: enums.ReasonInvalidRow, Err: errors.New("the event's id is nil: consumers could not tell it from others")}
@@ -86,7 +86,7 @@ func whole[P payloads.Payload](message *outbox.Message) error {
 	return nil
 }
 
-// aggregateOf wants the row's aggregate id to be a UUID, and the one that the data is about where that names one.
+// aggregateOf checks that the row's aggregate id is a UUID, and the one that the data names, if it names one.
 func aggregateOf(row string, data uuid.UUID) error {
 	const canonical = 36 // characters; uuid.Parse takes others, too
 	id, err := uuid.Parse(row)

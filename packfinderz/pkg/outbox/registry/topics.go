@@ -13,13 +13,13 @@ type Topics struct {
 	Domain string
 	// Analytics is for ads.
 	Analytics string
-	// Notifications is for what somebody is to be told.
+	// Notifications is for messages to people.
 	Notifications string
 	// Billing is for money.
 	Billing string
 }
 
-// DefaultTopics are the names unless the environment has others.
+// DefaultTopics returns the default names.
 func DefaultTopics() Topics {
 	return Topics{
 		Domain: "pf-domain-events", Analytics: "pf-analytics-events",
@@ -27,13 +27,13 @@ func DefaultTopics() Topics {
 	}
 }
 
-// Names are the topics' names.
+// Names returns the topics' names.
 func (t Topics) Names() []string { return []string{t.Domain, t.Analytics, t.Notifications, t.Billing} }
 
-// What Pub/Sub takes for the name of a topic.
+// topicName matches the names that Pub/Sub accepts.
 var topicName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
 
-// CheckTopic refuses a name that Pub/Sub would refuse: every event would die of it.
+// CheckTopic refuses a name that Pub/Sub would refuse: every event of the topic would be dead.
 func CheckTopic(name string) error {
 	if !topicName.MatchString(name) || strings.HasPrefix(name, "goog") {
 		return fmt.Errorf("%q cannot be the name of a Pub/Sub topic: "+
