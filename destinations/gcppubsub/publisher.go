@@ -18,7 +18,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/destinations/gcppubsub/internal/resource"
 	"github.com/packfinderz/outbox/destinations/internal/calls"
-	"github.com/packfinderz/outbox/internal/bykey"
+	"github.com/packfinderz/outbox/internal/lanes"
 )
 
 // Publisher publishes to the topics of one project. It is safe for concurrent use.
@@ -67,7 +67,7 @@ func (p *Publisher) PublishAcked(ctx context.Context, messages []outbox.Message,
 		running.Go(func() { b.run(ctx, l) })
 	}
 	running.Wait()
-	bykey.Overtake(messages, b.errs, b.begun, b.ended)
+	lanes.Overtake(messages, b.errs, b.begun, b.ended)
 	return b.errs
 }
 

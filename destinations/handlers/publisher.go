@@ -11,13 +11,13 @@ import (
 	"sync"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/bykey"
+	"github.com/packfinderz/outbox/internal/lanes"
 )
 
 // Publisher hands events to handlers. It is safe for concurrent use.
 type Publisher struct {
 	config Config
-	lanes  *bykey.Lanes
+	lanes  *lanes.Lanes
 	memory *memory
 
 	mu        sync.RWMutex
@@ -32,7 +32,7 @@ func New(config Config) (*Publisher, error) {
 		return nil, err
 	}
 	return &Publisher{
-		config: config, lanes: bykey.New(config.Concurrency, config.Timeout),
+		config: config, lanes: lanes.New(config.Concurrency, config.Timeout),
 		memory: newMemory(config.Remember, config.Concurrency), byType: make(map[string][]*handler),
 	}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/bykey"
+	"github.com/packfinderz/outbox/internal/lanes"
 )
 
 const (
@@ -28,7 +28,7 @@ type Publisher struct {
 	name      string   // what errors call the receiver: nothing of its path and query, which may be secret
 	signer    signer
 	hide      []string // what must not be quoted from an answer
-	lanes     *bykey.Lanes
+	lanes     *lanes.Lanes
 	dialer    *net.Dialer
 	transport *http.Transport
 }
@@ -53,7 +53,7 @@ func New(config Config) (*Publisher, error) {
 	if !config.AllowPrivate {
 		p.dialer.Control = refusePrivate
 	}
-	p.lanes = bykey.New(config.Concurrency, config.Timeout)
+	p.lanes = lanes.New(config.Concurrency, config.Timeout)
 	// No proxy: the proxy would connect, past the check of the address.
 	p.transport = &http.Transport{
 		DialContext: p.dialer.DialContext, TLSClientConfig: config.TLS.Clone(), TLSHandshakeTimeout: connect, ForceAttemptHTTP2: true,

@@ -1,4 +1,4 @@
-package bykey_test
+package lanes_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/packfinderz/outbox"
-	"github.com/packfinderz/outbox/internal/bykey"
+	"github.com/packfinderz/outbox/internal/lanes"
 )
 
 // batch makes a message for each key; Attempt is its place.
@@ -26,7 +26,7 @@ func batch(keys ...string) []outbox.Message {
 // TestOrder holds the order of each key, and that no key waits for another.
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	lanes := bykey.New(4, time.Second)
+	lanes := lanes.New(4, time.Second)
 	var mu sync.Mutex
 	seen := make(map[string][]int)
 	held := make(chan struct{})
@@ -64,7 +64,7 @@ func TestFailures(t *testing.T) {
 		"a terminal failure stops its key":  {1, outbox.Rejected(refused), "sfssww"},
 		"an absent broker stops everything": {1, outbox.Unavailable(refused), "sfwwww"},
 	} {
-		errs := bykey.New(test.lanes, time.Second).Publish(t.Context(), batch("a", "b", "", "", "b", "b"), func(_ context.Context, m *outbox.Message) error {
+		errs := lanes.New(test.lanes, time.Second).Publish(t.Context(), batch("a", "b", "", "", "b", "b"), func(_ context.Context, m *outbox.Message) error {
 			if m.Attempt == 1 {
 				return test.fail
 			}
@@ -92,7 +92,7 @@ func TestFailures(t *testing.T) {
 func TestBound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		lanes := bykey.New(3, time.Second)
+		lanes := lanes.New(3, time.Second)
 		var now, most atomic.Int64
 		var batches sync.WaitGroup
 		release := make(chan struct{})
@@ -126,7 +126,7 @@ func TestDeadline(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), budget)
 				defer cancel()
 				sent, waiting := 0, 0
-				for _, err := range bykey.New(1, 10*time.Second).Publish(ctx, batch(make([]string, 20)...), func(ctx context.Context, _ *outbox.Message) error {
+				for _, err := range lanes.New(1, 10*time.Second).Publish(ctx, batch(make([]string, 20)...), func(ctx context.Context, _ *outbox.Message) error {
 					select {
 					case <-time.After(4 * time.Second):
 						return nil
@@ -161,7 +161,7 @@ func TestOvertaken(t *testing.T) {
 		"the first of one lane": {[]string{"bad", "a"}, true},
 		"the last of one lane":  {[]string{"a", "bad"}, false},
 	} {
-		lanes := bykey.New(1, time.Minute)
+		lanes := lanes.New(1, time.Minute)
 		errs := lanes.Publish(t.Context(), batch(test.keys...), func(_ context.Context, m *outbox.Message) error {
 			if m.Key == "bad" {
 				return outbox.Unclear(errors.New("404"))
@@ -174,7 +174,7 @@ func TestOvertaken(t *testing.T) {
 		}
 	}
 	// Sent before, and answered after it.
-	lanes, answered := bykey.New(2, time.Minute), make(chan struct{})
+	lanes, answered := lanes.New(2, time.Minute), make(chan struct{})
 	var sent sync.WaitGroup
 	sent.Add(2)
 	errs := lanes.Publish(t.Context(), batch("bad", "a"), func(_ context.Context, m *outbox.Message) error {

@@ -1,6 +1,6 @@
-// Package bykey publishes messages one by one, as destinations do that take a single message
-// at a time: those of one key after each other, those of different keys beside each other.
-package bykey
+// Package lanes publishes messages to destinations that take one message per call: messages of one key one after
+// the other, and several keys at once.
+package lanes
 
 import (
 	"context"
@@ -12,22 +12,21 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// Lanes bound how many messages are under way at once, over all batches.
+// Lanes limits how many messages are sent at once, over all batches.
 type Lanes struct {
 	slots   chan struct{}
 	timeout time.Duration
 }
 
-// New makes n lanes for calls that may take as long as timeout.
+// New returns n lanes for calls that may take as long as timeout.
 func New(n int, timeout time.Duration) *Lanes {
 	return &Lanes{slots: make(chan struct{}, n), timeout: timeout}
 }
 
-// Publish calls send for each message and answers as outbox.Publisher does. After a message
-// that failed, none of its key is sent; after one that found the other side unavailable,
-// none at all. Those are answered with outbox.ErrNotAttempted, and so are those whose turn
-// comes too late: a call that is begun shortly before the batch's deadline would fail for
-// want of time. Unclear answers are marked if a message that was sent after them got through.
+// Publish calls send for each message and answers as outbox.Publisher does. After a message fails, the later ones
+// of its key are not sent; after an answer that the destination is unavailable, no message is. They are answered
+// with outbox.ErrNotAttempted, and so are messages that there is no time left for. It marks unclear answers as
+// Overtake does.
 func (l *Lanes) Publish(ctx context.Context, messages []outbox.Message, send func(context.Context, *outbox.Message) error) []error {
 	errs := make([]error, len(messages))
 	var away atomic.Bool
@@ -68,8 +67,8 @@ func (l *Lanes) Publish(ctx context.Context, messages []outbox.Message, send fun
 	return errs
 }
 
-// Overtake marks the unclear answers after which another message of the topic was sent and got
-// through. Begun and ended are when each was sent and answered.
+// Overtake marks the unclear answers after which another message of the topic was sent and got through. begun and
+// ended are when each message was sent and answered.
 func Overtake(messages []outbox.Message, errs []error, begun, ended []time.Time) {
 	last := make(map[string]time.Time) // when the last that got through was sent, by topic
 	for i, err := range errs {
@@ -106,15 +105,14 @@ func (l *Lanes) enter(ctx context.Context) bool {
 	}
 }
 
-// latest is until when calls are begun: so that each has its timeout before the batch's
-// deadline or, where that is too near for it, half of the time there is.
+// latest is when the last call may begin: a timeout before the batch's deadline or, if that is too near, after half
+// of the time that is left.
 func (l *Lanes) latest(ctx context.Context) (time.Time, bool) {
 	deadline, bounded := ctx.Deadline()
 	return deadline.Add(-min(l.timeout, time.Until(deadline)/2)), bounded
 }
 
-// queuesOf are the places of the messages of each key, in order; a message without a key is
-// by itself.
+// queuesOf groups the indexes of the messages by key, in order; a message without a key is a group of its own.
 func queuesOf(messages []outbox.Message) [][]int {
 	queues := make([][]int, 0, len(messages))
 	places := make(map[string]int, len(messages))
