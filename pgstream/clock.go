@@ -11,26 +11,20 @@ import (
 )
 
 const (
-	leaseOf = streamsql.LeaseOf
-	tooFar  = streamsql.TooFar
-	alive   = streamsql.Alive
-	waits   = streamsql.Waits
-	present = streamsql.Present
-
 	// farShards and farRelays are the leases of others that end too far ahead. A subscription that
 	// is being made has its shards locked for ever. $1 subscription, $2 worker.
 	farShards = `
   FROM {shards} AS c LEFT JOIN {relays} AS r ON r.subscription = c.subscription AND r.worker = c.owner
-  WHERE c.subscription = $1 AND c.owner <> $2 AND isfinite(c.locked_until) AND c.locked_until > ` + tooFar
+  WHERE c.subscription = $1 AND c.owner <> $2 AND isfinite(c.locked_until) AND c.locked_until > ` + streamsql.TooFar
 	farRelays = `
-  FROM {relays} AS r WHERE r.subscription = $1 AND r.worker <> $2 AND r.alive_until > ` + tooFar
+  FROM {relays} AS r WHERE r.subscription = $1 AND r.worker <> $2 AND r.alive_until > ` + streamsql.TooFar
 
 	// shortenSQL lets the leases of others end no further ahead than one that begins now. Whoever is
 	// alive renews its own; what a dead one left is free after its length. Taken at once, a shard
 	// could have two owners that publish, if both are alive. What is locked is being renewed.
 	shortenSQL = `
 WITH far AS MATERIALIZED (
-  SELECT c.shard, ` + leaseOf + ` AS seconds` + farShards + `
+  SELECT c.shard, ` + streamsql.LeaseOf + ` AS seconds` + farShards + `
   ORDER BY c.shard
   FOR UPDATE OF c SKIP LOCKED
 ), shards AS (
@@ -40,7 +34,7 @@ WITH far AS MATERIALIZED (
   SELECT r.worker` + farRelays + `
   FOR UPDATE SKIP LOCKED
 )
-UPDATE {relays} AS r SET alive_until = now() + make_interval(secs => ` + leaseOf + `)
+UPDATE {relays} AS r SET alive_until = now() + make_interval(secs => ` + streamsql.LeaseOf + `)
 FROM listed WHERE r.subscription = $1 AND r.worker = listed.worker`
 )
 

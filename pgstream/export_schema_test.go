@@ -42,7 +42,7 @@ func (o object) line() string { return fmt.Sprintf("object{%q, %q, %q}", o.kind,
 func NewestMigration() int { return newestMigration() }
 
 // CheckSchemaAs is CheckSchema of a program that knows the migrations up to one.
-func (s Stream) CheckSchemaAs(ctx context.Context, db reads, newest int) error {
+func (s Stream) CheckSchemaAs(ctx context.Context, db Querier, newest int) error {
 	found, err := s.readSchema(ctx, db, neededNames())
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s Stream) CheckSchemaAs(ctx context.Context, db reads, newest int) error {
 }
 
 // CheckSchemaWith is CheckSchema of a program that needs one thing more.
-func (s Stream) CheckSchemaWith(ctx context.Context, db reads, kind, name, detail string) error {
+func (s Stream) CheckSchemaWith(ctx context.Context, db Querier, kind, name, detail string) error {
 	found, err := s.readSchema(ctx, db, neededNames())
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ package pgstream
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 )
@@ -16,7 +17,7 @@ func (s *Store) generation() int64 { return s.definition.Load().Generation }
 // are settled as they are: their shards are taken anew, with a fence of the new generation, when
 // nothing of them is out any more. What was read ahead is dropped. A cursor is a place in the log,
 // whatever the filter: it is kept. The caller is the reader.
-func (s *Store) redefine(ctx context.Context, db query) error {
+func (s *Store) redefine(ctx context.Context, db Querier) error {
 	is, err := s.stream.findSubscription(ctx, db, s.config.Subscription, "")
 	if errors.Is(err, ErrNoSubscription) {
 		return &droppedError{s.config.Subscription}
@@ -35,22 +36,13 @@ func (s *Store) redefine(ctx context.Context, db query) error {
 	s.mu.Lock()
 	s.tendAt = time.Time{} // to say which generation it serves
 	s.mu.Unlock()
-	if is.CreatedAt.Equal(was.CreatedAt) {
-		s.log.Info("the subscription was altered; going on under its new definition",
-			"subscription", is.Name, "changed", strings.Join(changes, ", "), "generation", is.Generation)
-	} else {
-		s.log.Warn("the subscription was dropped and made again; serving the new one",
-			"subscription", is.Name, "changed", strings.Join(changes, ", "), "generation", is.Generation)
+	level, text := slog.LevelInfo, "the subscription was altered; going on under its new definition"
+	if !is.CreatedAt.Equal(was.CreatedAt) {
+		level, text = slog.LevelWarn, "the subscription was dropped and made again; serving the new one"
 	}
+	s.log.Log(ctx, level, text, "subscription", is.Name, "changed", strings.Join(changes, ", "), "generation", is.Generation)
 	if s.config.Changed != nil {
 		s.config.Changed(*was, *is)
 	}
 	return nil
-}
-
-// noteGeneration sees to it that a new definition is read soon. The caller holds the lock.
-func (s *Store) noteGeneration(generation int64) {
-	if generation != s.generation() {
-		s.tendAt = time.Time{}
-	}
 }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/packfinderz/outbox/internal/sqlstate"
 	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
@@ -87,13 +87,9 @@ type health struct {
 }
 
 // look reads a stream's health.
-func (s Stream) look(ctx context.Context, db query) (h health, err error) {
-	var table *string
-	if err := db.QueryRow(ctx, `SELECT to_regclass($1)::text`, s.table("outbox_stream")).Scan(&table); err != nil {
-		return h, fmt.Errorf("outbox: look for the stream: %w", err)
-	}
-	if table == nil {
-		return h, fmt.Errorf("outbox: %w", ErrNoStream)
+func (s Stream) look(ctx context.Context, db Querier) (h health, err error) {
+	if err := s.exists(ctx, db, "outbox_stream"); err != nil {
+		return h, err
 	}
 	var stamps int
 	var rows, cursors, sequence bool
@@ -139,7 +135,7 @@ func (h *health) refusal(subscription string) error {
 
 // check refuses a server on which the cursors would lose events. It notes the evidence, so that the refusal does not end
 // when a counter catches up.
-func (s Stream) check(ctx context.Context, db query, subscription string) error {
+func (s Stream) check(ctx context.Context, db Querier, subscription string) error {
 	h, err := s.look(ctx, db)
 	if err != nil {
 		return err
@@ -162,7 +158,7 @@ INSERT INTO {doubts} (evidence) SELECT evidence FROM unnest($1::text[]) AS evide
 WHERE NOT EXISTS (SELECT FROM {doubts} AS d WHERE d.evidence = evidence.evidence)`
 
 // note records new evidence. A session that may only read, on a standby or by its rights, leaves that to others.
-func (s Stream) note(ctx context.Context, db query, h *health) error {
+func (s Stream) note(ctx context.Context, db Querier, h *health) error {
 	fresh := slices.DeleteFunc(slices.Clone(h.seen), func(evidence string) bool { return slices.Contains(h.noted, evidence) })
 	if len(fresh) == 0 || h.standby {
 		return nil
@@ -171,10 +167,9 @@ func (s Stream) note(ctx context.Context, db query, h *health) error {
 }
 
 // doubt notes evidence.
-func (s Stream) doubt(ctx context.Context, db query, evidence ...string) error {
+func (s Stream) doubt(ctx context.Context, db Querier, evidence ...string) error {
 	_, err := db.Exec(ctx, s.names(doubtSQL), evidence)
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) && (pgErr.Code == "42501" || pgErr.Code == "25006") { // insufficient_privilege, read_only_sql_transaction
+	if state := sqlstate.Of(err); state == sqlstate.InsufficientPrivilege || state == sqlstate.ReadOnlyTransaction {
 		return nil
 	}
 	if err != nil {

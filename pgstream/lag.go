@@ -11,6 +11,7 @@ import (
 	"github.com/packfinderz/outbox"
 	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/internal/sqlplan"
+	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
 // LagLimit is where Lag stops counting the unread events of a shard, so that it stays cheap with any backlog.
@@ -71,8 +72,8 @@ type Transaction struct {
 const (
 	lagSQL = `
 SELECT c.shard,
-  (SELECT count(*) FROM (SELECT FROM ` + unread + ` AS e WHERE true%[1]s LIMIT $2) AS l),
-  coalesce(extract(epoch FROM now() - (SELECT e.created_at FROM ` + unread + ` AS e WHERE true%[1]s LIMIT 1)), 0)::float8,
+  (SELECT count(*) FROM (SELECT FROM ` + streamsql.Unread + ` AS e WHERE true%[1]s LIMIT $2) AS l),
+  coalesce(extract(epoch FROM now() - (SELECT e.created_at FROM ` + streamsql.Unread + ` AS e WHERE true%[1]s LIMIT 1)), 0)::float8,
   CASE WHEN c.s2 IS NULL THEN 0 ELSE extract(epoch FROM now() - c.opened_at) END::float8,
   coalesce(c.owner::text, ''),
   greatest(coalesce(extract(epoch FROM c.locked_until - now()), 0), 0)::float8
@@ -81,7 +82,7 @@ FROM {shards} AS c WHERE c.subscription = $1 ORDER BY c.shard`
 	parkedCountSQL = `SELECT state, count(*) FROM {parked} WHERE subscription = $1 GROUP BY state`
 
 	relaysSQL = `
-SELECT r.worker::text, r.host, r.pid, r.started_at, ` + waits + ` FROM {relays} AS r WHERE r.subscription = $1 AND ` + present + ` ORDER BY r.started_at, r.worker`
+SELECT r.worker::text, r.host, r.pid, r.started_at, ` + streamsql.Waits + ` FROM {relays} AS r WHERE r.subscription = $1 AND ` + streamsql.Present + ` ORDER BY r.started_at, r.worker`
 )
 
 // Lag reads how far a subscription is behind.
@@ -110,19 +111,12 @@ func (s Stream) LagUpTo(ctx context.Context, pool *pgxpool.Pool, name string, li
 
 func (s Stream) readLag(ctx context.Context, tx pgx.Tx, subscription *Subscription, limit int, lag *Lag) error {
 	conditions, args := subscription.Filter.conditions(3)
-	rows, err := tx.Query(ctx, s.names(fmt.Sprintf(lagSQL, conditions)), append([]any{lag.Subscription, limit}, args...)...)
-	if err != nil {
+	rows, _ := tx.Query(ctx, s.names(fmt.Sprintf(lagSQL, conditions)), append([]any{lag.Subscription, limit}, args...)...)
+	var err error
+	if lag.Shards, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ShardLag]); err != nil {
 		return err
 	}
-	lag.Shards, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (sh ShardLag, err error) {
-		return sh, row.Scan(&sh.Shard, &sh.Events, &sh.Seconds, &sh.WindowSeconds, &sh.Owner, &sh.LeaseSeconds)
-	})
-	if err != nil {
-		return err
-	}
-	if rows, err = tx.Query(ctx, s.names(parkedCountSQL), lag.Subscription); err != nil {
-		return err
-	}
+	rows, _ = tx.Query(ctx, s.names(parkedCountSQL), lag.Subscription)
 	var state string
 	var count int64
 	if _, err := pgx.ForEachRow(rows, []any{&state, &count}, func() error {
@@ -131,9 +125,7 @@ func (s Stream) readLag(ctx context.Context, tx pgx.Tx, subscription *Subscripti
 	}); err != nil {
 		return err
 	}
-	if rows, err = tx.Query(ctx, s.names(relaysSQL), lag.Subscription); err != nil {
-		return err
-	}
+	rows, _ = tx.Query(ctx, s.names(relaysSQL), lag.Subscription)
 	lag.Relays, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r RelayInfo, err error) {
 		err = row.Scan(&r.Worker, &r.Host, &r.PID, &r.StartedAt, &r.Waits)
 		r.StartedAt = r.StartedAt.UTC()

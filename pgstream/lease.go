@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -25,12 +26,7 @@ const (
 
 // sorted lists the shards by number.
 func (s *Store) sorted() []*shard {
-	list := make([]*shard, 0, len(s.shards))
-	for _, sh := range s.shards {
-		list = append(list, sh)
-	}
-	slices.SortFunc(list, func(a, b *shard) int { return int(a.number) - int(b.number) })
-	return list
+	return slices.SortedFunc(maps.Values(s.shards), func(a, b *shard) int { return int(a.number) - int(b.number) })
 }
 
 // drop removes a shard that is no longer ours, and parked events of it that are not out yet:
@@ -144,7 +140,9 @@ func (s *Store) heartbeat(ctx context.Context) (now census, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sureUntil = sure
-	s.noteGeneration(now.generation)
+	if now.generation != s.generation() {
+		s.tendAt = time.Time{} // to read the new definition
+	}
 	for i, number := range numbers {
 		if sh := s.shards[number]; sh != nil && sh.fence == fences[i] && !slices.Contains(kept, number) {
 			s.drop(number)
@@ -212,10 +210,7 @@ func (s *Store) unfinished() (numbers []int16) {
 func (s *Store) takeFree(ctx context.Context, n int) error {
 	numbers, _ := s.owned()
 	numbers = append(numbers, s.unfinished()...)
-	rows, err := s.own.Query(ctx, s.sql.take, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(), n, numbers, s.generation())
-	if err != nil {
-		return fmt.Errorf("outbox: take shards: %w", err)
-	}
+	rows, _ := s.own.Query(ctx, s.sql.take, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(), n, numbers, s.generation())
 	if err := s.loadCursors(rows); err != nil {
 		return fmt.Errorf("outbox: take shards: %w", err)
 	}
@@ -258,10 +253,7 @@ func (s *Store) reload(ctx context.Context) error {
 	s.mu.Unlock()
 	if len(unknown) > 0 {
 		numbers, fences := fenced(unknown)
-		rows, err := s.own.Query(ctx, s.sql.reload, s.config.Subscription, numbers, fences, s.generation())
-		if err != nil {
-			return fmt.Errorf("outbox: read the cursors again: %w", err)
-		}
+		rows, _ := s.own.Query(ctx, s.sql.reload, s.config.Subscription, numbers, fences, s.generation())
 		if err := s.loadCursors(rows); err != nil {
 			return fmt.Errorf("outbox: read the cursors again: %w", err)
 		}

@@ -46,54 +46,46 @@ WITH picked AS MATERIALIZED (
 )
 SELECT id FROM changed`
 
-// change changes parked events and returns those that were in one of the states.
-func (s Stream) change(ctx context.Context, db Querier, subscription, states, set string, ids []uuid.UUID) ([]uuid.UUID, error) {
+// change changes parked events and returns those that were in one of the states. doing is for the error.
+func (s Stream) change(ctx context.Context, db Querier, doing, subscription, states, set string, ids []uuid.UUID) ([]uuid.UUID, error) {
+	rows, _ := db.Query(ctx, s.names(fmt.Sprintf(personSQL, states, set)), subscription, plainIDs(ids))
+	changed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (id uuid.UUID, err error) {
+		return id, row.Scan((*[16]byte)(&id))
+	})
+	if err == nil && len(changed) > 0 {
+		err = wakeParked(ctx, db, s) // in a transaction: when it is committed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("outbox: %s: %w", doing, err)
+	}
+	return changed, nil
+}
+
+// plainIDs are ids in the form that pgx sends without a detour through text.
+func plainIDs(ids []uuid.UUID) [][16]byte {
 	plain := make([][16]byte, len(ids))
 	for i, id := range ids {
 		plain[i] = id
 	}
-	rows, err := db.Query(ctx, s.names(fmt.Sprintf(personSQL, states, set)), subscription, plain)
-	if err != nil {
-		return nil, err
-	}
-	changed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (id uuid.UUID, err error) {
-		return id, row.Scan((*[16]byte)(&id))
-	})
-	if err != nil || len(changed) == 0 {
-		return nil, err
-	}
-	// In a transaction they hear of it when it is committed.
-	return changed, wakeParked(ctx, db, s)
+	return plain
 }
 
 // Retry makes dead events of a subscription due now, with the same id and no attempts counted. It returns the ids of those
 // that were dead. What waits behind one under DeadBlocks goes on waiting until it is delivered.
 func (s Stream) Retry(ctx context.Context, db Querier, subscription string, ids ...uuid.UUID) ([]uuid.UUID, error) {
-	retried, err := s.change(ctx, db, subscription, `'dead'`, `state = 'retry', attempts = 0, next_attempt_at = now(), reason = NULL`, ids)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: retry dead events: %w", err)
-	}
-	return retried, nil
+	return s.change(ctx, db, "retry dead events", subscription, `'dead'`, `state = 'retry', attempts = 0, next_attempt_at = now(), reason = NULL`, ids)
 }
 
 // Hold keeps parked events of a subscription from being published until Release: those that wait or are to be retried, and
 // with each the later events of its key, if it gates the key. It returns the ids of those that are held now. One that a
 // relay is publishing at this moment may still be delivered.
 func (s Stream) Hold(ctx context.Context, db Querier, subscription string, ids ...uuid.UUID) ([]uuid.UUID, error) {
-	held, err := s.change(ctx, db, subscription, `'retry', 'waiting', 'stopped'`, `state = 'held', next_attempt_at = NULL, route = NULL`, ids)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: hold parked events: %w", err)
-	}
-	return held, nil
+	return s.change(ctx, db, "hold parked events", subscription, `'retry', 'waiting', 'stopped'`, `state = 'held', next_attempt_at = NULL, route = NULL`, ids)
 }
 
 // Release makes held events of a subscription due. It returns the ids of those that were held.
 func (s Stream) Release(ctx context.Context, db Querier, subscription string, ids ...uuid.UUID) ([]uuid.UUID, error) {
-	released, err := s.change(ctx, db, subscription, `'held'`, `state = 'retry', next_attempt_at = now()`, ids)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: release held events: %w", err)
-	}
-	return released, nil
+	return s.change(ctx, db, "release held events", subscription, `'held'`, `state = 'retry', next_attempt_at = now()`, ids)
 }
 
 // Retry makes dead events due again; see Stream.Retry.

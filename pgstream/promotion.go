@@ -27,7 +27,7 @@ SELECT count(*) FILTER (WHERE waits OR here AND NOT passed), count(*) FILTER (WH
 FROM (
   SELECT u.parked,
     EXISTS (SELECT FROM {parked} AS p WHERE p.subscription = $1 AND p.shard = u.shard AND p.seq = u.seq AND p.id = u.id) AS waits,
-    e.id IS NOT NULL AS here, coalesce(` + behindCursor + `, false) AS passed
+    e.id IS NOT NULL AS here, coalesce(` + streamsql.Behind + `, false) AS passed
   FROM unnest($2::smallint[], $3::bigint[], $4::uuid[], $5::boolean[]) AS u(shard, seq, id, parked)
   LEFT JOIN {shards} AS c ON c.subscription = $1 AND c.shard = u.shard
   LEFT JOIN LATERAL (SELECT e.id, e.xid, e.seq FROM {stream} AS e WHERE e.shard = u.shard AND e.seq = u.seq AND e.id = u.id LIMIT 1) AS e ON true

@@ -123,7 +123,7 @@ func (s Stream) Repair(ctx context.Context, pool *pgxpool.Pool, options RepairOp
 var ErrNotOwner = errors.New("only the owner of a stream's tables can repair it")
 
 // owner is the role that has the tables, and whether this session is of it.
-func (s Stream) owner(ctx context.Context, db query) (owner string, owned bool, err error) {
+func (s Stream) owner(ctx context.Context, db Querier) (owner string, owned bool, err error) {
 	err = db.QueryRow(ctx, s.names(`SELECT pg_get_userbyid(relowner), pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = {'stream'}`)).
 		Scan(&owner, &owned)
 	if err != nil {
@@ -196,10 +196,7 @@ func (h *health) current() *[16]byte {
 // readRepaired runs a statement that counts by subscription.
 func (s Stream) readRepaired(ctx context.Context, tx pgx.Tx, options RepairOptions, sql string, args ...any) (done Repaired, err error) {
 	done.DryRun = options.DryRun
-	rows, err := tx.Query(ctx, s.names(sql), args...)
-	if err != nil {
-		return done, err
-	}
+	rows, _ := tx.Query(ctx, s.names(sql), args...)
 	var sub RepairedSubscription
 	_, err = pgx.ForEachRow(rows, []any{&sub.Name, &sub.Unread, &sub.Doubtful, &sub.Waited}, func() error {
 		sub.Waits = options.leaves(sub.Name)
@@ -215,14 +212,11 @@ func (s Stream) readRepaired(ctx context.Context, tx pgx.Tx, options RepairOptio
 
 // countMissing adds the cursors that are not there.
 func (s Stream) countMissing(ctx context.Context, tx pgx.Tx, done *Repaired, options RepairOptions) error {
-	rows, err := tx.Query(ctx, s.names(countMissingSQL))
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, s.names(countMissingSQL))
 	var name string
 	var cursors int
 	var events int64
-	_, err = pgx.ForEachRow(rows, []any{&name, &cursors, &events}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&name, &cursors, &events}, func() error {
 		i := slices.IndexFunc(done.BySubscription, func(sub RepairedSubscription) bool { return sub.Name == name })
 		if i < 0 {
 			i = len(done.BySubscription)

@@ -38,12 +38,12 @@ WITH ` + streamsql.Born + `, cursors AS MATERIALIZED (
       OR EXISTS (SELECT FROM {parked} AS p WHERE p.shard = e.shard AND p.seq = e.seq AND p.id <> e.id)) AS again
   FROM n, {stream} AS e JOIN born ON born.slot = e.tableoid
 ), unread AS MATERIALIZED (
-  SELECT c.subscription, e.*, NOT ` + behindCursor + ` AS certain
+  SELECT c.subscription, e.*, NOT ` + streamsql.Behind + ` AS certain
   FROM cursors AS c
   JOIN {subscriptions} AS s ON s.name = c.subscription
   JOIN log AS e ON e.shard = c.shard
   WHERE ($2 OR c.history IS DISTINCT FROM $1::uuid)
-    AND NOT (` + behindCursor + ` AND CASE WHEN c.valid THEN NOT (e.alien AND e.xid <> '1') AND e.marked IS NOT TRUE ELSE e.alien AND NOT c.own END)
+    AND NOT (` + streamsql.Behind + ` AND CASE WHEN c.valid THEN NOT (e.alien AND e.xid <> '1') AND e.marked IS NOT TRUE ELSE e.alien AND NOT c.own END)
     AND ` + takesEvent + `
     AND NOT EXISTS (SELECT FROM {parked} AS p WHERE p.subscription = c.subscription AND p.id = e.id)
 )`

@@ -1,6 +1,7 @@
 package pgstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
 // Replay says which delivered events to publish again, and to whom. At least one of the
@@ -48,7 +51,7 @@ FROM {shards} AS c
 CROSS JOIN LATERAL (
   SELECT e.shard, e.seq, {e.event}
   FROM {stream} AS e
-  WHERE e.shard = c.shard AND e.seq > $2 AND ` + behindCursor + `%[1]s
+  WHERE e.shard = c.shard AND e.seq > $2 AND ` + streamsql.Behind + `%[1]s
     AND NOT EXISTS (SELECT FROM {parked} AS p WHERE p.subscription = $1 AND p.shard = e.shard AND p.seq = e.seq)
   ORDER BY e.seq
   LIMIT $3
@@ -79,9 +82,7 @@ WHERE ($4::timestamptz, $5::float8, $6::bigint) IS NOT NULL`
 // Replay publishes delivered events again, with the same ids, in order, at the given rate. It parks copies for the relay;
 // the cursors and the log stay as they are. It returns the number of events.
 func (s Stream) Replay(ctx context.Context, pool *pgxpool.Pool, replay Replay) (int64, error) {
-	if replay.Subscription == "" {
-		replay.Subscription = DefaultSubscription
-	}
+	replay.Subscription = cmp.Or(replay.Subscription, DefaultSubscription)
 	if replay.Rate < 0 {
 		return 0, errors.New("outbox: the rate of a replay is negative")
 	}
@@ -165,11 +166,7 @@ func (r *Replay) conditions(first int) (sql string, args []any, err error) {
 		add("created_at < $%d", r.Until)
 	}
 	if len(r.IDs) > 0 {
-		plain := make([][16]byte, len(r.IDs))
-		for i, id := range r.IDs {
-			plain[i] = id
-		}
-		add("id = ANY($%d)", plain)
+		add("id = ANY($%d)", plainIDs(r.IDs))
 	}
 	if r.TenantID != uuid.Nil {
 		add("tenant_id = $%d", [16]byte(r.TenantID))

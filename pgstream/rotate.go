@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/packfinderz/outbox/internal/sqlstate"
 	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
@@ -50,10 +50,7 @@ func (s *Store) rotate(ctx context.Context, r rotation) error {
 	if err := s.stream.check(ctx, s.pool, ""); err != nil {
 		return err
 	}
-	rows, err := s.pool.Query(ctx, s.stream.names(slotsSQL))
-	if err != nil {
-		return fmt.Errorf("outbox: read the ring: %w", err)
-	}
+	rows, _ := s.pool.Query(ctx, s.stream.names(slotsSQL))
 	type slot struct {
 		number int
 		next   bool
@@ -125,7 +122,7 @@ func (s *Store) empty(ctx context.Context, number int, r rotation) (behind []str
 		_, err = tx.Exec(ctx, `TRUNCATE `+table)
 		return err
 	})
-	if isLocked(err) {
+	if sqlstate.Of(err) == sqlstate.LockNotAvailable {
 		return nil, nil // somebody uses it; there will be another time
 	}
 	if err != nil || len(behind) > 0 {
@@ -140,15 +137,7 @@ func (s *Store) empty(ctx context.Context, number int, r rotation) (behind []str
 
 // behind are the subscriptions that have not settled every event of a slot. It runs while the slot is locked, in a snapshot of
 // its own.
-func (s *Store) behind(ctx context.Context, db query, table string) ([]string, error) {
-	rows, err := db.Query(ctx, strings.ReplaceAll(s.sql.unread, "{slot}", table))
-	if err != nil {
-		return nil, err
-	}
+func (s *Store) behind(ctx context.Context, db Querier, table string) ([]string, error) {
+	rows, _ := db.Query(ctx, strings.ReplaceAll(s.sql.unread, "{slot}", table))
 	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
-func isLocked(err error) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == "55P03" // lock_not_available
 }

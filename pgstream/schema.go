@@ -103,12 +103,6 @@ WHERE r.name = 'outbox_stream'
 UNION ALL
 SELECT 'readable', '', '' FROM relations WHERE name = 'outbox_settings' AND has_table_privilege(oid, 'SELECT')`
 
-// reads is what a pool, a connection and a transaction have in common.
-type reads interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
 // schema is what was found.
 type schema struct {
 	objects map[string]object // by identity
@@ -123,14 +117,11 @@ type schema struct {
 }
 
 // readSchema lists what is there of these names, or of all.
-func (s Stream) readSchema(ctx context.Context, db reads, names []string) (*schema, error) {
-	rows, err := db.Query(ctx, schemaSQL, s.table("outbox_stream"), s.table("outbox_settings"), names)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: look at the stream's schema: %w", err)
-	}
+func (s Stream) readSchema(ctx context.Context, db Querier, names []string) (*schema, error) {
+	rows, _ := db.Query(ctx, schemaSQL, s.table("outbox_stream"), s.table("outbox_settings"), names)
 	found := &schema{objects: make(map[string]object)}
 	var o object
-	_, err = pgx.ForEachRow(rows, []any{&o.kind, &o.name, &o.detail}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&o.kind, &o.name, &o.detail}, func() error {
 		switch o.kind {
 		case "version":
 			_, err := fmt.Sscan(o.name, &found.version)

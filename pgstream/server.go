@@ -25,7 +25,7 @@ WHERE (o.system_identifier, o.timeline) IS DISTINCT FROM (n.system_identifier, n
 RETURNING old.system_identifier IS NOT NULL, n.system_identifier, n.timeline`
 
 // noteServer says when the server is another one than before, as after a promotion.
-func (s *Store) noteServer(ctx context.Context, conn query) error {
+func (s *Store) noteServer(ctx context.Context, conn Querier) error {
 	var known bool
 	var system, timeline int64
 	err := conn.QueryRow(ctx, s.stream.names(noteServerSQL)).Scan(&known, &system, &timeline)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox/internal/pgsession"
@@ -66,24 +65,7 @@ func (s *Store) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("outbox: connect to read the stream: %w", err)
 	}
-	if err := s.checkSession(ctx, conn); err != nil {
-		conn.Discard()
-		return err
-	}
-	if err := s.notePromotion(ctx, conn); err != nil {
-		conn.Discard()
-		return err
-	}
-	if err := s.noteServer(ctx, conn); err != nil {
-		conn.Discard()
-		return err
-	}
-	// A generation of another server, or of an earlier time of it, says nothing.
-	if err := s.redefine(ctx, conn); err != nil {
-		conn.Discard()
-		return err
-	}
-	server, err := s.serverBehind(ctx, conn)
+	server, err := s.checkSession(ctx, conn)
 	if err != nil {
 		conn.Discard()
 		return err
@@ -91,6 +73,31 @@ func (s *Store) connect(ctx context.Context) error {
 	s.forget()
 	s.reader = &reader{conn: conn, server: server}
 	return nil
+}
+
+// checkSession checks a session that is to be the reader's. It returns the server behind a pooler.
+func (s *Store) checkSession(ctx context.Context, conn *pgsession.Conn) (server string, err error) {
+	if err := s.stream.check(ctx, conn, s.config.Subscription); err != nil {
+		return "", err
+	}
+	marks, err := s.stream.storedMarks(ctx, conn, s.config.Subscription)
+	if err != nil {
+		return "", err
+	}
+	if err := s.stream.checkMarks(ctx, conn, marks); err != nil {
+		return "", err
+	}
+	if err := s.notePromotion(ctx, conn); err != nil {
+		return "", err
+	}
+	if err := s.noteServer(ctx, conn); err != nil {
+		return "", err
+	}
+	// A generation of another server, or of an earlier time of it, says nothing.
+	if err := s.redefine(ctx, conn); err != nil {
+		return "", err
+	}
+	return s.serverBehind(ctx, conn)
 }
 
 // disconnect gives the reader up after an error: the session may be gone, and in the middle
@@ -112,13 +119,6 @@ func (s *Store) forget() {
 		sh.forget()
 	}
 	s.parked, s.lookAt, s.recount = nil, time.Time{}, true
-}
-
-// query is what a pool and a connection have in common.
-type query interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
 // distrust drops idle connections after one that did not answer in time: the others may be dead, too, and each would cost

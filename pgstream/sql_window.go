@@ -50,8 +50,6 @@ func recent(shape Shape) string {
 // None of these may be pipelined with another statement, or run in a transaction that has an
 // xid. pg_sequence_last_value is right on a fresh sequence too; SELECT last_value is not.
 const (
-	ofXid = streamsql.OfXid
-
 	// inWindow are the rows e of a window u.
 	inWindow = `NOT pg_visible_in_snapshot(e.xid, u.s1) AND pg_visible_in_snapshot(e.xid, u.s2)`
 
@@ -106,10 +104,10 @@ LEFT JOIN LATERAL (
 	// quarter less time then: most of it is to set up the plan.
 	lateLookSQL = `
       OR EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x
-        CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1{recent} AND ` + ofXid + ` LIMIT 1) AS e
+        CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1{recent} AND ` + streamsql.OfXid + ` LIMIT 1) AS e
         WHERE pg_visible_in_snapshot(x, pg_current_snapshot()))`
 	punctualSQL = `NOT EXISTS (SELECT FROM pg_snapshot_xip(c.s1) AS x
-    CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1 AND ` + ofXid + ` LIMIT 1) AS e
+    CROSS JOIN LATERAL (SELECT FROM {stream} AS e WHERE e.shard = c.shard AND e.seq <= c.q1 AND ` + streamsql.OfXid + ` LIMIT 1) AS e
     WHERE pg_visible_in_snapshot(x, c.s2))`
 )
 
@@ -124,7 +122,7 @@ FROM (SELECT x FROM pg_snapshot_xip($4::text::pg_snapshot) AS x WHERE pg_visible
 CROSS JOIN LATERAL (
   SELECT e.shard, e.slot, e.seq, {e.event}
   FROM {stream} AS e
-  WHERE e.shard = $1 AND e.seq > $2 AND e.seq <= $3%[1]s AND ` + ofXid + `
+  WHERE e.shard = $1 AND e.seq > $2 AND e.seq <= $3%[1]s AND ` + streamsql.OfXid + `
   FETCH FIRST $6 ROWS WITH TIES
 ) AS e
 ORDER BY e.seq

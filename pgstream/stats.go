@@ -9,16 +9,10 @@ import (
 	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
-// Fragments of statements, with the names that they have there.
-const (
-	behindCursor = streamsql.Behind
-	unread       = streamsql.Unread
-)
-
 // statsSQL counts up to $2 events. $1 subscription.
 const statsSQL = `
 WITH lag AS (
-  SELECT (SELECT e.created_at FROM ` + unread + ` AS e WHERE true%[1]s LIMIT 1) AS oldest
+  SELECT (SELECT e.created_at FROM ` + streamsql.Unread + ` AS e WHERE true%[1]s LIMIT 1) AS oldest
   FROM {shards} AS c WHERE c.subscription = $1
 ), parked AS (
   SELECT
@@ -31,7 +25,7 @@ WITH lag AS (
   FROM (SELECT state, next_attempt_at, attempts, created_at FROM {parked} WHERE subscription = $1 LIMIT $2) AS p
 )
 SELECT (
-    SELECT count(*) FROM (SELECT FROM {shards} AS c CROSS JOIN LATERAL ` + unread + ` AS e WHERE c.subscription = $1%[1]s LIMIT $2) AS l
+    SELECT count(*) FROM (SELECT FROM {shards} AS c CROSS JOIN LATERAL ` + streamsql.Unread + ` AS e WHERE c.subscription = $1%[1]s LIMIT $2) AS l
   ) + due, scheduled, retrying + waiting, dead,
   coalesce(extract(epoch FROM now() - least(oldest, (SELECT min(oldest) FROM lag))), 0)::float8
 FROM parked`
@@ -46,7 +40,7 @@ SELECT CASE
   WHEN EXISTS (SELECT FROM {parked} WHERE subscription = $1 AND state = 'retry' AND (attempts > 0 OR next_attempt_at <= now())) THEN false
   WHEN EXISTS (SELECT FROM {parked} WHERE subscription = $1 AND state = 'stopped') THEN false
   ELSE NOT EXISTS (
-    SELECT FROM {shards} AS c CROSS JOIN LATERAL ` + unread + ` AS e WHERE c.subscription = $1%[1]s
+    SELECT FROM {shards} AS c CROSS JOIN LATERAL ` + streamsql.Unread + ` AS e WHERE c.subscription = $1%[1]s
   ) END`
 
 // Idle reports whether nothing is left to do until somebody emits, or a scheduled event is

@@ -1,6 +1,7 @@
 package pgstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,38 +170,24 @@ func Open(ctx context.Context, pool *pgxpool.Pool, stream Stream, config Config)
 
 // withDefaults fills in what is zero and refuses what cannot work.
 func (config Config) withDefaults() (Config, error) {
-	if config.Subscription == "" {
-		config.Subscription = DefaultSubscription
-	}
-	if config.WorkerID == uuid.Nil {
-		config.WorkerID = uuid.New()
-	}
-	if config.Lease == 0 {
-		config.Lease = DefaultLease
-	}
+	config.Subscription = cmp.Or(config.Subscription, DefaultSubscription)
+	config.WorkerID = cmp.Or(config.WorkerID, uuid.New())
+	config.Lease = cmp.Or(config.Lease, DefaultLease)
+	config.MaxAttempts = cmp.Or(config.MaxAttempts, DefaultMaxAttempts)
+	config.MaxStopped = cmp.Or(config.MaxStopped, DefaultMaxStopped)
+	config.Connections = cmp.Or(config.Connections, 4)
+	config.Logger = cmp.Or(config.Logger, slog.Default())
 	if config.Lease < 100*time.Millisecond || config.Lease > 24*time.Hour {
 		return config, fmt.Errorf("outbox: the lease is %s; it must be between 100ms and 24h", config.Lease)
-	}
-	if config.MaxAttempts == 0 {
-		config.MaxAttempts = DefaultMaxAttempts
 	}
 	if config.MaxAttempts < 1 || config.MaxAttempts > math.MaxInt32 {
 		return config, fmt.Errorf("outbox: the maximum of attempts is %d; it must be between 1 and %d", config.MaxAttempts, math.MaxInt32)
 	}
-	if config.MaxStopped == 0 {
-		config.MaxStopped = DefaultMaxStopped
-	}
 	if config.MaxStopped < 0 {
 		return config, errors.New("outbox: the maximum of stopped events is negative")
 	}
-	if config.Connections == 0 {
-		config.Connections = 4
-	}
 	if config.Connections < 2 {
 		return config, fmt.Errorf("outbox: the stream has %d connections; it needs 2: one reads, one settles", config.Connections)
-	}
-	if config.Logger == nil {
-		config.Logger = slog.Default()
 	}
 	return config, nil
 }

@@ -1,6 +1,7 @@
 package pgstream
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -35,7 +36,7 @@ func (s Stream) LayoutName() string { return LayoutName }
 func (s Stream) table(name string) string { return streamsql.Table(s.Schema, name) }
 
 // placed is the stream with the schema in which the search path finds it now.
-func (s Stream) placed(ctx context.Context, db reads) (Stream, error) {
+func (s Stream) placed(ctx context.Context, db Querier) (Stream, error) {
 	if s.Schema != "" {
 		return s, nil
 	}
@@ -78,15 +79,7 @@ const (
 
 // WithDefaults fills in what is zero and refuses what cannot work.
 func (s Shape) WithDefaults() (Shape, error) {
-	if s.Slots == 0 {
-		s.Slots = DefaultSlots
-	}
-	if s.SlotLength == 0 {
-		s.SlotLength = DefaultSlotLength
-	}
-	if s.Shards == 0 {
-		s.Shards = DefaultShards
-	}
+	s.Slots, s.SlotLength, s.Shards = cmp.Or(s.Slots, DefaultSlots), cmp.Or(s.SlotLength, DefaultSlotLength), cmp.Or(s.Shards, DefaultShards)
 	switch {
 	case s.Slots < 3 || s.Slots > 100:
 		// One is written, one is emptied for the next turn, one at least keeps what was written.
@@ -109,19 +102,27 @@ func (s Stream) Shape(ctx context.Context, pool *pgxpool.Pool) (Shape, error) {
 	return s.shape(ctx, pool)
 }
 
-func (s Stream) shape(ctx context.Context, db query) (shape Shape, err error) {
-	var table *string
-	if err := db.QueryRow(ctx, `SELECT to_regclass($1)::text`, s.table("outbox_settings")).Scan(&table); err != nil {
-		return shape, fmt.Errorf("outbox: look for the stream: %w", err)
-	}
-	if table == nil {
-		return shape, fmt.Errorf("outbox: %w", ErrNoStream)
+func (s Stream) shape(ctx context.Context, db Querier) (shape Shape, err error) {
+	if err := s.exists(ctx, db, "outbox_settings"); err != nil {
+		return shape, err
 	}
 	return s.readShape(ctx, db)
 }
 
+// exists returns ErrNoStream if a table of the stream is missing.
+func (s Stream) exists(ctx context.Context, db Querier, table string) error {
+	var there bool
+	if err := db.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, s.table(table)).Scan(&there); err != nil {
+		return fmt.Errorf("outbox: look for the stream: %w", err)
+	}
+	if !there {
+		return fmt.Errorf("outbox: %w", ErrNoStream)
+	}
+	return nil
+}
+
 // readShape reads the settings.
-func (s Stream) readShape(ctx context.Context, db reads) (shape Shape, err error) {
+func (s Stream) readShape(ctx context.Context, db Querier) (shape Shape, err error) {
 	var seconds int
 	err = db.QueryRow(ctx, s.names(`SELECT slots, slot_seconds, shards FROM {settings}`)).Scan(&shape.Slots, &seconds, &shape.Shards)
 	if err != nil {

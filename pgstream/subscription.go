@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/sqlstate"
 )
 
 // OnDead is what a dead event does to the later events of its key.
@@ -66,10 +66,7 @@ func (e *droppedError) Is(target error) bool {
 }
 
 // isDropped reports whether a statement failed because a relay cannot be listed for a subscription that is no more.
-func isDropped(err error) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == "23503" // foreign_key_violation
-}
+func isDropped(err error) bool { return sqlstate.Of(err) == sqlstate.ForeignKeyViolation }
 
 // Start is where a new subscription begins.
 type Start int
@@ -100,11 +97,8 @@ func (s Stream) FindSubscription(ctx context.Context, pool *pgxpool.Pool, name s
 }
 
 // findSubscription locks the subscription's row, too, if locking says so.
-func (s Stream) findSubscription(ctx context.Context, db query, name, locking string) (*Subscription, error) {
-	rows, err := db.Query(ctx, s.names(`SELECT `+subscriptionColumns+` FROM {subscriptions} WHERE name = $1 `+locking), name)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: read subscription %q: %w", name, err)
-	}
+func (s Stream) findSubscription(ctx context.Context, db Querier, name, locking string) (*Subscription, error) {
+	rows, _ := db.Query(ctx, s.names(`SELECT `+subscriptionColumns+` FROM {subscriptions} WHERE name = $1 `+locking), name)
 	sub, err := pgx.CollectExactlyOneRow(rows, scanSubscription)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -119,10 +113,7 @@ func (s Stream) findSubscription(ctx context.Context, db query, name, locking st
 
 // Subscriptions lists all subscriptions by name, those that are HalfMade last.
 func (s Stream) Subscriptions(ctx context.Context, db Querier) ([]Subscription, error) {
-	rows, err := db.Query(ctx, s.names(`SELECT `+subscriptionColumns+` FROM {subscriptions} ORDER BY ready DESC, name`))
-	if err != nil {
-		return nil, fmt.Errorf("outbox: list the subscriptions: %w", err)
-	}
+	rows, _ := db.Query(ctx, s.names(`SELECT `+subscriptionColumns+` FROM {subscriptions} ORDER BY ready DESC, name`))
 	list, err := pgx.CollectRows(rows, scanSubscription)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: list the subscriptions: %w", err)

@@ -1,6 +1,7 @@
 package pgstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
 // SubscriptionOption adjusts how a subscription is altered or dropped.
@@ -26,7 +29,7 @@ func isForced(options []SubscriptionOption) bool {
 const lockShardsSQL = `SELECT FROM {shards} WHERE subscription = $1 ORDER BY shard FOR UPDATE`
 
 // servedSQL finds a relay that is alive. $1 subscription.
-const servedSQL = `SELECT r.host, r.pid FROM {relays} AS r WHERE r.subscription = $1 AND ` + present
+const servedSQL = `SELECT r.host, r.pid FROM {relays} AS r WHERE r.subscription = $1 AND ` + streamsql.Present
 
 // refuseServed returns ErrSubscriptionServed if a relay is found.
 func (s Stream) refuseServed(ctx context.Context, tx pgx.Tx, name, found, hint string) error {
@@ -140,9 +143,7 @@ func (s Stream) AlterSubscription(
 		wanted.Filter.Topics, wanted.Filter.Types = slices.Clone(is.Filter.Topics), slices.Clone(is.Filter.Types)
 		change(&wanted)
 		wanted.Name, wanted.CreatedAt, wanted.Generation, wanted.HalfMade = is.Name, is.CreatedAt, is.Generation, false
-		if wanted.OnDead == "" {
-			wanted.OnDead = DeadSkips
-		}
+		wanted.OnDead = cmp.Or(wanted.OnDead, DeadSkips)
 		altered = &wanted
 		if err := wanted.validatePolicy(); err != nil {
 			return err

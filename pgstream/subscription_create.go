@@ -1,13 +1,15 @@
 package pgstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/packfinderz/outbox/internal/sqlstate"
 )
 
 // The steps of a new subscription. Its shards are locked until it is ready, so that no relay
@@ -45,17 +47,14 @@ func (s Stream) CreateSubscription(ctx context.Context, pool *pgxpool.Pool, sub 
 	if err := sub.Validate(); err != nil {
 		return err
 	}
-	if sub.OnDead == "" {
-		sub.OnDead = DeadSkips
-	}
+	sub.OnDead = cmp.Or(sub.OnDead, DeadSkips)
 	if err := s.check(ctx, pool, ""); err != nil {
 		return err
 	}
 	var generation int64
 	var shards int
 	err := pool.QueryRow(ctx, s.names(createSQL), append(sub.columns(), [16]byte(uuid.New()))...).Scan(&generation, &shards)
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) && pgErr.Code == "23505" { // unique_violation
+	if sqlstate.Of(err) == sqlstate.UniqueViolation {
 		if _, err := s.FindSubscription(ctx, pool, sub.Name); errors.Is(err, ErrHalfMade) {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 // refuseTwice notes that a number is there twice, and refuses the stream.
-func (s Stream) refuseTwice(ctx context.Context, db query) error {
+func (s Stream) refuseTwice(ctx context.Context, db Querier) error {
 	if err := s.doubt(ctx, db, evidenceTwice); err != nil {
 		return err
 	}

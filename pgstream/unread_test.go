@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
 // miscounted is how many rows are not found, once, by the pieces of unread though no cursor has
@@ -18,9 +19,9 @@ func (s *stage) miscounted() (wrong int) {
 			return err
 		}
 		return tx.QueryRow(s.Context(), `SELECT count(*) FROM (
-			SELECT c.shard, e.seq, count(*) FROM outbox_shards AS c CROSS JOIN LATERAL `+(Stream{}).names(unread)+` AS e GROUP BY c.shard, e.seq
+			SELECT c.shard, e.seq, count(*) FROM outbox_shards AS c CROSS JOIN LATERAL `+(Stream{}).names(streamsql.Unread)+` AS e GROUP BY c.shard, e.seq
 		) AS pieces FULL JOIN (
-			SELECT c.shard, e.seq, 1::bigint AS count FROM outbox_shards AS c JOIN outbox_stream AS e ON e.shard = c.shard AND NOT `+behindCursor+`
+			SELECT c.shard, e.seq, 1::bigint AS count FROM outbox_shards AS c JOIN outbox_stream AS e ON e.shard = c.shard AND NOT `+streamsql.Behind+`
 		) AS whole USING (shard, seq, count) WHERE pieces IS NULL OR whole IS NULL`).Scan(&wrong)
 	})
 	if err != nil {

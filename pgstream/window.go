@@ -165,10 +165,7 @@ func snapshots(list []string) string {
 func (s *Store) query(
 	ctx context.Context, sql string, args []any, limit int, opened func(number int16, window [][]byte),
 ) (map[int16]*page, error) {
-	rows, err := s.reader.conn.Query(ctx, sql, append([]any{pgx.QueryResultFormats{pgx.BinaryFormatCode}}, args...)...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := s.reader.conn.Query(ctx, sql, append([]any{pgx.QueryResultFormats{pgx.BinaryFormatCode}}, args...)...)
 	defer rows.Close()
 	pages := make(map[int16]*page)
 	var current *page

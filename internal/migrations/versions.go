@@ -69,14 +69,9 @@ func makeVersions(ctx context.Context, db DB, versions string) error {
 		); INSERT INTO `+versions+` (version_id, is_applied) VALUES (0, true)`)
 		return err
 	})
-	if state := sqlstate.Of(err); state == duplicateTable || state == uniqueViolation {
+	// The table was there, or a transaction has made it meanwhile.
+	if state := sqlstate.Of(err); state == sqlstate.DuplicateTable || state == sqlstate.UniqueViolation {
 		return nil
 	}
 	return err
 }
-
-// PostgreSQL's codes for a table that is there already: one that was, and one that a transaction has made meanwhile.
-const (
-	duplicateTable  = "42P07"
-	uniqueViolation = "23505"
-)

@@ -6,8 +6,16 @@ import (
 	"fmt"
 )
 
-// undefinedTable is the code for a table, or its schema, that is not there.
-const undefinedTable = "42P01"
+// Codes that this module handles, by PostgreSQL's names for them.
+const (
+	ReadOnlyTransaction   = "25006"
+	ForeignKeyViolation   = "23503"
+	UniqueViolation       = "23505"
+	InsufficientPrivilege = "42501"
+	UndefinedTable        = "42P01" // or its schema is missing
+	DuplicateTable        = "42P07"
+	LockNotAvailable      = "55P03"
+)
 
 // Of is the code of an error of the server's; empty for any other.
 func Of(err error) string {
@@ -21,7 +29,7 @@ func Of(err error) string {
 // ExplainMissing says what to do where a layout's table is not there, and leaves other errors as they
 // are.
 func ExplainMissing(err error, layout string) error {
-	if Of(err) != undefinedTable {
+	if Of(err) != UndefinedTable {
 		return err
 	}
 	return fmt.Errorf("%w; %s, or mend the search path", err, HowToMake(layout))
