@@ -13,11 +13,11 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// pageBatch is a batch of pages, each of a shard of its own.
+// pageBatch is a batch of pages, each of another shard.
 type pageBatch struct {
-	store    *Store
-	parts    []*part
-	messages []outbox.Message
+	events
+	store *Store
+	parts []*part
 }
 
 // part is one page that is out, and the cursor it was read at.
@@ -30,7 +30,9 @@ type part struct {
 	held []bool
 	// count is how many are published; the first is messages[start] of the batch.
 	count, start int
-	settled      bool
+	// verdict is what the last settle wrote, or tried to write.
+	verdict verdict
+	settled bool
 }
 
 // part prepares the first page of a shard to be handed out. Events whose key has a parked
@@ -72,15 +74,6 @@ func (b *pageBatch) add(p *part) {
 	}
 }
 
-// Messages are the events to publish.
-func (b *pageBatch) Messages() []outbox.Message { return b.messages }
-
-// Exhausted is empty: the events of a page have not been tried yet.
-func (b *pageBatch) Exhausted() []outbox.Message { return nil }
-
-// Reclaimed is not known: a shard that was taken over starts from its cursor.
-func (b *pageBatch) Reclaimed() int { return 0 }
-
 // Renew keeps the shards.
 func (b *pageBatch) Renew(ctx context.Context) error {
 	shards := make(map[int16]int64, len(b.parts))
@@ -96,19 +89,21 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 	if len(outcomes) != len(b.messages) {
 		return nil, fmt.Errorf("outbox: %d outcomes for %d messages", len(outcomes), len(b.messages))
 	}
-	verdicts := make([]verdict, len(b.parts))
+	if len(b.parts) == 0 {
+		return nil, nil
+	}
 	var parks parkList
 	room := b.store.stopRoom()
-	for i, p := range b.parts {
-		verdicts[i] = p.judge(outcomes[p.start:p.start+p.count], b.store.definition.Load().OnDead, room)
-		parks.addPage(p.shard.number, p.page, verdicts[i].parks)
+	for _, p := range b.parts {
+		p.verdict = p.judge(outcomes[p.start:p.start+p.count], b.store.definition.Load().OnDead, room)
+		parks.addPage(p.shard.number, p.page, p.verdict.parks)
 	}
 	if len(parks.shards) > 0 {
 		// Nobody may settle parked events between the statement and what is known of its keys.
 		b.store.parking.Lock()
 		defer b.store.parking.Unlock()
 	}
-	moved, err := b.store.move(ctx, b.parts, verdicts, &parks)
+	moved, err := b.store.move(ctx, b.parts, &parks)
 	if isTwice(err) {
 		err = b.store.foundTwice(ctx)
 	}
@@ -123,7 +118,7 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 	}
 	b.store.mu.Lock()
 	defer b.store.mu.Unlock()
-	for i, p := range b.parts {
+	for _, p := range b.parts {
 		changes, ok := moved[p.shard.number]
 		if !ok {
 			for j := range p.count {
@@ -133,9 +128,9 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 			continue
 		}
 		b.store.delivered.addPage(p, outcomes[p.start:p.start+p.count])
-		b.store.expect(p.page, verdicts[i].parks)
-		p.finish(&verdicts[i], changes)
-		p.shard.behind = verdicts[i].behind
+		b.store.expect(p.page, p.verdict.parks)
+		p.finish(changes)
+		p.shard.behind = p.verdict.behind
 		if p.shard.leaving {
 			b.store.tendAt = time.Time{} // somebody waits for it
 		}
@@ -178,11 +173,11 @@ func (p *part) lose() {
 }
 
 // finish moves the shard in memory as the table was moved.
-func (p *part) finish(v *verdict, changes int64) {
+func (p *part) finish(changes int64) {
 	if p.settled {
 		return
 	}
-	sh := p.shard
+	sh, v := p.shard, &p.verdict
 	p.settled = true
 	sh.out = false
 	if !sh.known {
@@ -221,34 +216,24 @@ func (p *page) keep(rest []int) {
 
 // move runs the settle statement for all parts. It returns, for each shard that moved, how
 // often others have changed its parked events.
-func (s *Store) move(
-	ctx context.Context, parts []*part, verdicts []verdict, parks *parkList,
-) (moved map[int16]int64, err error) {
+func (s *Store) move(ctx context.Context, parts []*part, parks *parkList) (moved map[int16]int64, err error) {
 	// In the order of their numbers: see settings.
-	order := make([]int, len(parts))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return int(parts[a].shard.number) - int(parts[b].shard.number) })
+	parts = slices.SortedFunc(slices.Values(parts), func(a, b *part) int { return int(a.shard.number) - int(b.shard.number) })
 	n := len(parts)
 	numbers, fences, pos, s2, s1 := make([]int16, n), make([]int64, n), make([]int64, n), make([]string, n), make([]string, n)
 	newPos, closes, names := make([]int64, n), make([]bool, n), make([]string, n)
 	first, last := make([]int64, n), make([]int64, n)
-	for to, from := range order {
-		p, v := parts[from], &verdicts[from]
-		numbers[to], fences[to], pos[to], s1[to], s2[to] = p.shard.number, p.fence, p.cursor.pos, p.cursor.s1, p.cursor.s2
-		newPos[to], closes[to], names[to] = v.pos, v.closes, p.page.part
-		first[to], last[to] = v.first, v.last
+	for i, p := range parts {
+		numbers[i], fences[i], pos[i], s1[i], s2[i] = p.shard.number, p.fence, p.cursor.pos, p.cursor.s1, p.cursor.s2
+		newPos[i], closes[i], names[i] = p.verdict.pos, p.verdict.closes, p.page.part
+		first[i], last[i] = p.verdict.first, p.verdict.last
 	}
 	args := []any{
 		s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(),
 		numbers, fences, pos, s2, newPos, closes, names, s1, first, last,
 	}
 	if len(parks.shards) == 0 {
-		rows, err := s.own.Query(ctx, s.sql.settle, args...)
-		if err != nil {
-			return nil, err
-		}
+		rows, _ := s.own.Query(ctx, s.sql.settle, args...)
 		return s.collectMoved(rows)
 	}
 	// One round trip is one transaction. What waits behind a key that has just been freed is
@@ -258,11 +243,7 @@ func (s *Store) move(
 	shards, keys := parks.waiting()
 	queue.Queue(s.sql.promote, s.config.Subscription, shards, keys)
 	results := s.own.SendBatch(ctx, queue)
-	rows, err := results.Query()
-	if err != nil {
-		_ = results.Close() // it says the same
-		return nil, err
-	}
+	rows, _ := results.Query()
 	moved, err = s.collectMoved(rows)
 	if closeErr := results.Close(); err == nil {
 		err = closeErr

@@ -2,6 +2,7 @@ package pgstream
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/packfinderz/outbox"
@@ -28,7 +29,7 @@ func (s *Store) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.
 		if round > 0 || s.isSure() && !s.owesPages() {
 			if batch := s.next(n); batch != nil {
 				s.readAhead(ctx, n)
-				return s.withExhausted(batch), nil
+				return batch, nil
 			}
 		}
 		more, err := s.advance(ctx, n)
@@ -41,9 +42,11 @@ func (s *Store) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.
 		}
 	}
 	if batch := s.next(n); batch != nil {
-		return s.withExhausted(batch), nil
+		return batch, nil
 	}
-	return s.withExhausted(emptyBatch{}), nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &pageBatch{store: s, events: events{exhausted: s.takeExhausted()}}, nil
 }
 
 // isSure reports whether the leases cannot have ended.
@@ -60,6 +63,7 @@ func (s *Store) next(n int) outbox.Batch {
 	// Parked events that fail again and again must not keep the stream from being tried.
 	if parked := s.parked; parked != nil && (!s.parkedLast || !s.hasPages()) {
 		s.parked, s.draining, s.parkedLast = nil, parked, true
+		parked.exhausted = s.takeExhausted()
 		return parked
 	}
 	var batch *pageBatch
@@ -87,23 +91,15 @@ func (s *Store) next(n int) outbox.Batch {
 		return nil
 	}
 	s.parkedLast = false
+	batch.exhausted = s.takeExhausted()
 	return batch
 }
 
 // inTurn lists the shards, beginning after the one that was served last.
 func (s *Store) inTurn() []*shard {
-	list := make([]*shard, 0, len(s.shards))
-	for _, sh := range s.sorted() {
-		if sh.number > s.turn {
-			list = append(list, sh)
-		}
-	}
-	for _, sh := range s.sorted() {
-		if sh.number <= s.turn {
-			list = append(list, sh)
-		}
-	}
-	return list
+	list := s.sorted()
+	next := max(0, slices.IndexFunc(list, func(sh *shard) bool { return sh.number > s.turn }))
+	return slices.Concat(list[next:], list[:next])
 }
 
 // readAhead does in the background, if nobody does it already, what the next claims need.

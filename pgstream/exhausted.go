@@ -1,46 +1,23 @@
 package pgstream
 
-import (
-	"context"
+import "github.com/packfinderz/outbox"
 
-	"github.com/google/uuid"
+// events are what a batch has to say to the relay: those to publish, and those that the claim found with their
+// attempts used up.
+type events struct{ messages, exhausted []outbox.Message }
 
-	"github.com/packfinderz/outbox"
-)
+// Messages are the events to publish.
+func (e *events) Messages() []outbox.Message { return e.messages }
 
-// withExhausted adds events that were found with their attempts used up.
-func (s *Store) withExhausted(batch outbox.Batch) outbox.Batch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.exhausted) == 0 {
-		return batch
-	}
-	exhausted := s.exhausted
-	s.exhausted = nil
-	return exhaustedBatch{Batch: batch, exhausted: exhausted}
-}
+// Exhausted are events whose attempts were used up before this claim.
+func (e *events) Exhausted() []outbox.Message { return e.exhausted }
 
-type exhaustedBatch struct {
-	outbox.Batch
-	exhausted []outbox.Message
-}
+// Reclaimed is not known: a shard that was taken over starts from its cursor.
+func (e *events) Reclaimed() int { return 0 }
 
-func (b exhaustedBatch) Exhausted() []outbox.Message { return b.exhausted }
-
-// Unblocked asks the batch itself.
-func (b exhaustedBatch) Unblocked() bool {
-	unblocker, ok := b.Batch.(outbox.Unblocker)
-	return ok && unblocker.Unblocked()
-}
-
-// emptyBatch is the batch of a claim that found nothing to publish.
-type emptyBatch struct{}
-
-func (b emptyBatch) Messages() []outbox.Message  { return nil }
-func (b emptyBatch) Exhausted() []outbox.Message { return nil }
-func (b emptyBatch) Reclaimed() int              { return 0 }
-func (b emptyBatch) Renew(context.Context) error { return nil }
-func (b emptyBatch) Abandon()                    {}
-func (b emptyBatch) Settle(context.Context, []outbox.Outcome) ([]uuid.UUID, error) {
-	return nil, nil
+// takeExhausted takes the events that were found with their attempts used up, to report each once. The caller holds
+// the lock.
+func (s *Store) takeExhausted() (list []outbox.Message) {
+	list, s.exhausted = s.exhausted, nil
+	return list
 }

@@ -26,10 +26,10 @@ type parkedRow struct {
 // parkedBatch is a batch of parked events. Of a key it has the first, or a run from the
 // first on.
 type parkedBatch struct {
-	store    *Store
-	fences   map[int16]int64
-	rows     []parkedRow
-	messages []outbox.Message
+	events
+	store  *Store
+	fences map[int16]int64
+	rows   []parkedRow
 }
 
 // holds reports whether the batch has events of a shard.
@@ -56,10 +56,7 @@ func (s *Store) loadGated(ctx context.Context) error {
 	if len(numbers) == 0 {
 		return nil
 	}
-	rows, err := s.own.Query(ctx, s.sql.gated, s.config.Subscription, numbers)
-	if err != nil {
-		return fmt.Errorf("outbox: read the keys that wait: %w", err)
-	}
+	rows, _ := s.own.Query(ctx, s.sql.gated, s.config.Subscription, numbers)
 	gated := make(map[int16]map[string]struct{}, len(numbers))
 	for _, number := range numbers {
 		gated[number] = make(map[string]struct{})
@@ -192,11 +189,8 @@ func (s *Store) nextDue(ctx context.Context, numbers []int16) (seconds *float64,
 
 // readParked reads due events into batch, and those whose attempts are used up into spent.
 func (s *Store) readParked(ctx context.Context, numbers []int16, limit int, batch, spent *parkedBatch) error {
-	rows, err := s.reader.conn.Query(ctx, s.sql.due, pgx.QueryResultFormats{pgx.BinaryFormatCode},
+	rows, _ := s.reader.conn.Query(ctx, s.sql.due, pgx.QueryResultFormats{pgx.BinaryFormatCode},
 		s.config.Subscription, numbers, limit, followers)
-	if err != nil {
-		return fmt.Errorf("outbox: read parked events: %w", err)
-	}
 	defer rows.Close()
 	size := 0
 	var stopped string // a key behind whose run nothing may be taken
@@ -249,15 +243,6 @@ func (b *parkedBatch) bury(ctx context.Context) error {
 	_, err := b.Settle(ctx, outcomes)
 	return err
 }
-
-// Messages are the events to publish.
-func (b *parkedBatch) Messages() []outbox.Message { return b.messages }
-
-// Exhausted is empty: the claim reports them.
-func (b *parkedBatch) Exhausted() []outbox.Message { return nil }
-
-// Reclaimed is not known.
-func (b *parkedBatch) Reclaimed() int { return 0 }
 
 // Renew keeps the shards.
 func (b *parkedBatch) Renew(ctx context.Context) error { return b.store.renew(ctx, b.fences) }

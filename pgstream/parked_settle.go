@@ -80,23 +80,13 @@ func (b *parkedBatch) write(outcomes []outbox.Outcome) *parkedOutcomes {
 	for i := range outcomes {
 		row, message, outcome := b.rows[i], &b.messages[i], &outcomes[i]
 		p := park{gates: row.gates}
-		switch outcome.Kind {
-		case outbox.Delivered:
-		case outbox.Failed:
-			p = failed(i, message.Key, message.Attempt, outcome)
-			p.gates = row.gates
-		case outbox.Died:
-			p = died(i, message.Key, message.Attempt, outcome, b.store.definition.Load().OnDead)
-			p.gates = p.gates && row.gates
-		case outbox.Stopped:
-			p = stopped(i, message.Key, message.Attempt, outcome)
-			p.gates = row.gates
+		switch {
+		case outcome.Kind == outbox.Delivered:
+		case outcome.Kind == outbox.Released && outcome.Delay == 0:
+			continue // it stays as it is
 		default:
-			if outcome.Delay == 0 {
-				continue // it stays as it is
-			}
-			p = passed(i, message.Key, message.Attempt, outcome)
-			p.gates = row.gates
+			p = parkOf(i, message, outcome, b.store.definition.Load().OnDead)
+			p.gates = row.gates && (p.gates || p.state != stateDead)
 		}
 		list.add(row.shard, row.seq, &p)
 		if row.gates && (len(list.keys) == 0 || list.keys[len(list.keys)-1] != message.Key) {
@@ -128,10 +118,7 @@ func (s *Store) settleParked(
 			err = closeErr
 		}
 	}()
-	rows, err := results.Query()
-	if err != nil {
-		return nil, nil, err
-	}
+	rows, _ := results.Query()
 	if ours, err = pgx.CollectRows(rows, pgx.RowTo[int16]); err != nil {
 		return nil, nil, err
 	}
@@ -140,9 +127,7 @@ func (s *Store) settleParked(
 			return nil, nil, err
 		}
 	}
-	if rows, err = results.Query(); err != nil {
-		return nil, nil, err
-	}
+	rows, _ = results.Query()
 	still = make(map[parkedKey]struct{})
 	var key parkedKey
 	_, err = pgx.ForEachRow(rows, []any{&key.shard, &key.key}, func() error {

@@ -1,8 +1,6 @@
 package pgstream
 
-import (
-	"github.com/packfinderz/outbox"
-)
+import "github.com/packfinderz/outbox"
 
 // The states of a parked event.
 const (
@@ -72,14 +70,11 @@ func (p *part) judge(outcomes []outbox.Outcome, onDead OnDead, room func(topic s
 		}
 		switch {
 		case outcome.Kind == outbox.Delivered:
-		case outcome.Kind == outbox.Failed:
-			v.parks = append(v.parks, failed(i, key, page.messages[i].Attempt, outcome))
-			blocked[key] = stateWaiting
-		case outcome.Kind == outbox.Stopped && room(outcome.Topic):
-			v.parks = append(v.parks, stopped(i, key, page.messages[i].Attempt, outcome))
+		case outcome.Kind == outbox.Failed, outcome.Kind == outbox.Stopped && room(outcome.Topic):
+			v.parks = append(v.parks, parkOf(i, &page.messages[i], outcome, onDead))
 			blocked[key] = stateWaiting
 		case outcome.Kind == outbox.Died:
-			v.parks = append(v.parks, died(i, key, page.messages[i].Attempt, outcome, onDead))
+			v.parks = append(v.parks, parkOf(i, &page.messages[i], outcome, onDead))
 			// Under skip the key goes on; what was not tried because of this one is due at once.
 			blocked[key] = stateRetry
 			if onDead == DeadBlocks {
@@ -89,7 +84,7 @@ func (p *part) judge(outcomes []outbox.Outcome, onDead OnDead, room func(topic s
 			state, behind := blocked[key]
 			if !behind || key == "" {
 				if outcome.Kind == outbox.Released && (outcome.Delay > 0 || next <= overtaken) {
-					v.parks = append(v.parks, passed(i, key, page.messages[i].Attempt, outcome))
+					v.parks = append(v.parks, parkOf(i, &page.messages[i], outcome, onDead))
 					blocked[key] = stateWaiting
 					continue
 				}
@@ -126,16 +121,6 @@ func overtaken(outcomes []outbox.Outcome) int {
 	return 0
 }
 
-// passed is an event that was given back and that others may pass.
-func passed(index int, key string, attempts int, outcome *outbox.Outcome) park {
-	delay := outcome.Delay.Seconds()
-	p := park{index: index, state: stateRetry, gates: key != "", attempts: attempts - 1, delay: &delay}
-	if outcome.Error != "" {
-		p.err = &outcome.Error
-	}
-	return p
-}
-
 func heldBack(index int, key string, delayed bool) park {
 	if delayed {
 		return park{index: index, state: stateRetry}
@@ -143,26 +128,28 @@ func heldBack(index int, key string, delayed bool) park {
 	return park{index: index, state: stateWaiting, gates: key != ""}
 }
 
-func failed(index int, key string, attempts int, outcome *outbox.Outcome) park {
+// parkOf is how an event with an outcome is parked. One that was given back is parked as if it had not been tried.
+func parkOf(index int, m *outbox.Message, outcome *outbox.Outcome, onDead OnDead) park {
 	delay := outcome.Delay.Seconds()
-	return park{index: index, state: stateRetry, gates: key != "", attempts: attempts, delay: &delay, err: &outcome.Error}
-}
-
-func died(index int, key string, attempts int, outcome *outbox.Outcome, onDead OnDead) park {
-	if outcome.Uncounted {
-		attempts--
+	p := park{index: index, state: stateRetry, gates: m.Key != "", attempts: m.Attempt, err: &outcome.Error}
+	switch outcome.Kind {
+	case outbox.Failed:
+		p.delay = &delay
+	case outbox.Died:
+		reason := string(outcome.Reason)
+		p.state, p.reason, p.gates = stateDead, &reason, p.gates && onDead == DeadBlocks
+		if outcome.Uncounted {
+			p.attempts--
+		}
+	case outbox.Stopped:
+		p.state, p.route, p.attempts = stateStopped, &outcome.Topic, m.Attempt-1
+	default:
+		p.delay, p.attempts = &delay, m.Attempt-1
+		if outcome.Error == "" {
+			p.err = nil
+		}
 	}
-	reason := string(outcome.Reason)
-	return park{
-		index: index, state: stateDead, gates: key != "" && onDead == DeadBlocks,
-		attempts: attempts, err: &outcome.Error, reason: &reason,
-	}
-}
-
-func stopped(index int, key string, attempts int, outcome *outbox.Outcome) park {
-	return park{
-		index: index, state: stateStopped, gates: key != "", attempts: attempts - 1, err: &outcome.Error, route: &outcome.Topic,
-	}
+	return p
 }
 
 func behindFailed(index int, state string) park {
