@@ -91,27 +91,24 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // Unavailable marks an error as an outage: the destination cannot be reached, hangs, or accepts nothing. A nil
 // error stays nil.
-func Unavailable(err error) error { return unavailable(err, false, false) }
+func Unavailable(err error) error { return unavailable(UnavailableError{Err: err}) }
 
 // Broken is Unavailable for a connection that broke while the message was being sent. A message that repeatedly
 // breaks the connection, while others get through, becomes a suspect. A nil error stays nil.
-func Broken(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &UnavailableError{Err: err, Broken: true}
-}
+func Broken(err error) error { return unavailable(UnavailableError{Err: err, Broken: true}) }
 
 // TopicUnavailable is Unavailable for the message's topic only.
-func TopicUnavailable(err error) error { return unavailable(err, true, false) }
+func TopicUnavailable(err error) error { return unavailable(UnavailableError{Err: err, Topic: true}) }
 
 // Misconfigured marks an error as a wrong setting, such as refused credentials or a forbidden address: the
 // destination is unavailable until a person corrects it. A nil error stays nil.
-func Misconfigured(err error) error { return unavailable(err, false, true) }
+func Misconfigured(err error) error { return unavailable(UnavailableError{Err: err, Setting: true}) }
 
 // TopicMissing marks an error as a topic, stream, exchange or queue that does not exist or that these credentials
 // may not use: its events wait until it is available. A nil error stays nil.
-func TopicMissing(err error) error { return unavailable(err, true, true) }
+func TopicMissing(err error) error {
+	return unavailable(UnavailableError{Err: err, Topic: true, Setting: true})
+}
 
 // IsMisconfigured reports whether an error is a wrong setting; see Misconfigured and TopicMissing.
 func IsMisconfigured(err error) bool {
@@ -119,11 +116,11 @@ func IsMisconfigured(err error) bool {
 	return away != nil && away.Setting
 }
 
-func unavailable(err error, topic, setting bool) error {
-	if err == nil {
+func unavailable(e UnavailableError) error {
+	if e.Err == nil {
 		return nil
 	}
-	return &UnavailableError{Err: err, Topic: topic, Setting: setting}
+	return &e
 }
 
 // UnclearError is an answer that may concern the message or the route.

@@ -3,7 +3,6 @@ package outbox
 import (
 	"errors"
 	"fmt"
-	"reflect"
 )
 
 // A publisher's errors may be broken: a nil pointer as an error, or methods that panic. The relay inspects errors
@@ -12,8 +11,7 @@ import (
 // isNilPointer reports whether an error is a nil pointer. A publisher that returns one has not said whether the
 // message got through.
 func isNilPointer(err error) bool {
-	value := reflect.ValueOf(err)
-	return value.Kind() == reflect.Pointer && value.IsNil()
+	return err != nil && isNil(err)
 }
 
 // textOf returns the error's text, or describes a broken error.

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -80,16 +81,14 @@ func (c RelayConfig) withDefaults() (RelayConfig, error) {
 			return c, fmt.Errorf("outbox: RelayConfig.Hooks[%d], a %T, has no method of a hook", i, hook)
 		}
 	}
-	orDefault(&c.BatchSize, 1000)
-	orDefault(&c.Concurrency, 2)
-	orDefault(&c.Poll, time.Second)
-	orDefault(&c.PublishTimeout, 30*time.Second)
-	orDefault(&c.Grace, 30*time.Second)
-	orDefault(&c.SweepEvery, 10*time.Second)
-	orDefault(&c.PurgeEvery, time.Minute)
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.BatchSize = cmp.Or(c.BatchSize, 1000)
+	c.Concurrency = cmp.Or(c.Concurrency, 2)
+	c.Poll = cmp.Or(c.Poll, time.Second)
+	c.PublishTimeout = cmp.Or(c.PublishTimeout, 30*time.Second)
+	c.Grace = cmp.Or(c.Grace, 30*time.Second)
+	c.SweepEvery = cmp.Or(c.SweepEvery, 10*time.Second)
+	c.PurgeEvery = cmp.Or(c.PurgeEvery, time.Minute)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	var err error
 	if c.Retry, err = c.Retry.WithDefaults(); err != nil {
 		return c, err
@@ -114,15 +113,6 @@ func (c RelayConfig) withDefaults() (RelayConfig, error) {
 
 // isNil reports whether a value is nil or a nil pointer.
 func isNil(value any) bool {
-	if value == nil {
-		return true
-	}
 	v := reflect.ValueOf(value)
-	return v.Kind() == reflect.Pointer && v.IsNil()
-}
-
-func orDefault[T int | time.Duration](value *T, fallback T) {
-	if *value == 0 {
-		*value = fallback
-	}
+	return value == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -59,12 +60,8 @@ func askedDelay(err error) time.Duration {
 
 // WithDefaults fills in defaults and rejects invalid values.
 func (p RetryPolicy) WithDefaults() (RetryPolicy, error) {
-	if p.Base == 0 {
-		p.Base = DefaultBaseDelay
-	}
-	if p.Max == 0 {
-		p.Max = max(DefaultMaxDelay, p.Base)
-	}
+	p.Base = cmp.Or(p.Base, DefaultBaseDelay)
+	p.Max = cmp.Or(p.Max, max(DefaultMaxDelay, p.Base))
 	if p.Base < 0 || p.Max < 0 {
 		return p, errors.New("outbox: a retry delay is negative")
 	}

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,9 +229,7 @@ func (p Purge) WithDefaults() (Purge, error) {
 	case p.BatchSize < 0 || p.BatchSize > math.MaxInt32:
 		return p, fmt.Errorf("outbox: Purge.BatchSize is %d; a step deletes between 1 and %d rows", p.BatchSize, math.MaxInt32)
 	}
-	if p.BatchSize == 0 {
-		p.BatchSize = 1000
-	}
+	p.BatchSize = cmp.Or(p.BatchSize, 1000)
 	return p, nil
 }
 

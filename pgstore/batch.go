@@ -81,7 +81,7 @@ func (b *batch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost []u
 	if b.tx != nil {
 		lost, err = b.settleLocked(ctx, outcomes)
 	} else if lost, err = b.write(ctx, outcomes, false); err != nil {
-		b.store.distrust(err)
+		b.store.pool.Distrust(err)
 	}
 	if isRefusal(err) && len(lost) == 0 && len(b.messages) > 1 {
 		return b.settleSingly(ctx, outcomes)
@@ -172,20 +172,14 @@ func (b *batch) send(
 }
 
 func collectIDs(results pgx.BatchResults) (map[[16]byte]struct{}, error) {
-	rows, err := results.Query()
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
+	rows, _ := results.Query()
 	found := make(map[[16]byte]struct{})
-	for rows.Next() {
-		var id [16]byte
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
+	var id [16]byte
+	_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
 		found[id] = struct{}{}
-	}
-	return found, rows.Err()
+		return nil
+	})
+	return found, err
 }
 
 // Renew keeps the batch for another lease.
@@ -211,7 +205,7 @@ func (b *batch) mark(ctx context.Context, db querier, statement *statement) (kep
 			ids[i] = b.messages[place].ID
 			where[ids[i]] = place
 		}
-		rows, err := db.Query(ctx, statement.sql, append([]any{onTheFly}, statement.with(mark, ids)...)...)
+		rows, err := db.Query(ctx, statement.sql, statement.fresh(mark, ids)...)
 		if err != nil {
 			return kept, fmt.Errorf("outbox: renew the lease: %w", err)
 		}

@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -30,26 +29,14 @@ const (
 // while the table was small, would stay in use after it has grown.
 const onTheFly = pgx.QueryExecModeCacheDescribe
 
-// inIndexOrder leaves the planner only the plan that reads rows in the order of the claim's
-// index and finds them again by their ctid.
-const inIndexOrder = sqlplan.ByIndex
-
 // Claim takes due events.
 func (s *Store) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.Batch, error) {
 	b, err := s.claim(ctx, &request)
 	if err != nil {
-		s.distrust(err)
+		s.pool.Distrust(err)
 		return nil, s.explain(err)
 	}
 	return b, nil
-}
-
-// distrust drops idle connections after one that did not answer in time: the others may be dead, too, and each would cost
-// another timeout.
-func (s *Store) distrust(err error) {
-	if errors.Is(err, context.DeadlineExceeded) {
-		s.pool.Reset()
-	}
 }
 
 func (s *Store) claim(ctx context.Context, request *outbox.ClaimRequest) (*batch, error) {
@@ -189,14 +176,14 @@ func (s *Store) query(
 	s.mu.Lock()
 	idle := s.idle
 	s.mu.Unlock()
-	before := []string{inIndexOrder}
+	before := []string{sqlplan.ByIndex} // the claim reads its index in order, and finds rows again by ctid
 	tx, locks := db.(*session)
 	if locks {
 		before, tx.begin = tx.begin, nil
 	}
 	var rows pgx.Rows
 	if idle && !locks && kind != s.sql.claimExpired {
-		rows, err = db.Query(ctx, statement.sql, append([]any{onTheFly}, statement.with(args...)...)...)
+		rows, err = db.Query(ctx, statement.sql, statement.fresh(args...)...)
 	} else {
 		queue := &pgx.Batch{}
 		for _, sql := range before {

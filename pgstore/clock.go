@@ -59,10 +59,7 @@ func (c *compiler) endLeases() *statement {
 
 // endFarLeases ends the leases that this store has watched for their whole length.
 func (s *Store) endFarLeases(ctx context.Context) error {
-	rows, err := s.pool.Query(ctx, s.sql.farLeases.sql, append([]any{onTheFly}, s.sql.farLeases.with()...)...)
-	if err != nil {
-		return fmt.Errorf("outbox: look for leases that end too far ahead: %w", err)
-	}
+	rows, _ := s.pool.Query(ctx, s.sql.farLeases.sql, s.sql.farLeases.fresh()...)
 	now := time.Now()
 	far := make(map[[16]byte]watched)
 	var ids [][16]byte
@@ -92,7 +89,7 @@ func (s *Store) endFarLeases(ctx context.Context) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	if _, err := s.pool.Exec(ctx, s.sql.endLeases.sql, append([]any{onTheFly}, s.sql.endLeases.with(ids, ends)...)...); err != nil {
+	if _, err := s.pool.Exec(ctx, s.sql.endLeases.sql, s.sql.endLeases.fresh(ids, ends)...); err != nil {
 		return fmt.Errorf("outbox: end leases from before the server's clock was set back: %w", err)
 	}
 	return nil

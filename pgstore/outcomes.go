@@ -9,9 +9,7 @@ import (
 // outcomeGroup are the rows of a batch with one kind of outcome and one mark: what one
 // statement settles.
 type outcomeGroup struct {
-	kind outbox.OutcomeKind
-	mark pgtype.Timestamptz
-
+	groupKey
 	places  []int
 	tids    []pgtype.TID
 	ids     [][16]byte
@@ -37,10 +35,9 @@ func groupOutcomes(messages []outbox.Message, outcomes []outbox.Outcome, holds [
 		if kind == outbox.Stopped {
 			kind = outbox.Released // the next claim leaves it out
 		}
-		if last == nil || last.kind != kind || last.mark != holds[i].mark {
-			key := groupKey{kind, holds[i].mark}
+		if key := (groupKey{kind, holds[i].mark}); last == nil || last.groupKey != key {
 			if last = index[key]; last == nil {
-				last = &outcomeGroup{kind: kind, mark: holds[i].mark}
+				last = &outcomeGroup{groupKey: key}
 				index[key] = last
 				groups = append(groups, last)
 			}

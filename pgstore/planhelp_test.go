@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/sqlplan"
 )
 
 // PlanStatement is a compiled statement, shown to the tests of plans.
@@ -68,7 +69,7 @@ func PlanWatermark(s *Store) time.Time {
 // PlanBegin is what a claim's transaction begins with, while there is work.
 func PlanBegin(s *Store) string {
 	if !s.layout.Locks() {
-		return "BEGIN; " + inIndexOrder
+		return "BEGIN; " + sqlplan.ByIndex
 	}
 	return strings.Join(s.begin, "; ")
 }

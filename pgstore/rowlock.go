@@ -61,7 +61,7 @@ func (s *Store) dropDead(ctx context.Context, tx *session, rows []claimed) ([]cl
 	for i := range rows {
 		ids[i] = rows[i].ID
 	}
-	letters, err := tx.Query(ctx, s.sql.dead.sql, append([]any{onTheFly}, s.sql.dead.with(ids)...)...)
+	letters, err := tx.Query(ctx, s.sql.dead.sql, s.sql.dead.fresh(ids)...)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: look for dead letters of %s: %w", s.layout.Table, err)
 	}
@@ -84,7 +84,7 @@ func (s *Store) worthClaiming(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	var due bool
-	err := s.pool.QueryRow(ctx, s.sql.peek.sql, append([]any{onTheFly}, s.sql.peek.with()...)...).Scan(&due)
+	err := s.pool.QueryRow(ctx, s.sql.peek.sql, s.sql.peek.fresh()...).Scan(&due)
 	if err != nil {
 		return false, fmt.Errorf("outbox: look for events in %s: %w", s.layout.Table, err)
 	}
@@ -125,7 +125,7 @@ func (b *batch) swallowed(ids []uuid.UUID) error {
 func (b *batch) renewLocked(ctx context.Context) (err error) {
 	push := b.store.sql.push
 	if push == nil {
-		err = b.tx.alive(ctx)
+		err = b.tx.exec(ctx, "SELECT")
 	} else {
 		_, err = b.mark(ctx, b.tx, push)
 	}

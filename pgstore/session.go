@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/packfinderz/outbox/internal/pgsession"
+	"github.com/packfinderz/outbox/internal/sqlplan"
 )
 
 // session is the transaction of a claim that only locks its rows, on a connection of its own.
@@ -24,7 +25,7 @@ func beginLocked(lease time.Duration) []string {
 	return []string{
 		"BEGIN ISOLATION LEVEL READ COMMITTED",
 		fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", lease.Milliseconds()),
-		inIndexOrder,
+		sqlplan.ByIndex,
 	}
 }
 
@@ -52,16 +53,6 @@ func (s *session) SendBatch(ctx context.Context, queue *pgx.Batch) pgx.BatchResu
 
 // errSessionOver is returned when a batch is used after its end.
 var errSessionOver = errors.New("the transaction of the claim is over")
-
-// alive checks that the transaction is still open, and keeps the server from ending it as idle.
-func (s *session) alive(ctx context.Context) error {
-	rows, err := s.Query(ctx, "SELECT")
-	if err != nil {
-		return err
-	}
-	rows.Close()
-	return rows.Err()
-}
 
 // exec runs a statement without a result.
 func (s *session) exec(ctx context.Context, sql string) error {

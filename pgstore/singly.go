@@ -95,7 +95,7 @@ func (s *session) lock(ctx context.Context, statement *statement, id uuid.UUID) 
 		}
 	}
 	s.begin = nil
-	rows, err := s.Query(ctx, statement.sql, append([]any{onTheFly}, statement.with([16]byte(id))...)...)
+	rows, err := s.Query(ctx, statement.sql, statement.fresh([16]byte(id))...)
 	if err != nil {
 		return false, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/packfinderz/outbox/internal/sqlname"
 	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/layouts"
 )
@@ -19,6 +20,9 @@ type statement struct {
 
 // with are the arguments of one call.
 func (s *statement) with(args ...any) []any { return append(args, s.constants...) }
+
+// fresh is with, for a call that has the statement planned for its values; see onTheFly.
+func (s *statement) fresh(args ...any) []any { return append([]any{onTheFly}, s.with(args...)...) }
 
 // statements are a layout's SQL.
 type statements struct {
@@ -158,3 +162,7 @@ func (a *assignments) set(column layouts.Column, value string) {
 }
 
 func (a assignments) String() string { return strings.Join(a, ", ") }
+
+func quote(name string) string       { return sqlname.Quote(name) }
+func literal(text string) string     { return sqlname.Literal(text) }
+func t(column layouts.Column) string { return tablesql.T(column) } // every statement calls the table t

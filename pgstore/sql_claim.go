@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/layouts"
 )
 
@@ -31,11 +32,8 @@ func (c claims) of(request *outbox.ClaimRequest) (*statement, []any) {
 	if request.Closed.IsZero() && len(request.Except) == 0 {
 		return c.all, nil
 	}
-	except := make([][16]byte, len(request.Except))
-	for i, id := range request.Except {
-		except[i] = id
-	}
-	return c.some, []any{orEmpty(request.Closed.Topics), orEmpty(request.Closed.Types), orEmpty(request.Closed.OtherTypes), except}
+	closed := request.Closed
+	return c.some, []any{orEmpty(closed.Topics), orEmpty(closed.Types), orEmpty(closed.OtherTypes), pgsession.IDs(request.Except)}
 }
 
 // orEmpty is never nil: a comparison with all of NULL would be true of no row.

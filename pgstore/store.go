@@ -3,6 +3,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
 	"math"
@@ -107,17 +108,11 @@ func open(s *Store, described layouts.Layout, config Config) (*Store, error) {
 	if err := layout.Validate(); err != nil {
 		return nil, err
 	}
-	if config.WorkerID == uuid.Nil {
-		config.WorkerID = uuid.New()
-	}
-	if config.Lease == 0 {
-		config.Lease = DefaultLease
-	}
+	config.WorkerID = cmp.Or(config.WorkerID, uuid.New())
+	config.Lease = cmp.Or(config.Lease, DefaultLease)
+	config.MaxAttempts = cmp.Or(config.MaxAttempts, layout.MaxAttempts)
 	if config.Lease < 100*time.Millisecond || config.Lease > 24*time.Hour {
 		return nil, fmt.Errorf("outbox: the lease is %s; it must be between 100ms and 24h", config.Lease)
-	}
-	if config.MaxAttempts == 0 {
-		config.MaxAttempts = layout.MaxAttempts
 	}
 	if config.MaxAttempts < 1 || config.MaxAttempts > math.MaxInt32 {
 		return nil, fmt.Errorf("outbox: the maximum of attempts is %d; it must be between 1 and %d", config.MaxAttempts, math.MaxInt32)

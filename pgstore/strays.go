@@ -10,12 +10,12 @@ import (
 // countStrays counts rows that no state accounts for: nobody claims, settles or purges them.
 func (s *Store) countStrays(ctx context.Context) (timeless, unknown int64, err error) {
 	if sql := s.sql.timeless; sql != nil {
-		if err := s.pool.QueryRow(ctx, sql.sql, append([]any{onTheFly}, sql.with()...)...).Scan(&timeless); err != nil {
+		if err := s.pool.QueryRow(ctx, sql.sql, sql.fresh()...).Scan(&timeless); err != nil {
 			return 0, 0, err
 		}
 	}
 	if sql := s.sql.unknown; sql != nil {
-		unknown, err = sqlplan.CountIfCheap(ctx, s.pool, sql.sql, append([]any{onTheFly}, sql.with()...)...)
+		unknown, err = sqlplan.CountIfCheap(ctx, s.pool, sql.sql, sql.fresh()...)
 	}
 	return timeless, unknown, err
 }

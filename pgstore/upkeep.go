@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgsession"
 )
 
 // sweepStep is how many rows one statement of a sweep moves.
@@ -24,7 +25,7 @@ func (s *Store) Sweep(ctx context.Context) (int64, error) {
 	}
 	var total int64
 	for {
-		tag, err := s.pool.Exec(ctx, s.sql.sweep.sql, append([]any{onTheFly}, s.sql.sweep.with(sweepStep)...)...)
+		tag, err := s.pool.Exec(ctx, s.sql.sweep.sql, s.sql.sweep.fresh(sweepStep)...)
 		if err != nil {
 			return total, fmt.Errorf("outbox: sweep %s: %w", s.layout.Table, s.explain(err))
 		}
@@ -85,7 +86,7 @@ func (s *Store) purgeTable(
 // purgeStep deletes one step. The statement for dead letters deletes from two tables and
 // returns its count; the other's is in its command tag.
 func (s *Store) purgeStep(ctx context.Context, step *statement, retention time.Duration, size int) (n int64, err error) {
-	args := append([]any{onTheFly}, step.with(retention.Seconds(), size)...)
+	args := step.fresh(retention.Seconds(), size)
 	if step == s.sql.purgeLetters {
 		err = s.pool.QueryRow(ctx, step.sql, args...).Scan(&n)
 		return n, err
@@ -98,7 +99,7 @@ func (s *Store) purgeStep(ctx context.Context, step *statement, retention time.D
 func (s *Store) Stats(ctx context.Context) (outbox.Stats, error) {
 	var stats outbox.Stats
 	var age float64
-	row := s.pool.QueryRow(ctx, s.sql.stats.sql, append([]any{onTheFly}, s.sql.stats.with()...)...)
+	row := s.pool.QueryRow(ctx, s.sql.stats.sql, s.sql.stats.fresh()...)
 	err := row.Scan(&stats.Due, &stats.Scheduled, &stats.Retrying, &stats.Held, &stats.Dead, &stats.Exhausted, &age)
 	if err != nil {
 		return outbox.Stats{}, fmt.Errorf("outbox: count the events of %s: %w", s.layout.Table, s.explain(err))
@@ -127,14 +128,7 @@ type Querier interface {
 
 // RetryIn is Retry in the caller's transaction.
 func (s *Store) RetryIn(ctx context.Context, db Querier, ids ...uuid.UUID) ([]uuid.UUID, error) {
-	plain := make([][16]byte, len(ids))
-	for i, id := range ids {
-		plain[i] = id
-	}
-	rows, err := db.Query(ctx, s.sql.retry.sql, append([]any{onTheFly}, s.sql.retry.with(plain)...)...)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: retry dead events: %w", s.explain(err))
-	}
+	rows, _ := db.Query(ctx, s.sql.retry.sql, s.sql.retry.fresh(pgsession.IDs(ids))...)
 	retried, err := pgx.CollectRows(rows, toID)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: retry dead events: %w", s.explain(err))

@@ -108,7 +108,7 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 		err = b.store.foundTwice(ctx)
 	}
 	if err != nil {
-		b.store.distrust(err)
+		b.store.own.Distrust(err)
 		b.store.mu.Lock()
 		for _, p := range b.parts {
 			b.store.delivered.addPage(p, outcomes[p.start:p.start+p.count])

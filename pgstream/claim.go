@@ -34,7 +34,7 @@ func (s *Store) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.
 		}
 		more, err := s.advance(ctx, n)
 		if err != nil {
-			s.distrust(err)
+			s.own.Distrust(err)
 			return nil, err
 		}
 		if !more {

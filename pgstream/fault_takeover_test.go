@@ -1,6 +1,7 @@
 package pgstream
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -120,7 +121,7 @@ func (s *stage) reconnectWithMemory(store *Store) {
 		memory[number] = *sh
 	}
 	store.disconnect()
-	store.own.Reset()
+	store.own.Distrust(context.DeadlineExceeded)
 	if err := store.connect(s.Context()); err != nil {
 		s.Fatal(err)
 	}

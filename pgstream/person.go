@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/packfinderz/outbox/internal/pgsession"
 )
 
 // Querier is a transaction, a connection or a pool.
@@ -48,7 +50,7 @@ SELECT id FROM changed`
 
 // change changes parked events and returns those that were in one of the states. doing is for the error.
 func (s Stream) change(ctx context.Context, db Querier, doing, subscription, states, set string, ids []uuid.UUID) ([]uuid.UUID, error) {
-	rows, _ := db.Query(ctx, s.names(fmt.Sprintf(personSQL, states, set)), subscription, plainIDs(ids))
+	rows, _ := db.Query(ctx, s.names(fmt.Sprintf(personSQL, states, set)), subscription, pgsession.IDs(ids))
 	changed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (id uuid.UUID, err error) {
 		return id, row.Scan((*[16]byte)(&id))
 	})
@@ -59,15 +61,6 @@ func (s Stream) change(ctx context.Context, db Querier, doing, subscription, sta
 		return nil, fmt.Errorf("outbox: %s: %w", doing, err)
 	}
 	return changed, nil
-}
-
-// plainIDs are ids in the form that pgx sends without a detour through text.
-func plainIDs(ids []uuid.UUID) [][16]byte {
-	plain := make([][16]byte, len(ids))
-	for i, id := range ids {
-		plain[i] = id
-	}
-	return plain
 }
 
 // Retry makes dead events of a subscription due now, with the same id and no attempts counted. It returns the ids of those

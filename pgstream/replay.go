@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/internal/streamsql"
 )
 
@@ -166,7 +167,7 @@ func (r *Replay) conditions(first int) (sql string, args []any, err error) {
 		add("created_at < $%d", r.Until)
 	}
 	if len(r.IDs) > 0 {
-		add("id = ANY($%d)", plainIDs(r.IDs))
+		add("id = ANY($%d)", pgsession.IDs(r.IDs))
 	}
 	if r.TenantID != uuid.Nil {
 		add("tenant_id = $%d", [16]byte(r.TenantID))

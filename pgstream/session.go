@@ -2,7 +2,6 @@ package pgstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -119,12 +118,4 @@ func (s *Store) forget() {
 		sh.forget()
 	}
 	s.parked, s.lookAt, s.recount = nil, time.Time{}, true
-}
-
-// distrust drops idle connections after one that did not answer in time: the others may be dead, too, and each would cost
-// another timeout.
-func (s *Store) distrust(err error) {
-	if errors.Is(err, context.DeadlineExceeded) {
-		s.own.Reset()
-	}
 }

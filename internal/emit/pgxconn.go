@@ -27,10 +27,7 @@ func (c PGXConn) Exec(ctx context.Context, sql string, args []any) (int64, error
 func (c PGXConn) Query(
 	ctx context.Context, sql string, args []any, row func(scan func(dest ...any) error) error,
 ) error {
-	rows, err := c.Tx.Query(ctx, sql, args...)
-	if err != nil {
-		return err
-	}
+	rows, _ := c.Tx.Query(ctx, sql, args...)
 	defer rows.Close()
 	for rows.Next() {
 		if err := row(rows.Scan); err != nil {

@@ -9,6 +9,7 @@ package pgsession
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -161,8 +162,13 @@ func (p *Pool) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, erro
 // Begin begins a transaction with the settings.
 func (p *Pool) Begin(ctx context.Context) (pgx.Tx, error) { return p.BeginTx(ctx, pgx.TxOptions{}) }
 
-// Reset closes the idle connections, and the others when they come back.
-func (p *Pool) Reset() { p.lender.reset() }
+// Distrust closes the idle connections after one did not answer in time: the others may be dead, too, and each would
+// cost another timeout.
+func (p *Pool) Distrust(err error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		p.lender.reset()
+	}
+}
 
 // Close closes all connections. It waits for those that are in use.
 func (p *Pool) Close() { p.lender.close() }

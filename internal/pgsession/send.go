@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -39,6 +40,15 @@ func parse(sql string, args []any) statement {
 		args = args[1:]
 	}
 	return s
+}
+
+// IDs are ids in the form that pgx sends without a detour through text.
+func IDs(ids []uuid.UUID) [][16]byte {
+	plain := make([][16]byte, len(ids))
+	for i, id := range ids {
+		plain[i] = id
+	}
+	return plain
 }
 
 func parseBatch(queue *pgx.Batch) []statement {

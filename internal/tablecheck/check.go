@@ -34,16 +34,33 @@ type Querier interface {
 
 // Mismatches lists everything that does not fit. A table that is missing is an ErrNoTable.
 func Mismatches(ctx context.Context, db Querier, l layouts.Layout) ([]Mismatch, error) {
-	events, err := inspect(ctx, db, l, l.Table, l.Columns.All())
-	if err != nil {
+	return compare(ctx, db, l, false)
+}
+
+// Existing lists what does not fit of the tables that are there already, for a program that looks before it makes the
+// rest. It assumes that missing tables and enum types will be made as the layout says.
+func Existing(ctx context.Context, db Querier, l layouts.Layout) ([]Mismatch, error) {
+	return compare(ctx, db, l, true)
+}
+
+func compare(ctx context.Context, db Querier, l layouts.Layout, makesMissing bool) ([]Mismatch, error) {
+	events, err := inspect(ctx, db, l, l.Table, l.Columns.All(), makesMissing)
+	switch {
+	case makesMissing && errors.Is(err, ErrNoTable):
+		events = expected(l)
+	case err != nil:
 		return nil, err
+	default:
+		events.event()
 	}
-	events.event()
 	if l.DeadLetter == nil {
 		return events.mismatches, nil
 	}
-	letters, err := inspect(ctx, db, l, l.DeadLetter.Table, l.DeadLetter.Columns.All())
-	if err != nil {
+	letters, err := inspect(ctx, db, l, l.DeadLetter.Table, l.DeadLetter.Columns.All(), makesMissing)
+	switch {
+	case makesMissing && errors.Is(err, ErrNoTable):
+		return events.mismatches, nil
+	case err != nil:
 		return nil, err
 	}
 	letters.letter(events)
@@ -106,8 +123,10 @@ type inspection struct {
 	unlogged, hidden bool
 }
 
-// inspect reads the description of a table and looks for its columns.
-func inspect(ctx context.Context, db Querier, of layouts.Layout, table string, columns []layouts.NamedColumn) (*inspection, error) {
+// inspect reads the description of a table and looks for its columns. With makesEnums, all enum types count as there.
+func inspect(
+	ctx context.Context, db Querier, of layouts.Layout, table string, columns []layouts.NamedColumn, makesEnums bool,
+) (*inspection, error) {
 	l := &tablesql.Layout{Layout: of}
 	in := &inspection{layout: l, table: l.Qualified(table)}
 	names, enums := []string{}, []string{}
@@ -120,15 +139,13 @@ func inspect(ctx context.Context, db Querier, of layouts.Layout, table string, c
 			names, enums = append(names, c.Name), append(enums, l.Qualified(c.Enum))
 		}
 	}
-	rows, err := db.Query(ctx, describeSQL, in.table, names, enums)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: read the description of table %s: %w", in.table, err)
-	}
+	rows, _ := db.Query(ctx, describeSQL, in.table, names, enums)
 	var d described
-	_, err = pgx.ForEachRow(rows, []any{
+	_, err := pgx.ForEachRow(rows, []any{
 		&d.name, &d.shown, &d.base, &d.category, &d.oid, &d.length, &d.notNull, &d.hasDefault, &d.generated,
 		&d.labels, &d.isEnum, &d.enumThere, &in.kind, &in.children, &in.unlogged, &in.hidden,
 	}, func() error {
+		d.enumThere = d.enumThere || makesEnums
 		in.found = append(in.found, d)
 		d.labels = nil // the next row has its own
 		return nil

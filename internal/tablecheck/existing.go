@@ -1,49 +1,12 @@
 package tablecheck
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/packfinderz/outbox/internal/tablesql"
 	"github.com/packfinderz/outbox/layouts"
 )
-
-// Existing lists what does not fit of the tables that are there already, for a program that looks before it makes the rest.
-// It assumes that a table or an enum type that is missing will be made as the layout says.
-func Existing(ctx context.Context, db Querier, l layouts.Layout) ([]Mismatch, error) {
-	events, err := inspect(ctx, db, l, l.Table, l.Columns.All())
-	switch {
-	case errors.Is(err, ErrNoTable):
-		events = expected(l)
-	case err != nil:
-		return nil, err
-	default:
-		events.expectEnums()
-		events.event()
-	}
-	if l.DeadLetter == nil {
-		return events.mismatches, nil
-	}
-	letters, err := inspect(ctx, db, l, l.DeadLetter.Table, l.DeadLetter.Columns.All())
-	switch {
-	case errors.Is(err, ErrNoTable):
-		return events.mismatches, nil
-	case err != nil:
-		return nil, err
-	}
-	letters.expectEnums()
-	letters.letter(events)
-	return append(events.mismatches, letters.mismatches...), nil
-}
-
-// expectEnums assumes that the enum types of the layout are there.
-func (in *inspection) expectEnums() {
-	for i := range in.found {
-		in.found[i].enumThere = true
-	}
-}
 
 // expected is the outbox table as the layout describes it, with types by name.
 func expected(of layouts.Layout) *inspection {
