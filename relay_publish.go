@@ -185,6 +185,7 @@ func (r *Relay) call(ctx context.Context, messages []Message) []error {
 
 // callOnce calls the publisher in its own goroutine, because a publisher may end its goroutine.
 func (r *Relay) callOnce(ctx context.Context, messages []Message) (errs []error, panicked bool) {
+	all := func(err error) []error { return slices.Repeat([]error{err}, len(messages)) }
 	done := make(chan struct{})
 	returned := false
 	go func() {
@@ -192,7 +193,7 @@ func (r *Relay) callOnce(ctx context.Context, messages []Message) (errs []error,
 		defer func() {
 			if value := recover(); value != nil {
 				r.log.Error("publisher panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
-				errs, panicked = fill(len(messages), panicError(value)), true
+				errs, panicked = all(panicError(value)), true
 			}
 		}()
 		errs = r.handOver(ctx, messages)
@@ -203,18 +204,10 @@ func (r *Relay) callOnce(ctx context.Context, messages []Message) (errs []error,
 	case panicked:
 		return errs, true
 	case !returned:
-		return fill(len(messages), panicError("the publisher has ended its goroutine")), true
+		return all(panicError("the publisher has ended its goroutine")), true
 	case len(errs) != len(messages): // it is unknown which are missing, so no answer can be used
 		err := fmt.Errorf("the publisher is broken: it answered for %d of %d messages", len(errs), len(messages))
-		return fill(len(messages), Misconfigured(err)), false
+		return all(Misconfigured(err)), false
 	}
 	return errs, false
-}
-
-func fill(n int, err error) []error {
-	errs := make([]error, n)
-	for i := range errs {
-		errs[i] = err
-	}
-	return errs
 }

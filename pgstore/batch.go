@@ -58,11 +58,8 @@ func (b *batch) fill(ctx context.Context, rows []claimed) error {
 		b.exhausted = spent.messages
 		return nil
 	}
-	outcomes := make([]outbox.Outcome, len(spent.messages))
-	for i := range outcomes {
-		outcomes[i] = outbox.Outcome{Kind: outbox.Died, Reason: outbox.ReasonMaxAttempts, Uncounted: true}
-	}
-	lost, stuck, why, err := spent.bury(ctx, outcomes)
+	died := outbox.Outcome{Kind: outbox.Died, Reason: outbox.ReasonMaxAttempts, Uncounted: true}
+	lost, stuck, why, err := spent.bury(ctx, slices.Repeat([]outbox.Outcome{died}, len(spent.messages)))
 	if err != nil {
 		return fmt.Errorf("outbox: move events with used-up attempts to dead: %w", err)
 	}

@@ -156,7 +156,10 @@ func (s *Store) advance(ctx context.Context, n int) (more bool, err error) {
 	if s.life.Err() != nil {
 		return false, errClosed
 	}
-	if err := s.takeReadErr(); err != nil {
+	s.mu.Lock()
+	err, s.readErr = s.readErr, nil
+	s.mu.Unlock()
+	if err != nil {
 		return false, err
 	}
 	if more, err = s.step(ctx, n); err != nil {
@@ -171,14 +174,6 @@ func (s *Store) doneReading() {
 		s.disconnect()
 	}
 	<-s.reading
-}
-
-func (s *Store) takeReadErr() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := s.readErr
-	s.readErr = nil
-	return err
 }
 
 // prepare does whatever is due: leases, cursors that are not known, parked events, pages.

@@ -37,3 +37,10 @@ func (s *Store) IsOut(id uuid.UUID) bool {
 	}
 	return false
 }
+
+// owned are the numbers and fences of the shards.
+func (s *Store) owned() (numbers []int16, fences []int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fenced(s.sorted())
+}

@@ -41,13 +41,6 @@ func (s *Store) drop(number int16) {
 	}
 }
 
-// owned are the numbers and fences of the shards.
-func (s *Store) owned() (numbers []int16, fences []int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return fenced(s.sorted())
-}
-
 // fenced are the numbers and fences of some shards, as statements take them.
 func fenced(shards []*shard) (numbers []int16, fences []int64) {
 	for _, sh := range shards {
@@ -126,7 +119,9 @@ func (c census) share() int {
 
 // heartbeat keeps this relay listed and its shards locked, and drops those that are lost.
 func (s *Store) heartbeat(ctx context.Context) (now census, err error) {
-	numbers, fences := s.owned()
+	s.mu.Lock()
+	numbers, fences := fenced(s.sorted())
+	s.mu.Unlock()
 	sure := time.Now().Add(s.config.Lease)
 	var kept []int16
 	err = s.own.QueryRow(ctx, s.sql.tend, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(),
@@ -193,23 +188,14 @@ func (s *Store) handOver(ctx context.Context) error {
 	return nil
 }
 
-// unfinished are the shards that were lost with a page out that is not settled yet.
-func (s *Store) unfinished() (numbers []int16) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lost = slices.DeleteFunc(s.lost, func(sh *shard) bool { return !sh.out })
-	for _, sh := range s.lost {
-		numbers = append(numbers, sh.number)
-	}
-	return numbers
-}
-
 // takeFree takes up to n shards that nobody has, with a new fence. A shard begins at its
 // stored cursor, whoever had it before. One that this store is still publishing from is left to
 // others: it would hand out the same events again beside that (outbox.Traits.Exclusive).
 func (s *Store) takeFree(ctx context.Context, n int) error {
-	numbers, _ := s.owned()
-	numbers = append(numbers, s.unfinished()...)
+	s.mu.Lock()
+	s.lost = slices.DeleteFunc(s.lost, func(sh *shard) bool { return !sh.out })
+	numbers, _ := fenced(slices.Concat(s.sorted(), s.lost))
+	s.mu.Unlock()
 	rows, _ := s.own.Query(ctx, s.sql.take, s.config.Subscription, [16]byte(s.config.WorkerID), s.config.Lease.Seconds(), n, numbers, s.generation())
 	if err := s.loadCursors(rows); err != nil {
 		return fmt.Errorf("outbox: take shards: %w", err)
@@ -297,26 +283,21 @@ func (s *Store) Leave(ctx context.Context) error {
 		return fmt.Errorf("outbox: leave the stream: %w", ctx.Err())
 	}
 	defer s.doneReading()
-	numbers, fences := s.owned()
 	s.mu.Lock()
+	numbers, fences := fenced(s.sorted())
 	for number := range s.shards {
 		s.drop(number)
 	}
 	s.parked, s.draining = nil, nil
 	s.tendAt, s.lookAt = time.Time{}, time.Time{}
 	s.mu.Unlock()
-	var errs []error
+	var given error
 	if len(numbers) > 0 {
-		_, err := s.own.Exec(ctx, s.sql.giveUp, s.config.Subscription, numbers, fences)
-		errs = append(errs, err)
+		_, given = s.own.Exec(ctx, s.sql.giveUp, s.config.Subscription, numbers, fences)
 	}
-	_, err := s.own.Exec(ctx, s.sql.leave, s.config.Subscription, [16]byte(s.config.WorkerID))
-	errs = append(errs, err)
-	if s.reader != nil {
-		s.reader.conn.Discard()
-		s.reader = nil
-	}
-	if err := errors.Join(errs...); err != nil {
+	_, left := s.own.Exec(ctx, s.sql.leave, s.config.Subscription, [16]byte(s.config.WorkerID))
+	s.disconnect()
+	if err := errors.Join(given, left); err != nil {
 		return fmt.Errorf("outbox: leave the stream: %w", err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package pgstream
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -236,11 +237,8 @@ func (b *parkedBatch) narrow() {
 
 // bury settles events whose attempts are used up as dead.
 func (b *parkedBatch) bury(ctx context.Context) error {
-	outcomes := make([]outbox.Outcome, len(b.rows))
-	for i := range outcomes {
-		outcomes[i] = outbox.Outcome{Kind: outbox.Died, Error: errUsedUp, Reason: outbox.ReasonMaxAttempts, Uncounted: true}
-	}
-	_, err := b.Settle(ctx, outcomes)
+	died := outbox.Outcome{Kind: outbox.Died, Error: errUsedUp, Reason: outbox.ReasonMaxAttempts, Uncounted: true}
+	_, err := b.Settle(ctx, slices.Repeat([]outbox.Outcome{died}, len(b.rows)))
 	return err
 }
 

@@ -55,7 +55,7 @@ func (s Stream) change(ctx context.Context, db Querier, doing, subscription, sta
 		return id, row.Scan((*[16]byte)(&id))
 	})
 	if err == nil && len(changed) > 0 {
-		err = wakeParked(ctx, db, s) // in a transaction: when it is committed
+		err = s.wake(ctx, db, aboutParked)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("outbox: %s: %w", doing, err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -157,7 +156,11 @@ func (s Stream) repair(ctx context.Context, tx pgx.Tx, options RepairOptions) (d
 	if err != nil || h.damage() == nil {
 		return done, err // somebody else has repaired it meanwhile
 	}
-	history, whole := h.current(), h.refusal("") != nil
+	var history *[16]byte // nil if the server has none that can be believed
+	if h.stamped {
+		history = (*[16]byte)(&h.history)
+	}
+	whole := h.refusal("") != nil
 	if options.DryRun {
 		if done, err = s.readRepaired(ctx, tx, options, classifySQL+countUnreadSQL, history, whole); err != nil {
 			return done, err
@@ -183,14 +186,6 @@ func (s Stream) repair(ctx context.Context, tx pgx.Tx, options RepairOptions) (d
 		return done, err
 	}
 	return done, s.goOn(ctx, tx, &h, options)
-}
-
-// current is the name of the server's history; nil if it has none that can be believed.
-func (h *health) current() *[16]byte {
-	if !h.stamped {
-		return nil
-	}
-	return (*[16]byte)(&h.history)
 }
 
 // readRepaired runs a statement that counts by subscription.
@@ -245,7 +240,6 @@ func (s Stream) goOn(ctx context.Context, tx pgx.Tx, h *health, options RepairOp
 		}
 	}
 	if !h.stamped {
-		history = uuid.Nil
 		if err := tx.QueryRow(ctx, s.names(`SELECT {stamp}({'history'})`)).Scan((*[16]byte)(&history)); err != nil {
 			return fmt.Errorf("stamp the history: %w", err)
 		}

@@ -138,7 +138,7 @@ func (s Stream) Replay(ctx context.Context, pool *pgxpool.Pool, replay Replay) (
 			total += int64(len(parked))
 		}
 		if len(parked) > 0 {
-			_ = wakeParked(ctx, pool, s) // relays find them by themselves, later
+			_ = s.wake(ctx, pool, aboutParked) // relays find them by themselves, later
 		}
 		if replay.Progress != nil {
 			replay.Progress(total)

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -124,10 +126,8 @@ func (s Stream) createIndex(want object) string {
 
 // remake tells where an object's statement is.
 func remake(since int) string {
-	for version, name := range migrationFiles() {
-		if version == since {
-			return "make it again as in migration " + name
-		}
+	if name, ok := migrationFiles()[since]; ok {
+		return "make it again as in migration " + name
 	}
 	return ""
 }
@@ -147,12 +147,7 @@ func migrationFiles() map[int]string {
 }
 
 // newestMigration is the number of the last one.
-func newestMigration() (newest int) {
-	for version := range migrationFiles() {
-		newest = max(newest, version)
-	}
-	return newest
-}
+func newestMigration() int { return slices.Max(slices.Collect(maps.Keys(migrationFiles()))) }
 
 // misled is a function that looks for its tables in another schema than its own: the schema was renamed, or a dump was loaded
 // under another name, and what it emits goes elsewhere.

@@ -77,7 +77,7 @@ func (s Stream) DropSubscription(ctx context.Context, pool *pgxpool.Pool, name s
 		if _, err = tx.Exec(ctx, s.names(`DELETE FROM {deliveries} WHERE subscription = $1`), name); err != nil {
 			return err
 		}
-		return wakeChanged(ctx, tx, s)
+		return s.wake(ctx, tx, aboutChanged)
 	})
 	if err != nil {
 		return fmt.Errorf("outbox: drop subscription %q: %w", name, err)
@@ -166,7 +166,7 @@ func (s Stream) AlterSubscription(
 				return err
 			}
 		}
-		return wakeChanged(ctx, tx, s)
+		return s.wake(ctx, tx, aboutChanged)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("outbox: alter subscription %q: %w", name, err)
@@ -182,7 +182,7 @@ func (s Stream) freeDead(ctx context.Context, tx pgx.Tx, name string) error {
 	if _, err := tx.Exec(ctx, s.names(promoteAllSQL), name, false); err != nil {
 		return err
 	}
-	return wakeParked(ctx, tx, s)
+	return s.wake(ctx, tx, aboutParked)
 }
 
 // changes names what differs in the definition of a subscription.

@@ -33,25 +33,19 @@ func (n *Notifier) Close() { n.inner.Close() }
 
 // Wake notifies the relays of a stream once. Long-lived programs use a Notifier.
 func Wake(ctx context.Context, db Querier, stream Stream) error {
-	return wake.Send(ctx, db, stream.table("outbox_stream"), "")
+	return stream.wake(ctx, db, "")
 }
 
-// aboutParked is the text of a notification that parked events were made due.
-const aboutParked = "parked"
+// What a notification is about. Without it relays notice by themselves: parked events within ten seconds, a changed
+// subscription with their next heartbeat.
+const (
+	aboutParked  = "parked"  // a person made parked events due
+	aboutChanged = "changed" // a subscription was altered or dropped
+)
 
-// wakeParked notifies the relays of a stream that parked events were made due by hand. Without it they notice within ten
-// seconds.
-func wakeParked(ctx context.Context, db Querier, stream Stream) error {
-	return wake.Send(ctx, db, stream.table("outbox_stream"), aboutParked)
-}
-
-// aboutChanged is the text of a notification that a subscription was altered or dropped.
-const aboutChanged = "changed"
-
-// wakeChanged makes the relays read their definitions again when the transaction is committed. Without it they do so with
-// their next heartbeat.
-func wakeChanged(ctx context.Context, db wake.Execer, stream Stream) error {
-	return wake.Send(ctx, db, stream.table("outbox_stream"), aboutChanged)
+// wake notifies the relays of the stream; in a transaction, when it is committed.
+func (s Stream) wake(ctx context.Context, db wake.Execer, about string) error {
+	return wake.Send(ctx, db, s.table("outbox_stream"), about)
 }
 
 // Listen calls wakeUp for every notification until ctx ends; see outbox.Listener.

@@ -12,14 +12,6 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// newColumns are the parameters for events that can meet no conflict.
-func (p *Plan) newColumns() []Column {
-	if p.NewColumns == 0 {
-		return p.Columns
-	}
-	return p.Columns[:p.NewColumns]
-}
-
 // value is the parameter for one event.
 func (c Column) value(ev *outbox.Event) any {
 	switch {

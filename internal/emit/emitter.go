@@ -77,7 +77,7 @@ func (e *Emitter) Emit(ctx context.Context, conn Conn, ev outbox.Event) (outbox.
 	}
 	statement, columns := e.plan.Insert, e.plan.Columns
 	if fresh {
-		statement, columns = e.plan.InsertNew, e.plan.newColumns()
+		statement, columns = e.plan.InsertNew, e.plan.NewColumns
 	}
 	args := make([]any, len(columns))
 	for i, column := range columns {
@@ -187,7 +187,7 @@ func (e *Emitter) insertFresh(ctx context.Context, conn Conn, events []outbox.Ev
 		rows[i] = &events[i]
 		results[i].ID = events[i].ID
 	}
-	if _, err := conn.Exec(ctx, e.plan.InsertManyNew, values(conn, e.plan.newColumns(), rows)); err != nil {
+	if _, err := conn.Exec(ctx, e.plan.InsertManyNew, values(conn, e.plan.NewColumns, rows)); err != nil {
 		return nil, fmt.Errorf("outbox: emit %d events: %w", len(events), sqlstate.ExplainMissing(err, e.plan.Layout))
 	}
 	return results, nil

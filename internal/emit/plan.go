@@ -44,8 +44,8 @@ type Plan struct {
 	// InsertNew and InsertManyNew do the same for events that can meet no conflict, because
 	// their ids are new and they have no dedupe keys. That saves a quarter of the time.
 	InsertNew, InsertManyNew string
-	// NewColumns is how many of Columns these two take; zero for all.
-	NewColumns int
+	// NewColumns are those of Columns that these two take.
+	NewColumns []Column
 	// Find looks up events that were there already. Its parameters are the columns that
 	// FindColumns names, of all rows; it returns (1-based place, id).
 	Find        string

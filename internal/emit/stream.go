@@ -120,7 +120,7 @@ func streamPlan(s pgstream.Stream) (*Plan, error) {
 		Insert:    sql(dedupeOneSQL),
 		InsertNew: sql(emitOneSQL), InsertManyNew: sql(emitManySQL),
 		InsertMany: sql(dedupeManySQL),
-		NewColumns: len(emitColumns) - 1,
+		NewColumns: emitColumns[:len(emitColumns)-1],
 		Find:       sql(findDedupeSQL), FindColumns: []int{0, 1, 2, len(emitColumns) - 1},
 		KeyFromAggregate: true,
 		Lock:             sql("SELECT {lock}($1::text[])"),

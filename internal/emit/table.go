@@ -31,6 +31,7 @@ func tablePlan(l *layouts.Layout) (*Plan, error) {
 	for _, p := range ins.params {
 		plan.Columns = append(plan.Columns, p.column)
 	}
+	plan.NewColumns = plan.Columns
 	if !l.Columns.MaxAttempts.IsZero() && l.Columns.MaxAttempts.NotNull {
 		plan.DefaultMaxAttempts = l.MaxAttempts
 	}

@@ -97,20 +97,19 @@ func Shares(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	// the session that conn had last, and a busy one gives conn a new one each time.
 	first, err := backend(ctx, conn)
 	for range shareRounds {
-		if err != nil {
-			break
-		}
 		var mine, others uint32
-		if mine, err = backend(ctx, conn); err != nil {
-			break
+		if err == nil {
+			mine, err = backend(ctx, conn)
 		}
-		others, err = backend(ctx, other)
-		if err == nil && (mine != first || others == mine) {
+		if err == nil {
+			others, err = backend(ctx, other)
+		}
+		if err != nil {
+			return false, fmt.Errorf("look for the pooler's mode: %w", err)
+		}
+		if mine != first || others == mine {
 			return true, nil
 		}
-	}
-	if err != nil {
-		return false, fmt.Errorf("look for the pooler's mode: %w", err)
 	}
 	return false, nil
 }

@@ -220,13 +220,8 @@ func (r *results) Close() error {
 		return r.err
 	}
 	r.closed = true
-	for r.err == nil && r.left+r.after > 0 {
-		if r.left > 0 {
-			r.left--
-		} else {
-			r.after--
-		}
-		_, _ = r.skip() // r.err says it
+	for range r.left + r.after {
+		_, _ = r.skip() // r.err says it, and ends it
 	}
 	if r.rows != nil {
 		r.rows.Close()

@@ -18,8 +18,6 @@ ORDER BY p.place LIMIT 1`
 func Place(ctx context.Context, db interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }, table string) (schema string, err error) {
-	if err := db.QueryRow(ctx, `SELECT coalesce((`+placeSQL+`), '')`, table).Scan(&schema); err != nil {
-		return "", err
-	}
-	return schema, nil
+	err = db.QueryRow(ctx, `SELECT coalesce((`+placeSQL+`), '')`, table).Scan(&schema)
+	return schema, err
 }
