@@ -35,8 +35,8 @@ type part struct {
 	settled bool
 }
 
-// part prepares the first page of a shard to be handed out. Events whose key has a parked
-// event wait behind it, and events whose time has not come are parked until then.
+// part prepares the first page of a shard to be handed out. It holds back events whose key has a parked event, and
+// events whose time has not come.
 func (sh *shard) part() *part {
 	p := &part{shard: sh, fence: sh.fence, cursor: sh.cursor, page: sh.pages[0]}
 	p.count = len(p.page.places)
@@ -83,8 +83,7 @@ func (b *pageBatch) Renew(ctx context.Context) error {
 	return b.store.renew(ctx, shards)
 }
 
-// Settle moves the cursors over what was delivered, and parks what was not, in one
-// transaction.
+// Settle moves the cursors over what was delivered, and parks what was not, in one transaction.
 func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost []uuid.UUID, err error) {
 	if len(outcomes) != len(b.messages) {
 		return nil, fmt.Errorf("outbox: %d outcomes for %d messages", len(outcomes), len(b.messages))
@@ -139,8 +138,7 @@ func (b *pageBatch) Settle(ctx context.Context, outcomes []outbox.Outcome) (lost
 	return lost, nil
 }
 
-// Unblocked reports whether there may be more in the same shards, or another relay waits for
-// one of them.
+// Unblocked reports whether the same shards may have more, or another relay waits for one of them.
 func (b *pageBatch) Unblocked() bool {
 	b.store.mu.Lock()
 	defer b.store.mu.Unlock()
@@ -152,8 +150,7 @@ func (b *pageBatch) Unblocked() bool {
 	return false
 }
 
-// Abandon gives pages back that were not settled. What became of the cursors is not known
-// then: they are read again.
+// Abandon gives back pages that were not settled. Their cursors are read again.
 func (b *pageBatch) Abandon() {
 	b.store.mu.Lock()
 	defer b.store.mu.Unlock()
@@ -214,8 +211,7 @@ func (p *page) keep(rest []int) {
 	p.messages, p.places = messages, places
 }
 
-// move runs the settle statement for all parts. It returns, for each shard that moved, how
-// often others have changed its parked events.
+// move runs the settle statement. It returns, for each shard that moved, how often others changed its parked events.
 func (s *Store) move(ctx context.Context, parts []*part, parks *parkList) (moved map[int16]int64, err error) {
 	// In the order of their numbers: see settings.
 	parts = slices.SortedFunc(slices.Values(parts), func(a, b *part) int { return int(a.shard.number) - int(b.shard.number) })
@@ -236,8 +232,8 @@ func (s *Store) move(ctx context.Context, parts []*part, parks *parkList) (moved
 		rows, _ := s.own.Query(ctx, s.sql.settle, args...)
 		return s.collectMoved(rows)
 	}
-	// One round trip is one transaction. What waits behind a key that has just been freed is
-	// made due by the second statement, which sees what the first waited for.
+	// One round trip is one transaction. The second statement sees what the first one waited for, and makes due what
+	// waits behind a key that was just freed.
 	queue := &pgx.Batch{}
 	queue.Queue(s.sql.settlePark, append(append(args, parks.args()...), parks.slots)...)
 	shards, keys := parks.waiting()
@@ -251,8 +247,7 @@ func (s *Store) move(ctx context.Context, parts []*part, parks *parkList) (moved
 	return moved, err
 }
 
-// collectMoved reads a settle's answer. When relays came or went since the leases were last
-// looked at, that is done at once.
+// collectMoved reads a settle's answer. If relays came or went, the leases are tended at once.
 func (s *Store) collectMoved(rows pgx.Rows) (map[int16]int64, error) {
 	moved := make(map[int16]int64)
 	var number int16

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// claimRounds bounds how often one claim looks on after pages that held nothing to publish.
+	// claimRounds limits how often a claim reads on after pages without anything to publish.
 	claimRounds = 3
-	// parkedEvery is the shortest time between two batches of parked events while the stream
-	// flows, and parkedStep their size: thousands of failing keys must not slow the rest.
+	// parkedEvery is the time between two batches of parked events while the stream flows, and parkedStep is their
+	// size: thousands of failing keys must not slow the rest.
 	parkedEvery = 50 * time.Millisecond
 	parkedStep  = 100
-	// lookEvery is how often parked events are looked for that others may have made due.
+	// lookEvery is how often the store looks for parked events that others made due.
 	lookEvery = 10 * time.Second
 )
 
-// Claim takes the next pages of one or more shards, or parked events that are due. Pages of one
-// shard are strictly one after the other; the next is read meanwhile.
+// Claim takes the next pages of one or more shards, or parked events that are due. A shard has one page out at a time;
+// the next one is read meanwhile.
 func (s *Store) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.Batch, error) {
 	s.noteClosed(request.Closed)
 	n := request.Limit
@@ -49,7 +49,7 @@ func (s *Store) Claim(ctx context.Context, request outbox.ClaimRequest) (outbox.
 	return &pageBatch{store: s, events: events{exhausted: s.takeExhausted()}}, nil
 }
 
-// isSure reports whether the leases cannot have ended.
+// isSure reports whether this store certainly still has its leases.
 func (s *Store) isSure() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *Store) inTurn() []*shard {
 	return slices.Concat(list[next:], list[:next])
 }
 
-// readAhead does in the background, if nobody does it already, what the next claims need.
+// readAhead prepares the next claims in the background, unless somebody is reading already.
 func (s *Store) readAhead(ctx context.Context, n int) {
 	select {
 	case s.reading <- struct{}{}:
@@ -144,8 +144,7 @@ func (s *Store) hasWork(now time.Time) bool {
 	return !now.Before(s.tendAt) || s.mayLook(now) || len(s.opened()) > 0
 }
 
-// advance makes something ready, if there is anything. Only one caller reads at a time; one
-// that had to wait finds what the other has read.
+// advance makes something ready, if there is anything. Callers read one at a time; who waited finds what the other read.
 func (s *Store) advance(ctx context.Context, n int) (more bool, err error) {
 	select {
 	case s.reading <- struct{}{}:
@@ -168,7 +167,7 @@ func (s *Store) advance(ctx context.Context, n int) (more bool, err error) {
 	return more, err
 }
 
-// doneReading lets others read. The reader of a closed store goes, or its pool could not.
+// doneReading lets others read. In a closed store it gives the reader up: closing the pool waits for its connection.
 func (s *Store) doneReading() {
 	if s.life.Err() != nil {
 		s.disconnect()
@@ -228,8 +227,8 @@ func (s *Store) step(ctx context.Context, n int) (more bool, err error) {
 	return s.passSilent(ctx)
 }
 
-// passSilent settles pages that hold nothing to publish, because they are empty or all their
-// events wait. Nobody else would. It reports whether there were any events.
+// passSilent settles pages without anything to publish: they are empty, or all their events wait. It reports whether
+// there were any events.
 func (s *Store) passSilent(ctx context.Context) (passed bool, err error) {
 	batch := &pageBatch{store: s}
 	s.mu.Lock()

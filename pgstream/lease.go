@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// tendEvery is the longest time between two renewals of the leases. A relay that settles
-	// notices at once when others come and go; one that idles, at the next renewal.
+	// tendEvery is the longest time between two renewals of the leases. An idle relay notices only then that others
+	// come and go.
 	tendEvery = 10 * time.Second
-	// hurryEvery is the same for a relay that has less than its share.
+	// hurryEvery is tendEvery for a relay that has less than its share.
 	hurryEvery = 50 * time.Millisecond
 	// leaveTimeout bounds the good-bye of a relay that stops.
 	leaveTimeout = 5 * time.Second
@@ -29,8 +29,7 @@ func (s *Store) sorted() []*shard {
 	return slices.SortedFunc(maps.Values(s.shards), func(a, b *shard) int { return int(a.number) - int(b.number) })
 }
 
-// drop removes a shard that is no longer ours, and parked events of it that are not out yet:
-// they are its next owner's.
+// drop removes a shard that is no longer ours, with its parked events that are not out yet.
 func (s *Store) drop(number int16) {
 	if sh := s.shards[number]; sh != nil && sh.out {
 		s.lost = append(s.lost, sh)
@@ -41,7 +40,7 @@ func (s *Store) drop(number int16) {
 	}
 }
 
-// fenced are the numbers and fences of some shards, as statements take them.
+// fenced returns the numbers and fences of shards, as statements take them.
 func fenced(shards []*shard) (numbers []int16, fences []int64) {
 	for _, sh := range shards {
 		numbers, fences = append(numbers, sh.number), append(fences, sh.fence)
@@ -49,8 +48,7 @@ func fenced(shards []*shard) (numbers []int16, fences []int64) {
 	return numbers, fences
 }
 
-// tend renews the leases, and takes or gives up shards so that every relay of the
-// subscription has its share.
+// tend renews the leases, and takes or gives up shards until this relay has its share.
 func (s *Store) tend(ctx context.Context) error {
 	now, err := s.heartbeat(ctx)
 	if err != nil {
@@ -107,8 +105,8 @@ type census struct {
 	generation int64
 }
 
-// share is how many shards this relay should have: the same for all, and what is left over
-// for the first ones.
+// share is how many shards this relay should have: as many as the others, and one more for the first ones if some are
+// left over.
 func (c census) share() int {
 	share := c.shards / c.relays
 	if c.rank < c.shards%c.relays {
@@ -188,9 +186,8 @@ func (s *Store) handOver(ctx context.Context) error {
 	return nil
 }
 
-// takeFree takes up to n shards that nobody has, with a new fence. A shard begins at its
-// stored cursor, whoever had it before. One that this store is still publishing from is left to
-// others: it would hand out the same events again beside that (outbox.Traits.Exclusive).
+// takeFree takes up to n shards that nobody has. Each begins at its stored cursor. A shard that this store is still
+// publishing from is left to others: its events would be out twice (outbox.Traits.Exclusive).
 func (s *Store) takeFree(ctx context.Context, n int) error {
 	s.mu.Lock()
 	s.lost = slices.DeleteFunc(s.lost, func(sh *shard) bool { return !sh.out })
@@ -226,8 +223,7 @@ func (s *Store) loadCursors(rows pgx.Rows) error {
 	return err
 }
 
-// reload reads the cursors that are not known, and the keys that wait, where that is not
-// known.
+// reload reads the cursors and the waiting keys that are not known.
 func (s *Store) reload(ctx context.Context) error {
 	var unknown []*shard
 	s.mu.Lock()

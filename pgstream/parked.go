@@ -24,8 +24,7 @@ type parkedRow struct {
 	gates bool
 }
 
-// parkedBatch is a batch of parked events. Of a key it has the first, or a run from the
-// first on.
+// parkedBatch is a batch of parked events. It has the first of a key, or several from the first on.
 type parkedBatch struct {
 	events
 	store  *Store
@@ -80,8 +79,8 @@ func (s *Store) loadGated(ctx context.Context) error {
 	return nil
 }
 
-// expect sees to it that parked events are looked for when they are due. This process's clock
-// only says when to look; whether they are due is the database's to say.
+// expect brings the next look forward to when the parked events are due. This process's clock decides only when to
+// look; the database decides what is due.
 func (s *Store) expect(page *page, parks []park) {
 	for _, p := range parks {
 		switch {
@@ -101,8 +100,7 @@ func (s *Store) lookBy(at time.Time) {
 	}
 }
 
-// lookIn is lookBy in some seconds from now. What is further away than the next look needs none
-// of its own, and may be too far for a Duration.
+// lookIn is lookBy, some seconds from now. It ignores a time beyond the next look, which may be too long for a Duration.
 func (s *Store) lookIn(seconds float64) {
 	if seconds < lookEvery.Seconds() {
 		s.lookBy(time.Now().Add(time.Duration(seconds * float64(time.Second))))
@@ -114,8 +112,7 @@ func (s *Store) mayLook(now time.Time) bool {
 	return s.draining == nil && s.parked == nil && !now.Before(s.lookAt)
 }
 
-// parkedPause is the time from one batch of parked events to the next: none, unless the
-// stream flows.
+// parkedPause is the pause between two batches of parked events: none, unless the stream flows.
 func (s *Store) parkedPause() time.Duration {
 	for _, sh := range s.shards {
 		if len(sh.pages) > 0 {
@@ -149,8 +146,8 @@ func (s *Store) look(ctx context.Context, n int, now time.Time) error {
 	if len(numbers) == 0 {
 		return nil
 	}
-	// A look is for the first of those that are expected. The next may be due long before the
-	// next look. It is asked for before they are read: one that is due in between is read then.
+	// The next event may be due long before the next look. It is asked for first: one that becomes due in between is
+	// read now.
 	due, err := s.nextDue(ctx, numbers)
 	if err != nil {
 		return err
@@ -180,7 +177,7 @@ func (s *Store) look(ctx context.Context, n int, now time.Time) error {
 	return nil
 }
 
-// nextDue is in how many seconds the next parked event is due that is not yet; nil if none is.
+// nextDue returns the seconds until the next parked event is due; nil if there is none.
 func (s *Store) nextDue(ctx context.Context, numbers []int16) (seconds *float64, err error) {
 	if err := s.reader.conn.QueryRow(ctx, s.sql.nextDue, s.config.Subscription, numbers).Scan(&seconds); err != nil {
 		return nil, fmt.Errorf("outbox: look when the next parked event is due: %w", err)

@@ -12,18 +12,15 @@ import (
 	"github.com/packfinderz/outbox/internal/pgsession"
 )
 
-// settings make the planner read the stream by its indexes, always: a plan for the values
-// at hand may fall for a sort of the whole backlog. Joins by loops keep several shards in the
-// order of their numbers, so that statements that lock them cannot deadlock. A statement that
-// waited for another must see what that one wrote, whatever the database's default isolation. A row that a
-// policy hides would be passed over for ever: without row security the statement fails instead.
+// settings make the planner always read the stream by its indexes: a plan for the values at hand may sort the whole
+// backlog. Nested loops keep shards in the order of their numbers, so that statements that lock them cannot deadlock.
+// Without row security a statement fails on rows that a policy hides; with it they would be passed over for ever. All
+// run at READ COMMITTED: a statement that waited for another sees what that one wrote.
 //
-// These sessions do not wait for the disk. WAL keeps its order, so that after a crash of the
-// server the cursors, the parked events and the log are those of one moment: the last half
-// second of settling may be undone, and what was settled in it is published once more.
-// Nothing is lost, and events do not wait behind a flush.
+// These sessions do not wait for the disk. WAL keeps its order: after a crash of the server the cursors, the parked
+// events and the log are those of one moment. The last half second of settling may be undone, and is published again.
 //
-// Behind a pooler the session is somebody else's next: there they are settings of each transaction.
+// Behind a pooler, which gives the session to others, they are settings of each transaction.
 func settings() []pgsession.Setting {
 	return []pgsession.Setting{
 		{Name: "plan_cache_mode", Value: "force_generic_plan"}, {Name: "jit", Value: "off"},
@@ -34,9 +31,9 @@ func settings() []pgsession.Setting {
 	}
 }
 
-// ownPool opens connections like the caller's, with the store's settings. Each direct one is checked: it may
-// be one to another server, or to a database that was restored under the same name. Behind a pooler a
-// connection says nothing of the server; there, as everywhere, the reader and the heartbeat look.
+// ownPool opens connections like the caller's, with the store's settings. Each direct one is checked: it may lead to
+// another server, or to a database that was restored under the same name. Behind a pooler only the reader and the
+// heartbeat check.
 func ownPool(pool *pgxpool.Pool, connections int, log *slog.Logger, check func(context.Context, *pgx.Conn) error) (*pgsession.Pool, error) {
 	own, err := pgsession.New(pool, connections, settings(), log, check)
 	if err != nil {
@@ -54,8 +51,8 @@ type reader struct {
 	last   int // how many events the last page had
 }
 
-// connect makes the reader, if there is none. A new session may be one to another server, or
-// to one that has crashed since: it is checked, and no cursor in memory is trusted.
+// connect makes the reader, if there is none. The new session may lead to another server, or to one that has crashed: it
+// is checked, and no cursor in memory is trusted.
 func (s *Store) connect(ctx context.Context) error {
 	if s.reader != nil {
 		return nil
@@ -99,8 +96,7 @@ func (s *Store) checkSession(ctx context.Context, conn *pgsession.Conn) (server 
 	return s.serverBehind(ctx, conn)
 }
 
-// disconnect gives the reader up after an error: the session may be gone, and in the middle
-// of an answer it is of no use.
+// disconnect gives the reader up, after an error: the session may be gone, or in the middle of an answer.
 func (s *Store) disconnect() {
 	if s.reader == nil {
 		return

@@ -17,13 +17,12 @@ type cursor struct {
 	hi     int64
 	pos    int64
 	parked int64 // the count of changes that others made to the parked events
-	// Every transaction with a seq up to q1, q2 or hi has a lower xid than this: that of the
-	// statement that read the sequence. Zero where that is not known; the table does not have them.
+	// The xids of the statements that read q1, q2 and hi from the sequence: every transaction with a seq up to those
+	// has a lower one. Zero if not known; the table does not have them.
 	q1xid, q2xid, hixid uint64
 }
 
-// mayBeLate reports whether the next window may have a late part: a transaction that ran at s1
-// with a seq up to q1.
+// mayBeLate reports whether the next window may have a late part: events up to q1 of transactions that ran at s1.
 func (c *cursor) mayBeLate() bool {
 	return hasRunning(c.s1) && (c.q1xid == 0 || firstRunning(c.s1) < c.q1xid)
 }
@@ -65,8 +64,7 @@ type shard struct {
 	missed bool
 	// leaving is set when the shard is to be given to another relay.
 	leaving bool
-	// behind is the closed topic that the shard waits for, since no more of its events can be
-	// parked.
+	// behind is the closed topic that the shard waits for, because no more of its events can be parked.
 	behind string
 }
 
@@ -117,8 +115,7 @@ func (sh *shard) begin() {
 	}
 }
 
-// forget makes the cursor unknown. A page that is out may still be settled: that is up to
-// the table.
+// forget makes the cursor unknown. A page that is out may still be settled.
 func (sh *shard) forget() {
 	sh.known, sh.stale = false, true
 	if sh.out {
@@ -133,8 +130,7 @@ func (sh *shard) ready() bool {
 	return sh.known && !sh.stale && !sh.out && !sh.leaving && sh.behind == "" && len(sh.pages) > 0
 }
 
-// split makes two pages of the first if it has more than n events: it was read for a larger
-// batch.
+// split makes two pages of the first if it has more than n events: it was read for a larger batch.
 func (sh *shard) split(n int) {
 	first := sh.pages[0]
 	if len(first.places) <= n {

@@ -13,8 +13,7 @@ const (
 
 // verdict is what is written about one page.
 type verdict struct {
-	// pos is the new position, closes whether the window ends; first and last are the seqs
-	// settled, zero for none.
+	// pos is the new position, closes whether the window ends, first and last the seqs that were settled; zero for none.
 	pos         int64
 	closes      bool
 	first, last int64
@@ -37,13 +36,11 @@ type park struct {
 	route    *string // the topic that a stopped event waits for
 }
 
-// judge turns the outcomes of a page into what is written. The cursor cannot pass an event
-// that was given back (the broker is away, or the relay stops): there the page is cut. But
-// where something became of an event behind it, or others may pass it, it is parked, uncounted: what
-// was delivered must not be published once more.
+// judge turns the outcomes of a page into what is written. The cursor cannot pass an event that was given back, because
+// the broker is away or the relay stops: the page is cut there. If a later event of the page was tried, or others may
+// pass this one, it is parked instead, uncounted: what was delivered must not be published again.
 //
-// An event whose topic is closed is parked until it is open, as long as there is room for it;
-// else it is where the page is cut.
+// An event whose topic is closed is parked until the topic opens. Without room for it, the page is cut.
 func (p *part) judge(outcomes []outbox.Outcome, onDead OnDead, room func(topic string) bool) verdict {
 	v := verdict{pos: p.cursor.pos}
 	page := p.page

@@ -27,8 +27,7 @@ const (
 	windowColumn = eventColumn + 14
 )
 
-// room reports whether a page can be read: there is one page in memory besides the one that
-// is out.
+// room reports whether a page can be read: the shard keeps one in memory besides the one that is out.
 func (sh *shard) room() bool {
 	waiting := len(sh.pages)
 	if sh.out {
@@ -47,8 +46,7 @@ type reading struct {
 // current reports whether the shard is still in the window that was read.
 func (r *reading) current() bool { return r.shard.known && r.shard.cursor.s2 == r.s2 }
 
-// readPages reads a page of every shard that has room: of the late part one shard after the
-// other, of the main part all at once.
+// readPages reads a page of every shard that has room: late parts one by one, main parts all at once.
 func (s *Store) readPages(ctx context.Context, n int) error {
 	s.mu.Lock()
 	limit := s.limit(n)
@@ -81,8 +79,7 @@ func (s *Store) readPages(ctx context.Context, n int) error {
 	return s.readMain(ctx, main, limit)
 }
 
-// readLate reads a page of the late part. It reports false when that part is empty, or has
-// been read already.
+// readLate reads a page of the late part. It reports false if there is no more of it.
 func (s *Store) readLate(ctx context.Context, r *reading, limit int) (found bool, err error) {
 	number := r.shard.number
 	args := append([]any{number, r.from, r.q1, r.s1, r.s2, limit}, s.sql.filterArgs...)
@@ -150,18 +147,16 @@ func (sh *shard) take(p *page) {
 	sh.pages = append(sh.pages, p)
 }
 
-// snapshots writes snapshots as an array for a text parameter. Each is made of digits,
-// colons and commas.
+// snapshots writes snapshots as an array for a text parameter. They consist of digits, colons and commas.
 func snapshots(list []string) string {
 	return `{"` + strings.Join(list, `","`) + `"}`
 }
 
-// query runs a statement of the reader and collects the pages by shard. A page is full when
-// there may be more: it has as many events as were asked for, or too many bytes. It never ends between
-// two events with one number: where there are two, it is refused.
+// query runs a statement of the reader and collects the pages by shard. A page is full if there may be more: it has as
+// many events as were asked for, or too many bytes. If two events have one number, the stream is refused.
 //
-// A statement that opens windows has their columns behind those of the event: they are given to
-// opened. It has a row, too, for a window without events.
+// A statement that opens windows has their columns behind those of the event, for opened. It also has a row for a window
+// without events.
 func (s *Store) query(
 	ctx context.Context, sql string, args []any, limit int, opened func(number int16, window [][]byte),
 ) (map[int16]*page, error) {
@@ -232,8 +227,7 @@ type window struct {
 	punctual bool
 }
 
-// newPage makes room for as many events as the last page had: pages come full or nearly
-// empty, many in a row.
+// newPage makes room for as many events as the last page had: full pages, and nearly empty ones, come in a row.
 func (r *reader) newPage(limit int) *page {
 	room := min(limit, r.last)
 	return &page{messages: make([]outbox.Message, 0, room), places: make([]place, 0, room)}
@@ -254,9 +248,8 @@ func (s *Store) fitPages(cut, limit int) {
 	}
 }
 
-// openWindows opens a window in every shard that is between two, if there may be something in
-// it, and reads its first page. It is what an idle relay polls with: if there is not, it writes
-// nothing.
+// openWindows opens a window in every shard that has none open, if there may be something in it, and reads its first
+// page. An idle relay polls with it: if there is nothing, it writes nothing.
 func (s *Store) openWindows(ctx context.Context, n int) (opened bool, err error) {
 	var between, wide []*shard
 	late := false
