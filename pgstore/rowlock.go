@@ -11,9 +11,8 @@ import (
 	"github.com/packfinderz/outbox"
 )
 
-// claimLocked opens a transaction that lasts until the batch is settled or, where rows can be
-// marked, first renewed: its row locks are all that keeps others away. The server ends it if
-// this process stops, so that nothing stays locked for ever.
+// claimLocked opens a transaction that lasts until the batch is settled or, if rows can be marked, first renewed: only
+// its row locks keep others away. The server ends it if this process stops, so nothing stays locked for ever.
 func (s *Store) claimLocked(ctx context.Context, request *outbox.ClaimRequest) (*batch, error) {
 	worth, err := s.worthClaiming(ctx)
 	if err != nil {
@@ -51,8 +50,8 @@ func (s *Store) claimLocked(ctx context.Context, request *outbox.ClaimRequest) (
 	return b, nil
 }
 
-// dropDead leaves out the rows that another relay moved to dead between this claim's snapshot
-// and its locks. Now that they are locked, a look at the letters is final.
+// dropDead leaves out the rows that another relay moved to dead between this claim's snapshot and its locks. Now that
+// they are locked, their letters cannot change.
 func (s *Store) dropDead(ctx context.Context, tx *session, rows []claimed) ([]claimed, error) {
 	if s.sql.dead == nil || len(rows) == 0 {
 		return rows, nil
@@ -72,12 +71,10 @@ func (s *Store) dropDead(ctx context.Context, tx *session, rows []claimed) ([]cl
 	return slices.DeleteFunc(rows, func(row claimed) bool { return slices.Contains(dead, row.ID) }), nil
 }
 
-// worthClaiming looks, after a claim that found nothing, whether there is something now:
-// an idle poll is then one statement, and not a transaction.
+// worthClaiming looks for events after a claim that found none: an idle poll is one statement, and no transaction.
 func (s *Store) worthClaiming(ctx context.Context) (bool, error) {
 	s.mu.Lock()
-	// Where a look at the whole table is slow, because of dead events at its head, the claim
-	// itself has a better way to begin.
+	// If a look at the whole table is slow, because of dead events at its head, the claim begins at its watermark.
 	look := s.idle && s.fullTook <= s.slowScan
 	s.mu.Unlock()
 	if !look {
@@ -119,9 +116,9 @@ func (b *batch) swallowed(ids []uuid.UUID) error {
 		l.Table, len(ids), ids[0], tables)
 }
 
-// renewLocked marks the rows, where they have a column for it, and ends the transaction:
-// one that is open for long keeps vacuum from its work. Elsewhere it shows the server that
-// this process lives, and finds out whether the transaction does.
+// renewLocked marks the rows, if they have a column for it, and ends the transaction: a long one keeps vacuum from its
+// work. Otherwise it runs an empty statement: the server sees that this process is alive, and this process sees whether
+// the transaction still is.
 func (b *batch) renewLocked(ctx context.Context) (err error) {
 	push := b.store.sql.push
 	if push == nil {

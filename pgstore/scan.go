@@ -33,8 +33,8 @@ type scannedField struct {
 	dest func(*claimed) any
 }
 
-// scanned lists what a claim returns of a table, in order. NULL becomes the zero value in
-// the database, so that rows are read without pointers.
+// scanned lists what a claim returns of a table, in order. The database turns NULL into the zero value, so that rows are
+// read without pointers.
 func scanned(l *tablesql.Layout) []scannedField {
 	c := &l.Columns
 	var fields []scannedField
@@ -133,8 +133,7 @@ func planScan(rows pgx.Rows, dests []any) []pgtype.ScanPlan {
 	return plans
 }
 
-// read reads one row. What cannot be read of an event makes that event invalid; what names and
-// holds the row has to be there.
+// read reads one row. A column that cannot be read makes the event invalid, unless the column names or holds the row.
 func (s *scanner) read(row *claimed, values [][]byte, plans []pgtype.ScanPlan, dests []any) error {
 	const id = 2 // after tid and mark
 	for i := range dests {
@@ -153,7 +152,7 @@ func (s *scanner) read(row *claimed, values [][]byte, plans []pgtype.ScanPlan, d
 	return nil
 }
 
-// finish turns a row into what people and publishers see.
+// finish completes the message of a row.
 func (s *scanner) finish(row *claimed) {
 	if row.MaxAttempts == 0 {
 		row.MaxAttempts = s.maxAttempts

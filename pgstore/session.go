@@ -13,8 +13,8 @@ import (
 	"github.com/packfinderz/outbox/internal/sqlplan"
 )
 
-// session is the transaction of a claim that only locks its rows, on a connection of its own.
-// It begins in the round trip of the claim and ends in that of the settle.
+// session is the transaction of a claim that only locks its rows. It begins in the round trip of the claim and ends in
+// that of the settle.
 type session struct {
 	conn  *pgsession.Conn
 	begin []string // what is to be sent before the first statement

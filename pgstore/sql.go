@@ -11,8 +11,8 @@ import (
 	"github.com/packfinderz/outbox/layouts"
 )
 
-// statement is compiled SQL. Its first parameters come with each call; those that are the
-// same for every call of a store (worker, lease, filter) follow and are kept here.
+// statement is compiled SQL. Its first parameters come with each call. The rest (worker, lease, filter) are the same for
+// every call of a store, and are kept here.
 type statement struct {
 	sql       string
 	constants []any
@@ -68,8 +68,7 @@ func compile(l *tablesql.Layout, config *Config) *statements {
 	}
 }
 
-// compiler makes the statements of one store. Each is begun with the number of parameters
-// that a call brings.
+// compiler makes the statements of one store. begin takes the number of parameters that each call brings.
 type compiler struct {
 	l         *tablesql.Layout
 	config    *Config
@@ -113,9 +112,8 @@ func (c *compiler) maxAttempts() string {
 // attempts is how many were counted for a row. A table that lets it be NULL means none.
 func (c *compiler) attempts() string { return "coalesce(" + t(c.l.Columns.Attempts) + ", 0)" }
 
-// claimable is NotDead for a claim. The lookup is a scalar one: the planner must not read all letters
-// into a hash for the few rows of a claim. Every row is looked up, whatever else it says: a letter that
-// somebody wrote in SQL need not have left its error in the row.
+// claimable is NotDead for a claim. It is a scalar subquery: the planner must not read all letters into a hash for the
+// few rows of a claim. It looks up every row: a letter that somebody wrote in SQL leaves no trace in the row.
 func (c *compiler) claimable() string {
 	if c.l.DeadLetter == nil {
 		return "true"
@@ -141,8 +139,8 @@ func (c *compiler) mine() string {
 	return strings.Join(where, " AND ")
 }
 
-// mineOfLetters limits dead letters to those of events that this store serves. A letter whose
-// event is gone does not say whose it was: only a store of all events takes it.
+// mineOfLetters limits dead letters to those of events that this store serves. Only a store of all events takes a letter
+// whose event is gone.
 func (c *compiler) mineOfLetters() string {
 	mine := c.mine()
 	if mine == "true" {

@@ -9,8 +9,8 @@ import (
 	"github.com/packfinderz/outbox/layouts"
 )
 
-// claimKind is which rows a claim looks at. Due rows and rows whose lease ran out are
-// found by different indexes, so each has a statement of its own instead of an OR.
+// claimKind is which rows a claim looks at. Different indexes find due rows and rows whose lease ran out: each kind has a
+// statement of its own instead of an OR.
 type claimKind int
 
 const (
@@ -44,11 +44,8 @@ func orEmpty(list []string) []string {
 	return list
 }
 
-// claim takes rows: it locks them, skipping those that others are just taking, and marks
-// them in the way of the layout. It takes rows whose attempts are used up, too, and says
-// so: they are found where they stand in the way, without a scan of their own.
-//
-// Where it only locks it marks nothing: the open transaction is the mark.
+// claim locks rows, skipping those that others are taking, and marks them as the layout says; if it only locks, the open
+// transaction is the mark. It also returns rows whose attempts are used up, so that they need no scan of their own.
 func (c *compiler) claim(kind claimKind, leaves bool) *statement {
 	if kind == claimExpired && c.l.Hold != layouts.HoldLease {
 		return nil
@@ -112,9 +109,8 @@ func (c *compiler) state(name string) string {
 	return literal(name) + "::" + c.l.Qualified(c.l.Columns.Status.Enum)
 }
 
-// withoutFlush makes the commit of a claim not wait for the disk. A claim that a crash of
-// the server takes back only makes its rows due again; what was published is settled by a
-// commit that waits.
+// withoutFlush makes the commit of a claim not wait for the disk. If a crash of the server undoes a claim, its rows are
+// only due again; the commit of a settle waits.
 const withoutFlush = "(SELECT set_config('synchronous_commit', 'off', true) OFFSET 0) AS without_flush"
 
 // returned are the columns that a scanner reads, in its order. The mark is what the claim
@@ -169,9 +165,8 @@ func (c *compiler) pick(kind claimKind, leaving string) string {
 // leavingArgs is how many parameters leaving has.
 const leavingArgs = 4
 
-// leaving keeps away rows that are to be left: those that go to closed topics, and some by their
-// ids. Its parameters come after the first ones: closed topics, types that go to closed topics,
-// types that do not whatever their topic, ids.
+// leaving leaves out rows that go to closed topics, and rows by their ids. Its parameters come after the first ones:
+// closed topics, types that go to closed topics, types that go elsewhere whatever their topic, ids.
 func (c *compiler) leaving(after int) string {
 	columns := &c.l.Columns
 	topics, types, others, ids := param(after+1, "text[]"), param(after+2, "text[]"), param(after+3, "text[]"), param(after+4, "uuid[]")
@@ -199,8 +194,8 @@ func (c *compiler) peek() *statement {
 }
 
 // dead asks which of the events $1 have an open dead letter: a claim that only locks can return a row that died after the
-// claim began. Its lock then gives it the row as it is now, but the letters as they were. The UPDATE of a claim that marks its
-// rows does not find rows that were changed since it began.
+// claim began, because it sees the row as it is now but the letters as they were. A claim that marks its rows does not
+// find rows that changed since it began.
 func (c *compiler) dead() *statement {
 	if !c.l.Locks() || c.l.DeadLetter == nil {
 		return nil

@@ -8,11 +8,8 @@ import (
 	"github.com/packfinderz/outbox/layouts"
 )
 
-// settles write the outcomes of a batch, one statement for each kind. Each returns the ids
-// of the rows that were still ours.
-//
-// Parameters: $1 the mark of the claim, $2 ctids (of the statements by ctid), then ids and
-// what the outcome brings.
+// settles write the outcomes of a batch, one statement for each kind. Each returns the ids of the rows that were still
+// ours. Parameters: $1 the mark of the claim, $2 ctids (of the statements by ctid), then ids and the outcome's values.
 type settles struct {
 	byCtid                  bool
 	delivered, failed, died *statement
@@ -70,9 +67,8 @@ func (c *compiler) settle(byCtid bool, proof func() string, outcome func(where s
 	return c.end(outcome(from))
 }
 
-// heldByMark is true while the claim whose mark is $1 holds the row. It is a CASE so that the
-// planner does not look for rows by it: it expects one row with a mark, finds all of the
-// batch, and would compare each with each.
+// heldByMark is true while the claim whose mark is $1 holds the row. It is a CASE so that the planner does not search by
+// it: the planner expects one row per mark, finds the whole batch, and would compare each with each.
 func (c *compiler) heldByMark() string {
 	columns := &c.l.Columns
 	if c.l.Hold == layouts.HoldLease {
@@ -142,9 +138,8 @@ func (c *compiler) failed(from string) string {
 	return c.update(a, from)
 }
 
-// usedUp says of an event that is out of attempts how that came. Where they are counted at the
-// claim, its relay died in the last; where failures are counted, somebody has lowered its maximum or
-// written its row.
+// usedUp says why an event is out of attempts. If claims are counted, its relay died during the last one; if failures
+// are counted, somebody lowered its maximum or wrote its row.
 func (c *compiler) usedUp() string {
 	if c.l.Count == layouts.CountOnFailure {
 		return fmt.Sprintf("'the attempts are used up: ' || %s || ' of ' || %s", c.attempts(), c.maxAttempts())

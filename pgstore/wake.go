@@ -12,13 +12,11 @@ import (
 	"github.com/packfinderz/outbox/layouts"
 )
 
-// Notifier tells relays in other processes that something was committed. It sends after
-// the commit, on a connection of its own choice, never in the business transaction: there
-// it would cost up to half of the peak rate.
+// Notifier tells relays in other processes that something was committed. It sends after the commit, on a connection of
+// the pool: a notification inside the business transaction would cost up to half of the peak rate.
 type Notifier struct{ inner *wake.Notifier }
 
-// NewNotifier starts a notifier for a layout's table. Use its Notify as EmitConfig.Nudge,
-// and Close it in the end.
+// NewNotifier starts a notifier for a layout's table. Use its Notify as EmitConfig.Nudge, and Close it in the end.
 func NewNotifier(pool *pgxpool.Pool, layout layouts.Layout) (*Notifier, error) {
 	if err := layout.Validate(); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package wake tells relays in other processes that something was committed, with
-// PostgreSQL's notifications. It is an accelerator: a relay that hears nothing polls.
+// Package wake tells relays in other processes that something was committed, with PostgreSQL's notifications. They only
+// save time: a relay that hears nothing polls.
 package wake
 
 import (
@@ -18,29 +18,24 @@ import (
 )
 
 const (
-	// notifyEvery is the shortest time between two notifications. NOTIFY takes a lock at
-	// commit that all of the server's transactions share.
+	// notifyEvery is the shortest time between two notifications: NOTIFY takes a lock that the whole server shares.
 	notifyEvery = 10 * time.Millisecond
-	// notifyTimeout bounds one notification; the next poll does without it.
+	// notifyTimeout limits one notification; a poll makes up for it.
 	notifyTimeout = 2 * time.Second
 	// probeTimeout is how long the listener waits for a notification of its own.
 	probeTimeout = 3 * time.Second
-	// lookEvery is how long a listener that hears nothing goes without looking whether the table is still
-	// the one that it listens to.
+	// lookEvery is how long a listener hears nothing before it checks that the table was not made anew.
 	lookEvery = 5 * time.Second
 )
 
-// notifySQL notifies the listeners of table $1. The channel is named after the table's
-// oid, so that it is the same whatever search path either side has.
+// notifySQL notifies the listeners of table $1. The channel is named after the table's oid: the search paths of the two
+// sides may differ.
 const notifySQL = `SELECT pg_notify('outbox_' || to_regclass($1)::oid::text, $2)`
 
-// unnamed sends a statement without a name and in one round trip: a prepared one would stay in a
-// session that, behind a pooler, others use next.
+// unnamed prepares nothing: behind a pooler a prepared statement would stay in a session that others use next.
 const unnamed = pgx.QueryExecModeExec
 
-// Notifier tells the relays of one table. It sends after the commit, on a connection of its
-// own choice, never in the business transaction: there it would cost up to half of the peak
-// rate.
+// Notifier tells the relays of one table; see pgstream.Notifier.
 type Notifier struct {
 	pool   *pgxpool.Pool
 	table  string
@@ -57,8 +52,8 @@ func NewNotifier(pool *pgxpool.Pool, table string) *Notifier {
 	return n
 }
 
-// Notify asks for a notification. It returns at once; those asked for within ten
-// milliseconds become one. One that cannot be sent is forgotten: relays poll.
+// Notify asks for a notification and returns at once. Calls within ten milliseconds become one notification. One that
+// cannot be sent is dropped.
 func (n *Notifier) Notify() {
 	select {
 	case n.wanted <- struct{}{}:
@@ -101,8 +96,7 @@ type Execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// Send notifies the relays of a table once. What it was about is for the listener to know;
-// empty is that something was emitted.
+// Send notifies the relays of a table once. about is for the listener; empty if something was emitted.
 func Send(ctx context.Context, db Execer, table, about string) error {
 	if _, err := db.Exec(ctx, notifySQL, unnamed, table, about); err != nil {
 		return fmt.Errorf("outbox: notify relays: %w", err)
@@ -110,12 +104,12 @@ func Send(ctx context.Context, db Execer, table, about string) error {
 	return nil
 }
 
-// Missed is what a wake-up is about when notifications may have been missed: anything.
+// Missed is what a wake-up is about if notifications may have been missed.
 const Missed = "missed"
 
-// Listen calls wake for every notification of a table until ctx ends, on a connection of its
-// own, which it makes anew when it is lost, or when the table was made anew. If notifications do
-// not arrive, as behind a pooler in transaction mode, it returns outbox.ErrNoNotifications.
+// Listen calls wake for every notification of a table until ctx ends. It has a connection of its own, and connects again
+// if the connection is lost or the table was made anew. If notifications do not arrive, as behind a pooler in transaction
+// mode, it returns outbox.ErrNoNotifications.
 func Listen(ctx context.Context, pool *pgxpool.Pool, table string, wake func(about string)) error {
 	return listen(ctx, pool, table, lookEvery, wake)
 }
@@ -149,8 +143,8 @@ func Probe(ctx context.Context, pool *pgxpool.Pool, table string) error {
 // errMadeAnew ends a listener whose table has another oid now, and so another channel.
 var errMadeAnew = errors.New("the table was made anew")
 
-// listenOnce listens on one connection, after it has heard itself, until the table is another one: a dump
-// that is loaded over it (pg_restore --clean) makes it anew.
+// listenOnce listens on one connection, after a notification of its own has arrived. It ends when the table was made anew,
+// as by pg_restore --clean.
 func listenOnce(ctx context.Context, pool *pgxpool.Pool, table string, look time.Duration, wake func(about string)) error {
 	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
 	if err != nil {
@@ -208,7 +202,7 @@ func channelOf(ctx context.Context, conn *pgx.Conn, table string) (channel strin
 	return channel, err
 }
 
-// await waits so long for a notification, and returns what it is about.
+// await waits for a notification, and returns what it is about.
 func await(ctx context.Context, conn *pgx.Conn, patience time.Duration) (about string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
