@@ -30,7 +30,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: postgres ## a shop, a relay, a broker, a consumer and the console, on private servers; Ctrl-C ends it
-	CGO_ENABLED=0 go build -gcflags=all=-dwarf=false -ldflags=-w -o bin/outbox-demo ./examples/demo
+	GOWORK=$(CURDIR)/examples/demo/demo.work CGO_ENABLED=0 go build -gcflags=all=-dwarf=false -ldflags=-w -o bin/outbox-demo ./examples/demo
 	bin/outbox-demo
 
 django: postgres django-packages ## a Django project with an outbox, on a private PostgreSQL; Ctrl-C ends it
