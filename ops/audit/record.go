@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/packfinderz/outbox/ops/internal/query"
+	"github.com/packfinderz/outbox/internal/pgsession"
 )
 
 // writeTimeout bounds a write that continues after its caller's context ends.
@@ -47,7 +47,7 @@ func (r *Record) Note(ctx context.Context, tx pgx.Tx, events int64, ids []uuid.U
 		return nil
 	}
 	_, err := tx.Exec(ctx, r.log.sql(`INSERT INTO {events} (event_id, audit_id) SELECT unnest($2::uuid[]), $1 ON CONFLICT DO NOTHING`),
-		r.id, query.PlainIDs(ids))
+		r.id, pgsession.IDs(ids))
 	return writeError(err)
 }
 

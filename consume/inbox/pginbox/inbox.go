@@ -90,16 +90,13 @@ func New(config Config) (*Inbox, error) {
 // markSQL waits for an open transaction that has marked the same event. If that one rolls back, this one marks.
 const markSQL = `INSERT INTO %s (consumer, event_id) VALUES ($1::text, $2::uuid) ON CONFLICT (consumer, event_id) DO NOTHING`
 
-// lockNotAvailable is PostgreSQL's code for a wait that lock_timeout ended.
-const lockNotAvailable = "55P03"
-
 // marked interprets the result of markSQL.
 func marked(rows int64, err error, consumer string, event uuid.UUID) (first bool, _ error) {
 	if err == nil {
 		return rows == 1, nil
 	}
 	err = fmt.Errorf("inbox: mark event %s for %s: %w", event, consumer, err)
-	if sqlstate.Of(err) == lockNotAvailable {
+	if sqlstate.Of(err) == sqlstate.LockNotAvailable {
 		return false, errors.Join(inbox.ErrInProgress, err)
 	}
 	return false, err

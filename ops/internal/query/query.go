@@ -81,15 +81,6 @@ func Moment(t pgtype.Timestamptz) time.Time {
 	return t.Time.UTC()
 }
 
-// PlainIDs converts ids for the database.
-func PlainIDs(ids []uuid.UUID) [][16]byte {
-	plain := make([][16]byte, len(ids))
-	for i, id := range ids {
-		plain[i] = id
-	}
-	return plain
-}
-
 // IDTime returns when an id was made, if the id tells.
 func IDTime(id uuid.UUID) (at time.Time, tells bool) {
 	if id.Version() != 7 {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/packfinderz/outbox"
+	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/internal/streamsql"
 	"github.com/packfinderz/outbox/ops/internal/query"
 	"github.com/packfinderz/outbox/ops/view"
@@ -133,7 +134,7 @@ func conditions(f *view.Filter, alias, state string, args *query.Args) string {
 		list = append(list, alias+".tenant_id = "+args.Add([16]byte(f.TenantID)))
 	}
 	if len(f.IDs) > 0 {
-		list = append(list, alias+".id = ANY("+args.Add(query.PlainIDs(f.IDs))+")")
+		list = append(list, alias+".id = ANY("+args.Add(pgsession.IDs(f.IDs))+")")
 	}
 	if f.Error != "" {
 		list = append(list, query.NormalSQL("p.last_error")+" = "+args.Add(f.Error))

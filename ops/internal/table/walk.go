@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/packfinderz/outbox/internal/pgsession"
 	"github.com/packfinderz/outbox/internal/sqlname"
 	"github.com/packfinderz/outbox/internal/sqlplan"
 	"github.com/packfinderz/outbox/layouts"
@@ -179,7 +180,7 @@ func (t *Table) rows(w *walk, more string, ascending bool, from *view.Position, 
 func (t *Table) within(w *walk, f *view.Filter, args *query.Args) string {
 	c := &t.layout.Columns
 	if len(f.IDs) > 0 {
-		return col(c.ID) + " = ANY(" + args.Add(query.PlainIDs(f.IDs)) + ")"
+		return col(c.ID) + " = ANY(" + args.Add(pgsession.IDs(f.IDs)) + ")"
 	}
 	at, id := t.place(w)
 	byID := w.byID() && !w.unordered
