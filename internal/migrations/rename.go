@@ -9,18 +9,19 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
-	"testing/fstest" // its file system in memory; it does not import testing
 	"unicode/utf8"
 )
 
-// quoted matches a quoted identifier. The migration files quote the names that follow the table's, and no others.
+// quoted matches a quoted identifier. In the migration files every name that follows
+// the table's is quoted, and every name that is fixed by a contract is not.
 var quoted = regexp.MustCompile(`"[^"]+"`)
 
 // maxIdentifier is PostgreSQL's limit on names.
 const maxIdentifier = 63
 
-// Rename returns the files of the migrations folder with new names for the tables, and for the indexes, functions and
-// triggers named after them. The caller has validated the new names.
+// Rename returns the files of the migrations folder with each table called by its new
+// name, and the names of indexes, functions and triggers following. The caller has
+// validated the new names.
 func Rename(files embed.FS, tables map[string]string) (fs.FS, error) {
 	return Render(files, func(sql string) (string, error) {
 		return quoted.ReplaceAllStringFunc(sql, func(name string) string {
@@ -35,7 +36,7 @@ func Render(files embed.FS, render func(sql string) (string, error)) (fs.FS, err
 	if err != nil {
 		return nil, fmt.Errorf("list migrations: %w", err)
 	}
-	rendered := make(fstest.MapFS, len(paths))
+	rendered := make(memory, len(paths))
 	for _, path := range paths {
 		sql, err := files.ReadFile(path)
 		if err != nil {
@@ -45,7 +46,7 @@ func Render(files embed.FS, render func(sql string) (string, error)) (fs.FS, err
 		if err != nil {
 			return nil, fmt.Errorf("render migration %s: %w", path, err)
 		}
-		rendered[strings.TrimPrefix(path, "migrations/")] = &fstest.MapFile{Data: []byte(text), Mode: 0o444}
+		rendered[strings.TrimPrefix(path, "migrations/")] = []byte(text)
 	}
 	return rendered, nil
 }
@@ -60,8 +61,9 @@ func rename(name string, tables map[string]string) string {
 	return identifier(name)
 }
 
-// identifier quotes a name for a goose file. Goose splits files into statements without reading quotes, so a
-// semicolon in a name would end the statement: every unusual character is written as a Unicode escape.
+// identifier quotes a name for a goose file. Goose splits files into statements
+// without reading quotes, so a name with a semicolon or a comment in it would tear
+// its statement apart: every unusual character is written as a Unicode escape.
 func identifier(name string) string {
 	var b strings.Builder
 	escaped := false
@@ -79,8 +81,8 @@ func identifier(name string) string {
 	return `"` + b.String() + `"`
 }
 
-// shorten keeps a derived name within PostgreSQL's limit, and distinct: PostgreSQL would cut the end, which is where
-// the names of two indexes differ.
+// shorten keeps a derived name within the limit and still distinct: PostgreSQL would
+// cut its end, which is where the names of two indexes differ.
 func shorten(name string) string {
 	if len(name) <= maxIdentifier {
 		return name
