@@ -5,7 +5,6 @@
 package consumer
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -31,8 +30,10 @@ func New(config Config) (*Consumer, error) {
 	config = config.withDefaults()
 	options, brokerErr := config.Broker.ClientOptions()
 	processor, processErr := consume.New(config.Process)
-	if err := cmp.Or(brokerErr, config.validate(), processErr); err != nil {
-		return nil, fmt.Errorf("kafka consumer: %w", err)
+	for _, err := range []error{brokerErr, config.validate(), processErr} {
+		if err != nil {
+			return nil, fmt.Errorf("kafka consumer: %w", err)
+		}
 	}
 	config.Process = processor.Config()
 	return &Consumer{config, options, processor, config.Process.Logger.With("group", config.Group)}, nil

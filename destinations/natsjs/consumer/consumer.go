@@ -2,7 +2,6 @@
 package consumer
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -27,8 +26,10 @@ func New(config Config) (*Consumer, error) {
 	config = config.withDefaults()
 	options, brokerErr := config.Broker.ClientOptions()
 	processor, processErr := consume.New(config.Process)
-	if err := cmp.Or(brokerErr, config.validate(), processErr); err != nil {
-		return nil, fmt.Errorf("natsjs consumer: %w", err)
+	for _, err := range []error{brokerErr, config.validate(), processErr} {
+		if err != nil {
+			return nil, fmt.Errorf("natsjs consumer: %w", err)
+		}
 	}
 	config.Process = processor.Config()
 	log := config.Process.Logger.With("topics", config.Topics, "consumer", config.Durable)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,9 +83,12 @@ func open(ctx context.Context, database string, layout layouts.Layout, config pg
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
-	tables, tablesErr := ops.Table(pool, layout)
-	store, storeErr := pgstore.New(pool, layout, config)
-	if err := cmp.Or(tablesErr, storeErr); err != nil {
+	tables, err := ops.Table(pool, layout)
+	var store *pgstore.Store
+	if err == nil {
+		store, err = pgstore.New(pool, layout, config)
+	}
+	if err != nil {
 		pool.Close()
 		return nil, nil, err
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +56,9 @@ With --audit the tables of the audit log are made, beside the layout's, and noth
 			}
 			defer func() { _ = m.Close() }() // the work is committed by then
 			steps, err := m.Up(cmd.Context())
-			err = cmp.Or(err, a.printSteps(steps, "applied"))
+			if printErr := a.printSteps(steps, "applied"); err == nil {
+				err = printErr
+			}
 			switch {
 			case errors.Is(err, migrate.ErrTableExists):
 				return usagef("%w; %s", err, found.ifMade())
@@ -109,7 +110,9 @@ without --force, and a table that was adopted is never dropped.`,
 			}
 			defer func() { _ = m.Close() }() // the work is committed by then
 			steps, err := m.Down(cmd.Context())
-			err = cmp.Or(err, a.printSteps(steps, "undone"))
+			if printErr := a.printSteps(steps, "undone"); err == nil {
+				err = printErr
+			}
 			switch {
 			case errors.Is(err, migrate.ErrNotEmpty):
 				return usagef("%w; they would be deleted for good. Use --force if that is meant", err)
